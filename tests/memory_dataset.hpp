@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <forebay/given_order.hpp>
 
 #include "base/wait.hpp"
 
@@ -17,7 +19,7 @@ namespace forebay::testing {
 
 // Samples of 4 x 4 grey pixels that tell their id: pixel i of sample s is (s * 7 + i) mod 256. `before_read` is
 // called in the reader's thread first and may throw or wait.
-class MemoryDataset final : public Dataset {
+class MemoryDataset final : public Dataset, public InGivenOrder {
  public:
   static constexpr std::int32_t kSide = 4;
   using Hook = std::function<void(std::uint64_t id)>;
@@ -54,6 +56,9 @@ class MemoryDataset final : public Dataset {
     return bytes;
   }
 
+  [[nodiscard]] std::shared_ptr<const GivenOrder> given_order() const noexcept override { return order_; }
+
+  std::shared_ptr<GivenOrder> order_;
   std::vector<Skipped> skipped_;
   std::function<std::int64_t(std::uint64_t id)> label_ = [](std::uint64_t id) {
     return static_cast<std::int64_t>(id % 10);

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -12,6 +13,7 @@
 
 #include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
+#include <forebay/given_order.hpp>
 #include <forebay/order.hpp>
 
 #include "dataset_support.hpp"
@@ -291,6 +293,32 @@ TEST_CASE("a feeder serves the samples of its part and no others, each once per 
   while (auto batch = feeder.next()) served.insert(served.end(), batch->ids().begin(), batch->ids().end());
   std::ranges::sort(served);
   CHECK(served == expected);
+}
+
+TEST_CASE("a feeder serves the order that the program gives, and reads nothing of an epoch before its order is there") {
+  std::atomic<int> reads = 0;
+  const auto dataset = std::make_shared<MemoryDataset>(20, [&reads](std::uint64_t) { ++reads; });
+  dataset->order_ = std::make_shared<GivenOrder>(20, 5);
+  Options options = memory_options(2);
+  options.run.epochs = 3;
+  Parts parts;
+  parts.dataset = dataset;
+  Feeder feeder(options, std::move(parts));
+  CHECK(feeder.batches_per_epoch() == 3);
+  const std::vector<std::vector<std::uint32_t>> orders{{3, 19, 3, 0, 7}, {4, 5, 6, 7, 8}, {1, 2, 1, 2, 1}};
+  for (std::uint64_t epoch = 0; epoch < orders.size(); ++epoch) {
+    CHECK(reads == static_cast<int>(5 * epoch));
+    dataset->order_->give(epoch, orders[epoch]);
+    REQUIRE(feeder.next_epoch());
+    Ids served;
+    while (auto batch = feeder.next()) served.insert(served.end(), batch->ids().begin(), batch->ids().end());
+    CHECK(served == Ids(orders[epoch].begin(), orders[epoch].end()));
+  }
+  CHECK_FALSE(feeder.next_epoch());
+  CHECK_THROWS_WITH_AS(dataset->order_->give(3, {1, 2}), "the order of epoch 3 has 2 places, and each epoch has 5",
+                       ConfigError);
+  CHECK_THROWS_WITH_AS(dataset->order_->give(3, {1, 2, 3, 4, 20}),
+                       "the order of epoch 3 has sample 20, and the dataset has 20", ConfigError);
 }
 
 TEST_CASE("a job resumes with the selection that it had, and is refused with another") {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
+import torch
+
+from .errors import ConfigError
 from .feeder import Epoch, Feeder
 
 
@@ -46,9 +50,10 @@ class Way(str):
 class Loop:
     """One loop over a loader: an epoch, or what is left of one."""
 
-    def __init__(self, loader: Any, feeder: Feeder) -> None:
+    def __init__(self, loader: Any, feeder: Feeder, orders: Any) -> None:
         self._loader = loader
         self.feeder = feeder
+        self._orders = orders  # a GivenOrder, where the loader's sampler says the order
         self._batches: Iterator[Any] | None = None
         self._fresh = 0
         self.is_over = False
@@ -69,10 +74,28 @@ class Loop:
             self._loader._is_left = not self._loader._ends_at(self._fresh)
         return self._loader._handed_over(self.feeder, batch)
 
+    @property
+    def is_to_order(self) -> bool:
+        """It has begun, and its sampler is still to be asked."""
+        return self._orders is not None
+
+    def give_order(self) -> None:
+        """What the sampler says for the epoch that begins, unless it has."""
+        orders, self._orders = self._orders, None
+        if orders is None:
+            return
+        epoch = self.feeder.epochs_completed
+        if orders.has(epoch):
+            if self._loader._is_left:
+                return
+            epoch += 1  # that one was served, and nobody has asked for its end
+        orders.give(epoch, self._loader._asked.order(self.feeder.dataset_size))
+
     def _next(self) -> Any:
         # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
         while True:
             if self._batches is None:
+                self.give_order()
                 if not self.feeder.next_epoch():
                     return None
                 self._batches, is_new = iter(Epoch(self.feeder)), True
@@ -87,3 +110,23 @@ class Loop:
             self.feeder.close()
         else:
             self._loader._is_left = False
+
+
+class Workers:
+    """The batches that PyTorch's workers make for a loader."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = weakref.ref(loader)
+        self.sampler, self.generator = loader.sampler, loader.generator
+
+    def _alive(self) -> Any:
+        loader = self._loader()
+        if loader is None:
+            raise ConfigError("the loader of these batches is gone: keep it for as long as its feeder")
+        return loader
+
+    def __iter__(self) -> Any:
+        return torch.utils.data.DataLoader.__iter__(self._alive())
+
+    def __len__(self) -> int:
+        return torch.utils.data.DataLoader.__len__(self._alive())

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch.utils import data
 
 from . import _core, _huggingface, _options, _transforms
-from ._ranks import SOLO, group_size
+from ._ranks import group_size
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
 
@@ -33,16 +32,6 @@ class Source(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-class Order(NamedTuple):
-    """In which order, who seeds it, and the ranks among which the samples are divided."""
-
-    shuffle: bool
-    generator: Any = None
-    indices: Sequence[int] | None = None
-    seed: int | None = None
-    ranks: Any = None
-
-
 def is_of_library(dataset: Any, is_configured_for: bool = False) -> bool:
     """It is no dataset of PyTorch's, but one that Forebay reads: a path, or a class of Forebay or of Hugging Face."""
     if isinstance(dataset, Mapping) and not all(isinstance(key, str) for key in dataset):
@@ -55,7 +44,7 @@ def is_of_library(dataset: Any, is_configured_for: bool = False) -> bool:
     return is_configured_for or (dataset.format or {}).get("type") is None
 
 
-def _require_plain(given: Any, methods: Sequence[str]) -> None:
+def require_plain(given: Any, methods: Sequence[str]) -> None:
     """What a class of the program overrides would not be called: its samples or their order would be others."""
     for method in methods:
         owner = next((each for each in type(given).__mro__ if method in vars(each)), object)
@@ -66,21 +55,14 @@ def _require_plain(given: Any, methods: Sequence[str]) -> None:
 _KNOWN = ("torch", "torchvision", "builtins", "typing")
 
 
-def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> Source:
-    """The files of an ImageFolder and its like, and of subsets of them; of `chosen` ones where that is given."""
+def source_of(dataset: Any, is_library: bool) -> Source:
+    """The files of an ImageFolder and its like, and of subsets of them."""
     if is_library:
-        if chosen is None:
-            return Source(dataset)
-        if isinstance(dataset, Dataset):
-            return Source(_Part(dataset, chosen), len(chosen))
-        raise Unlike(
-            "the sampler is one for a dataset of PyTorch's: for what Forebay reads by itself give shuffle= and comm= "
-            "in its place, and eval=True for an evaluation that serves each sample once"
-        )
-    in_memory = _in_memory(dataset, chosen)
+        return Source(dataset)
+    in_memory = _in_memory(dataset)
     if in_memory is not None:
         return in_memory
-    samples, classes, transform = _listed(dataset, chosen)
+    samples, classes, transform = _listed(dataset)
     options = {} if transform is None else _transforms.options_of(transform)
     try:
         files = Files([path for path, _ in samples], [label for _, label in samples], classes=classes)
@@ -90,8 +72,9 @@ def source_of(dataset: Any, chosen: Sequence[int] | None, is_library: bool) -> S
     return Source(files, len(samples), {"exif": False, **options})
 
 
-def _whole(dataset: Any, chosen: Sequence[int] | None) -> tuple[Any, Sequence[int] | None]:
+def _whole(dataset: Any) -> tuple[Any, Sequence[int] | None]:
     """What subsets are of, and which samples of it; None: all."""
+    chosen: Sequence[int] | None = None
     while type(dataset) is data.Subset:
         picked = [int(i) for i in dataset.indices]
         chosen = picked if chosen is None else [picked[i] for i in chosen]
@@ -107,9 +90,9 @@ def _folders(*names: str) -> Any:
     return found
 
 
-def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any], Any, Any]:
+def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
     """Its files with their labels, the classes, and the transform."""
-    dataset, chosen = _whole(dataset, chosen)
+    dataset, chosen = _whole(dataset)
     name = type(dataset).__name__
     if type(dataset) is data.ConcatDataset:
         parts = [_listed(part) for part in dataset.datasets]
@@ -118,7 +101,7 @@ def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any
             raise Unlike("the parts of the ConcatDataset have different classes or transforms")
         samples = [sample for part in parts for sample in part[0]]
         return samples if chosen is None else [samples[i] for i in chosen], classes, transform
-    _require_plain(dataset, ("__getitem__", "__getitems__"))
+    require_plain(dataset, ("__getitem__", "__getitems__"))
     if not hasattr(dataset, "samples"):
         raise Unlike(f"{name} does not list its files, as ImageFolder does")
     method = getattr(type(dataset), "__getitem__", None)
@@ -136,9 +119,9 @@ def _listed(dataset: Any, chosen: Sequence[int] | None = None) -> tuple[list[Any
     return chosen_samples, getattr(dataset, "classes", None), getattr(dataset, "transform", None)
 
 
-def _in_memory(dataset: Any, chosen: Sequence[int] | None) -> Source | None:
+def _in_memory(dataset: Any) -> Source | None:
     """MNIST and CIFAR of torchvision and their like, which hold the pixels; None for others."""
-    dataset, chosen = _whole(dataset, chosen)
+    dataset, chosen = _whole(dataset)
     method = getattr(type(dataset), "__getitem__", None)
     if method not in (_folders("MNIST", "__getitem__"), _folders("CIFAR10", "__getitem__")):
         return None
@@ -162,53 +145,6 @@ def _in_memory(dataset: Any, chosen: Sequence[int] | None) -> Source | None:
     names = [str(name).encode() for name in dataset.classes]
     made = _core.memory_dataset([files], addresses, sizes, labels, names, [], identity)
     return Source(made, len(rows), {"channels": channels, **options})
-
-
-class _Part(Dataset):
-    """Some samples of a program's own dataset."""
-
-    def __init__(self, whole: Dataset, chosen: Sequence[int]) -> None:
-        self._whole, self._chosen = whole, list(chosen)
-        self.classes, self.fields = whole.classes, whole.fields
-        self.labels = None if whole.labels is None else [whole.labels[i] for i in self._chosen]
-
-    def __len__(self) -> int:
-        return len(self._chosen)
-
-    def __getitem__(self, index: int) -> Any:
-        return self._whole[self._chosen[index]]
-
-    def identity(self) -> str:
-        return f"{self._whole.identity()} {self._chosen}"
-
-
-def order_of(sampler: Any, length: int | None, comm: Any) -> Order:
-    """What a sampler does. Its length is of the dataset that the loader has, which need not be the sampler's."""
-    _require_plain(sampler, ("__iter__", "__len__"))
-    kind = type(sampler)
-    if kind is data.SubsetRandomSampler:
-        return Order(True, sampler.generator, [int(i) for i in sampler.indices], ranks=comm)
-    if kind not in (data.SequentialSampler, data.RandomSampler, data.distributed.DistributedSampler):
-        raise Unlike(f"the order of a {kind.__name__} is not known")
-    own: Any = sampler.dataset if kind is data.distributed.DistributedSampler else sampler.data_source
-    length = len(own) if length is None else length
-    if len(own) != length:
-        raise Unlike(f"the {kind.__name__} is of {len(own)} samples, and the dataset has {length}")
-    if kind is data.SequentialSampler:
-        return Order(False, ranks=comm)
-    if kind is data.RandomSampler and not sampler.replacement and sampler.num_samples == length:
-        return Order(True, sampler.generator, ranks=comm)
-    if kind is not data.distributed.DistributedSampler:
-        raise Unlike("the RandomSampler does not draw each sample once")
-    if comm is None and not sampler.shuffle:
-        # The same samples in each epoch, and as many on each rank as PyTorch has: each rank serves its own list.
-        return Order(False, indices=list(sampler), ranks=SOLO)
-    world = torch.distributed
-    if comm is None and sampler.num_replicas > 1:
-        if group_size() != sampler.num_replicas or world.get_rank() != sampler.rank:
-            raise Unlike("the DistributedSampler's ranks are not those of torch.distributed")
-        comm = "torch"
-    return Order(sampler.shuffle, seed=sampler.seed, ranks=SOLO if comm is None else comm)
 
 
 def refuse_shared_files(options: Mapping[str, Any]) -> None:

@@ -155,8 +155,10 @@ class DataModule(LightningDataModule):
 
     def train_dataloader(self) -> Any:
         if self._training is None:
+            # The library's own order, which resumes on any number of ranks.
+            options = {"dataset_shuffle": self._options["shuffle"], **self._options}
             self._loader = DataLoader(
-                self._given("train"), comm=self._ranks(), native="require", restart=False, **self._options
+                self._given("train"), comm=self._ranks(), native="require", restart=False, **options
             )
             feeder = self._loader.feeder
             is_sized = _options.settings(feeder.to_toml())["policy.name"] == '"block"'

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 import torch
 
 from . import _native, _options, _transforms
-from ._loop import Loop, Served, Way
+from ._loop import Loop, Served, Way, Workers
+from ._order import ORDER_KEYS, Asked, Order, draw_base_seed, order_of
 from ._ranks import SOLO, ProcessGroupCommunicator, group_size
 from ._reuse import Reuse
+from .dataset import given_dataset, is_configured
 from .errors import ConfigError
 from .feeder import Feeder
 
@@ -38,9 +40,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     ``native="off"`` the first.
 
     As PyTorch's it serves every sample once in an epoch and waits for storage (``policy="block"``). Say
-    ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. A DistributedSampler divides the
-    samples over the ranks of torch.distributed; set_epoch() is not needed. A loop that follows one that was left by
-    ``break`` begins anew; with ``restart=False`` it continues that epoch, so that no sample is lost.
+    ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. The order is PyTorch's too, unless
+    Forebay reads a path or divides the samples among ranks (comm=). A loop that follows one that was left by ``break``
+    begins anew; with ``restart=False`` it continues that epoch, so that no sample is lost.
 
     Native batches are tensors on the host, without a copy where a batch is served once only; with ``pin_memory=True``
     they are on PyTorch's current GPU if Forebay was built with CUDA, else in pinned memory. When the program keeps more
@@ -108,7 +110,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         else:
             self._take_native_way(shown, *plan, options)
 
-    def _plan(self, dataset: Any, sized: Any) -> tuple[_native.Source, _native.Order, int, bool]:
+    def _plan(self, dataset: Any, sized: Any) -> tuple[_native.Source, Order, int, bool]:
         """What the feeder is given, if it can do the same. Raises Unlike, or ConfigError of a transform."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
@@ -122,21 +124,30 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             batch_size, drop_last, sampler = by.batch_size, by.drop_last, by.sampler
         if batch_size is None:
             raise _native.Unlike("batch_size=None means samples without batches")
-        if sampler is None:
-            alone = SOLO if group_size() > 1 else None
-            order = _native.Order(bool(of["shuffle"]), of["generator"], ranks=alone if self.comm is None else self.comm)
+        if sampler is None and sized is None:
+            alone = SOLO if self.comm is None and group_size() > 1 else self.comm
+            order = Order(bool(of["shuffle"]), of["generator"], ranks=alone)
         else:
-            order = _native.order_of(sampler, None if sized is None else len(sized), self.comm)
-        source = _native.source_of(dataset, order.indices, sized is None)
-        if source.length is not None and source.length < (batch_size if drop_last else 1):
+            is_job = self.comm not in (None, SOLO) or is_configured(dataset) or self._orders_itself(sampler)
+            length = None if sized is None else len(sized)
+            order = order_of(self.sampler if sampler is None else sampler, length, self.comm, is_job)
+        source = _native.source_of(dataset, sized is None)
+        count = source.length if order.sampler is None else len(order.sampler)
+        if count is not None and count < (batch_size if drop_last else 1):
             raise _native.Unlike("there is no whole batch")
         return source, order, batch_size, bool(drop_last)
+
+    def _orders_itself(self, sampler: Any) -> bool:
+        """An option is about the order, or ranks that divide the samples have a policy that reuses: they agree on their
+        steps."""
+        keys = (*ORDER_KEYS, *(("policy.name",) if getattr(sampler, "num_replicas", 1) > 1 else ()))
+        return any(_options.sets(name, keys) and value != "block" for name, value in self.native.options.items())
 
     def _take_native_way(
         self,
         shown: Any,
         source: _native.Source,
-        order: _native.Order,
+        order: Order,
         batch_size: int,
         drop_last: bool,
         options: Mapping[str, Any],
@@ -145,24 +156,33 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             _native.refuse_shared_files(options)
         gpu = self._gpu()
         self._pins = gpu is not None
-        given: dict[str, Any] = {"device": "auto" if self._pins else "host", "policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
-        given.update(dataset_shuffle=order.shuffle, drop_last=drop_last, batch_size=batch_size)
+        given: dict[str, Any] = {"policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
+        given.update(device="auto" if self._pins else "host", dataset_shuffle=order.shuffle)
+        given.update(drop_last=drop_last, batch_size=batch_size)
         if not order.shuffle and not isinstance(shown, Served):
             given["on_bad"] = "fail"  # as PyTorch: an evaluation counts what it was given
         if self.timeout > 0:
             given["watchdog_s"] = self.timeout
-        given["seed"] = 17 if order.seed is None else order.seed
-        if order.seed is None and order.ranks in (None, SOLO):
+        if order.seed is not None or order.ranks not in (None, SOLO):
+            given["seed"] = 17 if order.seed is None else order.seed
+        elif isinstance(shown, Served):
             given["seed"] = int(torch.empty((), dtype=torch.int64).random_(generator=order.generator).item())
+        else:  # the random numbers that PyTorch's loader draws are drawn alike
+            given["seed"] = (order.generator or torch).initial_seed() % 2**63
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
 
-        def make(seed: int, **once: Any) -> Feeder:  # refers to no loader, whose threads end with the last reference
+        def make(seed: int, **once: Any) -> tuple[Feeder, Any]:  # no reference to the loader: threads end with its last
+            options, samples, orders = {**given, **once}, source.dataset, None
+            if order.sampler is not None:
+                samples = given_dataset(source.dataset, options.pop("processes", 0))
+                orders = samples._order_of(len(order.sampler))  # type: ignore[union-attr]
             with _current(gpu):
-                return Feeder(dataset=source.dataset, comm=order.ranks, seed=seed, **{**given, **once})
+                return Feeder(dataset=samples, comm=order.ranks, seed=seed, **options), orders
 
         self._make = make
-        self._feeder = make(self._seed)
+        self._asked = None if order.sampler is None else Asked(order.sampler, self.generator)
+        self._feeder, self._orders = make(self._seed)
         settings = _options.settings(self._feeder.to_toml())
         self._is_eval = settings["run.eval"] == "true"
         self._is_once = self._is_eval or settings["policy.name"] == '"block"'
@@ -210,7 +230,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             ring = _options.overridden(way, options)
             ranks = SOLO if self.comm is None else self.comm
             ring.update(comm=ranks, copy=bool(self.copy), new_memory=self.num_workers > 0, restart=self.restart)
-            self._reuse = Reuse(_Workers(self), **ring)
+            self._reuse = Reuse(Workers(self), **ring)
         self._say(logging.WARNING, f"PyTorch's own workers make the batches: {why}")
 
     def _say(self, level: int, text: str) -> None:
@@ -244,14 +264,19 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         elif self.restart and (self._is_left or is_open):
             self._seed = (self._seed + 1) % 2**63
             self._begin_anew(is_open)
-        loop = Loop(self, self._feeder)
+        if not isinstance(self.dataset, Served):
+            draw_base_seed(self.generator)
+        loop = Loop(self, self._feeder, self._orders)
+        if self.num_workers > 0:  # which ask the sampler at once
+            loop.give_order()
         self._loop = weakref.ref(loop)
         return loop
 
     def _begin_anew(self, is_used: bool) -> None:
         if not is_used:  # else its loop closes it
             self._feeder.close()
-        self._feeder, self._is_left = self._make(self._seed, resume=None, trace=None), False
+        self._feeder, self._orders = self._make(self._seed, resume=None, trace=None)
+        self._is_left = False
 
     def _ends_at(self, fresh: int) -> bool:
         """So many batches are an epoch, although nobody has asked for another one."""
@@ -288,7 +313,14 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def state_dict(self) -> Callable[[], dict[str, Any]]:
         """state_dict(): where the run is, to save with the model. Collective with several ranks."""
         ring = self._stateful()
-        return ring.state_dict if ring is not None else lambda: {**self._feeder.state_dict(), "seed": self._seed}
+        return ring.state_dict if ring is not None else self._state
+
+    def _state(self) -> dict[str, Any]:
+        state = {**self._feeder.state_dict(), "seed": self._seed}
+        if self._asked is not None:
+            loop = self._loop()
+            state["order"] = self._asked.state(self._is_left, loop is None or not loop.is_to_order)
+        return state
 
     @property
     def load_state_dict(self) -> Callable[[Mapping[str, Any]], None]:
@@ -298,11 +330,16 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def _resume(self, state: Mapping[str, Any]) -> None:
         seed = int(state["seed"]) if isinstance(state, Mapping) and "seed" in state else self._seed
+        if isinstance(state, Mapping) and ("order" in state) != (self._asked is not None):
+            there, here = ("sampler", "library")[:: 1 if "order" in state else -1]
+            raise ConfigError(f"this state is of a run in which the {there} said the order, and here the {here} does")
         if seed != self._seed or self._feeder.steps > 0 or self._is_left:
             self._seed = seed
             self._begin_anew(False)
             self._loop = lambda: None
         self._feeder.load_state_dict(state)
+        if self._asked is not None:
+            self._asked.resume(state["order"])
 
     def close(self) -> None:
         """Stops the threads; collective with several ranks. The end of the program does it too."""
@@ -317,26 +354,6 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if self.is_native:
             return f"<forebay.torch.DataLoader: {self._feeder!r}>"
         return f"<forebay.torch.DataLoader: {self._reuse or 'PyTorch alone'}>"
-
-
-class _Workers:
-    """The batches that PyTorch's workers make for a loader."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = weakref.ref(loader)
-        self.sampler, self.generator = loader.sampler, loader.generator
-
-    def _alive(self) -> DataLoader[Any]:
-        loader = self._loader()
-        if loader is None:
-            raise ConfigError("the loader of these batches is gone: keep it for as long as its feeder")
-        return loader
-
-    def __iter__(self) -> Any:
-        return torch.utils.data.DataLoader.__iter__(self._alive())
-
-    def __len__(self) -> int:
-        return torch.utils.data.DataLoader.__len__(self._alive())
 
 
 @contextlib.contextmanager

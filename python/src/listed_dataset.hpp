@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include <forebay/dataset.hpp>
 #include <forebay/field.hpp>
+#include <forebay/given_order.hpp>
 
 namespace forebay::python {
 
@@ -37,7 +39,7 @@ void read_file(const std::string& path, ReadTarget& target);
 [[nodiscard]] std::size_t common_folder(const std::vector<std::string>& paths);
 
 // What datasets of Python programs have in common: what is known about a sample without reading it, and fields.
-class ListedDataset : public Dataset {
+class ListedDataset : public Dataset, public InGivenOrder {
  public:
   // Throws ConfigError if the list does not fit the number of samples.
   ListedDataset(std::uint64_t size, SampleList list);
@@ -48,6 +50,11 @@ class ListedDataset : public Dataset {
     Sample sample;
     if (!list_.labels.empty()) sample.label = list_.labels[id];
     return sample;
+  }
+  [[nodiscard]] std::shared_ptr<const GivenOrder> given_order() const noexcept override { return order_; }
+  // Before a feeder takes the dataset.
+  [[nodiscard]] std::shared_ptr<GivenOrder> order_of(std::uint64_t places) {
+    return order_ = std::make_shared<GivenOrder>(size_, places);
   }
   [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
   [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = size_}; }
@@ -66,6 +73,7 @@ class ListedDataset : public Dataset {
   SampleList list_;
   std::vector<Field> fields_;
   std::vector<Skipped> skipped_;
+  std::shared_ptr<GivenOrder> order_;
 };
 
 }  // namespace forebay::python

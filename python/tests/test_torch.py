@@ -300,6 +300,16 @@ for batch, of_sampler, of_loader in ((16, False, False), (16, True, False), (16,
         loader = kind(dataset, batch, sampler=sampler, drop_last=of_loader, **options)
         seen.append((len(loader), [images[:, 0, 0, 0].tolist() for images, _ in loader]))
     found.append(seen)
+own = data.DistributedSampler(pictures, shuffle=False)
+whole = forebay.torch.DataLoader(pictures, 30, sampler=own, eval=True, **PLAIN)
+assert whole.is_native and [len(labels) for _, labels in whole] == [20]
+for epoch in range(2):
+    seen = []
+    for kind, dataset, options in ((forebay.torch.DataLoader, pictures, PLAIN), (data.DataLoader, Greys(), {})):
+        sampler = data.DistributedSampler(dataset, seed=3)
+        sampler.set_epoch(epoch)
+        seen.append([images[:, 0, 0, 0].tolist() for images, _ in kind(dataset, 7, sampler=sampler, **options)])
+    found.append(seen)
 own = data.DistributedSampler(Greys())
 loader = forebay.torch.DataLoader(Greys(), 4, sampler=own)
 found.append([loader.is_native, sorted(int(v) for images, _ in loader for v in images[:, 0, 0, 0])])

@@ -29,6 +29,7 @@ bool Feeder::Impl::next_epoch() {
   }
   if (ended_ || closed_) return false;
   is_in_epoch_ = true;
+  if (is_alone_) plan_further(run_->server->counts().fresh);  // the program may have given the epoch's order just now
   return true;
 }
 

@@ -115,12 +115,12 @@ void Startup::open_dataset() {
   run_.safe_dataset = guarded(run_.dataset);
   if (run_.safe_dataset != run_.dataset) collectively([this] { try_out(*run_.safe_dataset); });
   require_same_run(options, *run_.safe_dataset, *run_.communicator);
-  const auto selection = share_selection(options, *run_.safe_dataset, *run_.communicator);
+  const auto selection = share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
   run_.order.emplace(OrderOptions{
       .samples = selection ? selection->size() : run_.dataset->size(),
       .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
       .seed = options.seed,
-      .shuffle = options.dataset.shuffle && !options.run.eval,
+      .shuffle = options.dataset.shuffle && !options.run.eval && !(selection && selection->is_given()),
       .drop_last = options.dataset.drop_last && !options.run.eval,
       .selection = selection,
       .window = options.dataset.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.dataset.window) : 0,
@@ -281,7 +281,7 @@ void Startup::start_production() {
     choose_decoder();
     start_pipeline();
     start_server();
-    plan_first_batches();
+    if (!run_.schedule->awaits_order()) plan_first_batches();
   });
 }
 
@@ -346,7 +346,7 @@ void Startup::plan_first_batches() {
 
 void Startup::wait_for_first_batch() {
   collectively([this] {
-    if (was_complete() || run_.server->wait_for_first_batch()) return;
+    if (was_complete() || run_.schedule->awaits_order() || run_.server->wait_for_first_batch()) return;
     run_.ranks->attendance().alert_at_once();  // the others need not wait for their batches
     if (run_.stop_requested()) return;
     run_.ranks->report_failure();

@@ -235,8 +235,13 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
   return restore_index(index_in_memory(std::move(shared), "the index that rank 0 sent"));
 }
 
-std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
+std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset, const Dataset& given,
                                                  Communicator& communicator) {
+  const auto* const ordered = dynamic_cast<const InGivenOrder*>(&given);
+  if (auto order = ordered == nullptr ? nullptr : ordered->given_order()) {
+    if (communicator.size() == 1) return std::make_shared<const Selection>(std::move(order));
+    throw ConfigError("the program gives the order of the dataset's samples, which it can for one rank only");
+  }
   std::shared_ptr<const Selection> selection;
   collectively(communicator,
                [&] { selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval); });

@@ -35,10 +35,11 @@ namespace forebay {
 // one rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
 
-// What dataset.split, fraction and weights leave; null when every sample is served once. Throws ConfigError on all
-// ranks when one cannot select, or when ranks have different files of weights.
+// The order that the program gives with the dataset `given`, else what dataset.split, fraction and weights leave of it;
+// null when every sample is served once. `dataset` is the same, guarded. Throws ConfigError on all ranks when one
+// cannot select, or when ranks have different files of weights.
 [[nodiscard]] std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
-                                                               Communicator& communicator);
+                                                               const Dataset& given, Communicator& communicator);
 
 // This rank among those that share its node.
 struct NodeShare {

@@ -190,7 +190,7 @@ JobState begin_state(const Options& options, const Dataset& dataset, const Order
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
   state.settings = batch_settings(options);
-  if (const auto& selection = order.options().selection) {
+  if (const auto& selection = order.options().selection; selection && !selection->is_given()) {
     constexpr std::array<std::string_view, 4> kKeys{"dataset.split", "dataset.part", "dataset.fraction",
                                                     "dataset.weights"};
     add_settings(state.settings, options, kKeys);

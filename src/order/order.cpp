@@ -114,11 +114,12 @@ PositionRange Order::window(std::uint64_t position) const noexcept {
 // Visits all other samples in an order that depends on the position: never the bad sample again, and every sample once
 // before any is tried twice.
 std::uint64_t Order::replacement(std::uint64_t epoch, std::uint64_t position, std::uint32_t attempt) const noexcept {
-  const std::uint64_t others = options_.samples - 1;
+  const std::uint64_t samples = options_.selection ? options_.selection->samples() : options_.samples;
+  const std::uint64_t others = samples - 1;
   std::uint64_t number = number_at(epoch, position);
   if (others > 0 && attempt > 0) {
     const Permutation walk(others, key64(options_.seed, epoch, kReplacementKey), position);
-    number = (number + 1 + walk((attempt - 1) % others)) % options_.samples;
+    number = (number + 1 + walk((attempt - 1) % others)) % samples;
   }
   return options_.selection ? options_.selection->id(number) : number;
 }

@@ -7,6 +7,8 @@
 
 #include <forebay/error.hpp>
 
+#include "selection.hpp"
+
 namespace forebay {
 
 Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order)
@@ -23,7 +25,7 @@ Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool k
 }
 
 std::optional<BatchRef> Schedule::next() {
-  if (row_.empty()) return std::nullopt;
+  if (row_.empty() || awaits_order()) return std::nullopt;
   const auto pieces = ledger_.pieces();
   if (holds_back() && pieces[row_.front()].epoch > allowed_) return std::nullopt;
   while (pieces[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
@@ -57,7 +59,12 @@ BatchRef Schedule::padding() const noexcept {
 bool Schedule::is_at_end() const noexcept { return ledger_.is_all_open() && ledger_.pieces().empty(); }
 
 bool Schedule::is_exhausted() const noexcept {
-  return row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0);
+  return awaits_order() || (row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0));
+}
+
+bool Schedule::awaits_order() const noexcept {
+  const auto& selection = order_.options().selection;
+  return selection && !row_.empty() && !selection->knows(ledger_.pieces()[row_.front()].epoch);
 }
 
 bool Schedule::holds_back() const noexcept {

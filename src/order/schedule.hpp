@@ -34,6 +34,8 @@ class Schedule {
   [[nodiscard]] bool is_idle() const noexcept { return row_.empty() && !is_at_end(); }
   // Nothing is left for this rank to plan, as far as it knows.
   [[nodiscard]] bool is_exhausted() const noexcept;
+  // The program has still to give the order of the next epoch: until then nothing of it can be planned.
+  [[nodiscard]] bool awaits_order() const noexcept;
   // The latest epoch of which it has planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
   // Epochs are served one after the other, and are long. Batches planned of a later epoch would have to wait behind

@@ -140,6 +140,7 @@ Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& 
 }
 
 std::uint64_t Selection::at(std::uint64_t epoch, std::uint64_t place) const noexcept {
+  if (given_) return given_->at(epoch, place);
   if (ends_.empty()) return place;
   const std::uint64_t offset = key64(seed_, epoch, kOffsetOfPlaces) >> (64 - kPlaceBits);
   const auto end = std::ranges::upper_bound(ends_, (place << kPlaceBits) + offset);

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <forebay/dataset.hpp>
+#include <forebay/given_order.hpp>
 #include <forebay/options.hpp>
 
 namespace forebay {
@@ -19,14 +21,22 @@ class Selection {
   [[nodiscard]] static std::shared_ptr<const Selection> make(const Dataset& dataset, const DatasetOptions& options,
                                                              std::uint64_t seed, bool eval);
 
-  // Samples, and places in an epoch.
-  [[nodiscard]] std::uint64_t size() const noexcept { return ids_.size(); }
+  // In the order that the program gives.
+  explicit Selection(std::shared_ptr<const GivenOrder> given) noexcept : seed_(0), given_(std::move(given)) {}
+
+  // Places in an epoch.
+  [[nodiscard]] std::uint64_t size() const noexcept { return given_ ? given_->places() : ids_.size(); }
+  // Samples.
+  [[nodiscard]] std::uint64_t samples() const noexcept { return given_ ? given_->samples() : ids_.size(); }
+  [[nodiscard]] bool is_given() const noexcept { return given_ != nullptr; }
+  // The program has given the order of that epoch, or gives none.
+  [[nodiscard]] bool knows(std::uint64_t epoch) const noexcept { return !given_ || given_->has(epoch); }
   // The number within the selection of the sample at a place. With weights a sample of share s (its weight over the
   // mean weight) has floor(s) or ceil(s) places, side by side: systematic sampling, whose offset is drawn for each
-  // epoch. REQUIRES: place < size().
+  // epoch. REQUIRES: place < size(), knows(epoch).
   [[nodiscard]] std::uint64_t at(std::uint64_t epoch, std::uint64_t place) const noexcept;
-  // The sample's id in the dataset. REQUIRES: number < size().
-  [[nodiscard]] std::uint64_t id(std::uint64_t number) const noexcept { return ids_[number]; }
+  // The sample's id in the dataset. REQUIRES: number < samples().
+  [[nodiscard]] std::uint64_t id(std::uint64_t number) const noexcept { return given_ ? number : ids_[number]; }
   // Equal for equal selections.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
@@ -38,6 +48,7 @@ class Selection {
 
   std::uint64_t seed_;
   std::vector<std::uint32_t> ids_;
+  std::shared_ptr<const GivenOrder> given_ = nullptr;
   std::vector<std::uint64_t> ends_;  // of the samples' shares, one after the other; empty: all are one place
 };
 

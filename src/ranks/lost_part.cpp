@@ -87,7 +87,7 @@ void LostParts::clear(std::map<Part, Members>& suspects, const std::unordered_se
     const std::uint64_t enough = members.bad.size() < kLeastForHalf ? 1 : members.bad.size();
     if (++members.whole >= enough) suspects.erase(at);
   };
-  look_around(selection_ ? selection_->size() : dataset_.size(), [&](std::uint64_t number) {
+  look_around(selection_ ? selection_->samples() : dataset_.size(), [&](std::uint64_t number) {
     if (suspects.empty()) return false;
     const std::uint64_t id = selection_ ? selection_->id(number) : number;
     if (bad.contains(id)) return true;

@@ -1,0 +1,116 @@
+"""The order of a loader's epochs where Forebay makes the batches: the library's own, or what PyTorch's sampler says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy
+import torch
+from torch.utils import data
+
+from ._native import Unlike, require_plain
+from ._ranks import SOLO, group_size
+
+
+class Order(NamedTuple):
+    """Who says in which order samples come, and the ranks among which they are divided: the sampler before each epoch,
+    or without one the library."""
+
+    shuffle: bool = False
+    generator: Any = None
+    sampler: Any = None
+    seed: int | None = None
+    ranks: Any = None
+
+
+ORDER_KEYS = [f"dataset.{name}" for name in ("shuffle", "order", "split", "part", "fraction", "weights")]
+_SAMPLERS = (
+    *(data.SequentialSampler, data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler),
+    data.distributed.DistributedSampler,
+)
+
+
+def order_of(sampler: Any, length: int | None, comm: Any, is_job: bool) -> Order:
+    """What a sampler does. ``is_job``: the library divides and orders the samples, by what the sampler is."""
+    require_plain(sampler, ("__iter__", "__len__"))
+    kind = type(sampler)
+    if kind not in _SAMPLERS:
+        raise Unlike(f"the order of a {kind.__name__} is not known")
+    is_divided = kind is data.distributed.DistributedSampler
+    alone = SOLO if comm is None and (is_divided or group_size() > 1) else comm
+    own = getattr(sampler, "dataset" if is_divided else "data_source", ())
+    is_whole = length is None or len(own) == length
+    if kind is data.SequentialSampler and is_whole:
+        return Order(ranks=alone)
+    if not is_job:
+        is_shuffled = getattr(sampler, "shuffle", kind is not data.SequentialSampler)
+        generator, seed = getattr(sampler, "generator", None), getattr(sampler, "seed", None)
+        return Order(is_shuffled, generator, sampler, seed, alone)
+    if is_divided and is_whole:
+        if comm is None and sampler.num_replicas > 1:
+            if group_size() != sampler.num_replicas or torch.distributed.get_rank() != sampler.rank:
+                raise Unlike("the DistributedSampler's ranks are not those of torch.distributed")
+            if not sampler.shuffle:
+                raise Unlike(
+                    "the sampler repeats samples on some ranks, and the library would repeat batches: give comm= for "
+                    "the ranks in its place, and eval=True for an evaluation that serves each sample once"
+                )
+            alone = "torch"
+        return Order(sampler.shuffle, seed=sampler.seed, ranks=alone)
+    if kind is data.RandomSampler and is_whole and not sampler.replacement and sampler.num_samples == length:
+        return Order(True, sampler.generator, ranks=alone)
+    raise Unlike(f"the {kind.__name__} does not draw each sample once, and comm= or an option asks for that")
+
+
+def draw_base_seed(generator: Any) -> None:
+    """As PyTorch's loader does for its workers when a loop begins."""
+    torch.empty((), dtype=torch.int64).random_(generator=generator)
+
+
+def _text(state: torch.Tensor) -> str:
+    return state.numpy().tobytes().hex()
+
+
+class Asked:
+    """A sampler that is asked for the order of each epoch when PyTorch's loader would ask, and after a state is loaded
+    for the same order again. ``generator``: of the loader."""
+
+    def __init__(self, sampler: Any, generator: Any) -> None:
+        self._sampler, self._generator = sampler, generator
+        self._random = getattr(sampler, "generator", None) or torch.default_generator
+        # The random states from which the order of this epoch was drawn, and that of the next is to be drawn.
+        self._drawn_from: Mapping[str, Any] = {}
+        self._resumed: Mapping[str, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def order(self, samples: int) -> Any:
+        """The samples of the next epoch; in one that is resumed, what the sampler said then."""
+        before, resumed, self._resumed = self._random.get_state(), self._resumed, None
+        now = {"random": _text(before), **({"epoch": self._sampler.epoch} if hasattr(self._sampler, "epoch") else {})}
+        self._drawn_from = resumed or now
+        if resumed is not None:
+            self._random.set_state(torch.frombuffer(bytearray.fromhex(resumed["random"]), dtype=torch.uint8))
+            if "epoch" in resumed:
+                self._sampler.epoch = resumed["epoch"]
+        places = numpy.array(list(self._sampler), numpy.int64)
+        if resumed is not None and self._random is torch.default_generator:
+            self._random.set_state(before)  # it is the program's
+        return numpy.where(places < 0, places + samples, places).astype("uint32")
+
+    def state(self, is_in_epoch: bool, is_to_draw: bool) -> Mapping[str, Any]:
+        """``is_to_draw``: no loop has begun that the sampler has still to be asked for."""
+        if is_in_epoch:
+            return self._drawn_from
+        with torch.random.fork_rng(devices=[]):
+            before = self._random.get_state()
+            if is_to_draw:
+                draw_base_seed(self._generator)
+            found = {"random": _text(self._random.get_state())}
+            self._random.set_state(before)
+        return found
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        self._resumed = state

@@ -1,0 +1,24 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <forebay/error.hpp>
+#include <forebay/given_order.hpp>
+
+namespace forebay {
+
+void GivenOrder::give(std::uint64_t epoch, std::vector<std::uint32_t> ids) {
+  if (ids.size() != places_) {
+    throw ConfigError("the order of epoch " + std::to_string(epoch) + " has " + std::to_string(ids.size()) +
+                      " places, and each epoch has " + std::to_string(places_));
+  }
+  const auto strange = std::ranges::find_if(ids, [this](std::uint32_t id) { return id >= samples_; });
+  if (strange != ids.end()) {
+    throw ConfigError("the order of epoch " + std::to_string(epoch) + " has sample " + std::to_string(*strange) +
+                      ", and the dataset has " + std::to_string(samples_));
+  }
+  ids_[epoch % 2] = std::move(ids);
+  given_.store(epoch + 1, std::memory_order_release);
+}
+
+}  // namespace forebay
