@@ -41,6 +41,29 @@ std::string row(const std::string& key, std::string_view unit, std::string_view 
   return "| " + key + " | " + std::string(unit) + " | " + cell(meaning) + " |\n";
 }
 
+// What a value may be, in fewer words than a refusal has.
+std::string values_of(const config::Kind& kind) {
+  std::string text = config::expectation(kind);
+  const auto shorten = [&](std::string_view words, std::string_view by) {
+    if (const std::size_t at = text.find(words); at != std::string::npos) text.replace(at, words.size(), by);
+  };
+  shorten(", or text such as \"256MiB\" or \"64MB\"", "");
+  shorten("a number of bytes from 0", "bytes from 0");
+  shorten("a number of bytes from 1", "bytes from 1");
+  shorten("an array of strings such as [\"cat\", \"dog\"]", "texts");
+  shorten("a whole number from", "integer");
+  shorten("whole numbers from", "integers");
+  shorten("a number from ", "");
+  shorten("a number of 0 or more", "0 or more");
+  shorten("a number above 0 and up to", "above 0, up to");
+  shorten("numbers from", "numbers");
+  shorten("an array of ", "");
+  shorten("a string", "text");
+  shorten("true or false", "flag");
+  shorten("one of ", "");
+  return cell(text);
+}
+
 std::string in_code(std::string_view key) { return "`" + std::string(key) + "`"; }
 
 template <typename Record>
@@ -156,7 +179,7 @@ void check_keys_of(std::string_view section, const std::string& table, Page& pag
   for (const config::Key& key : config::keys()) {
     if (key.section != section) continue;
     out += "| `" + std::string(key.name) + "` | `" + cell(config::value_text(key, Options{})) + "` | " +
-           cell(config::expectation(key.kind)) + " | " + meaning_of(key, page.last_cell(table, key.name)) + " |\n";
+           values_of(key.kind) + " | " + meaning_of(key, page.last_cell(table, key.name)) + " |\n";
   }
   page.check_table(table, out);
 }
@@ -179,8 +202,8 @@ void check_field_keys(Page& page) {
     const auto* const choice = std::get_if<config::Choice>(&key.kind);
     const bool is_left_out = choice != nullptr && choice->get(plain) >= choice->names.size();
     out += "| `" + std::string(key.name) + "` | " +
-           (is_left_out ? "" : "`" + cell(config::value_text(key, plain)) + "` ") + "| " +
-           cell(config::expectation(key.kind)) + " | " + meaning_of(key, page.last_cell(table, key.name)) + " |\n";
+           (is_left_out ? "" : "`" + cell(config::value_text(key, plain)) + "` ") + "| " + values_of(key.kind) + " | " +
+           meaning_of(key, page.last_cell(table, key.name)) + " |\n";
   }
   page.check_table(table, out);
 }
