@@ -29,21 +29,19 @@ else:
 class _Training:
     """Training data: each loop is an epoch, or what is left of one."""
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
+    def __init__(self, loader: DataLoader[Any], length: int | None = None) -> None:
+        self._loader, self._length = loader, length
+
+    def __len__(self) -> int:
+        if self._length is None:
+            raise TypeError("the epochs of a policy that reuses have no number of steps that is known before")
+        return self._length
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._loader)
 
     def state(self) -> dict[str, Any]:
         return self._loader.state_dict()
-
-
-class _SizedTraining(_Training):
-    """The same where all epochs have the same number of steps."""
-
-    def __len__(self) -> int:
-        return len(self._loader)
 
 
 class _TrainingAhead(_Training):
@@ -167,7 +165,7 @@ class DataModule(LightningDataModule):
                 # The Trainer counts the steps of an epoch, and this one may have begun on another number of ranks.
                 is_sized = is_sized and self._resumed["ranks"] == feeder.ranks
             if is_sized:
-                self._training = _SizedTraining(self._loader)
+                self._training = _Training(self._loader, len(self._loader))
             elif self.trainer is None or isinstance(self.trainer.limit_train_batches, int):
                 self._training = _Training(self._loader)  # the Trainer knows where to end
             else:

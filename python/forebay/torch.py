@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import warnings
 import weakref
@@ -53,37 +54,25 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def __init__(
         self,
         dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        batch_sampler: Any = None,
-        num_workers: int = 0,
-        collate_fn: Any = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Any = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
+        *positional: Any,
         native: str = "auto",
         comm: Any = None,
         copy: bool | None = None,
         restart: bool = True,
         **options: Any,
     ) -> None:
+        keywords = {name: options.pop(name) for name in _THEIRS if name in options}
+        bound = _SIGNATURE.bind(self, dataset, *positional, **keywords)
+        bound.apply_defaults()
+        arguments = {**bound.arguments, "native": native, "comm": comm, "copy": copy, "restart": restart}
+        del arguments["self"]
         way = Way.of(native, options)
         options = dict(way.options)
-        dataset = dataset.source if isinstance(dataset, Served) else dataset
-        arguments = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
         for keyword in options:
             _options.require_known(keyword, [*arguments, *_FEEDER])
         if native not in ("auto", "require", "off"):
             raise ConfigError(f'native={native!r}: it is "auto", "require" or "off"')
+        dataset = arguments["dataset"] = dataset.source if isinstance(dataset, Served) else dataset
         self._arguments = {**arguments, **options}
         self.native, self.comm, self.copy, self.restart = way, comm, copy, restart
         self._feeder: Any = None
@@ -192,12 +181,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
         if isinstance(shown, Served):
             shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
-        used = _PINNING if self._pins else ()
-        ignored = [
-            f"{name}={_described(self._arguments[name])}"
-            for name in _IGNORED
-            if self._is_given(name) and name not in used
-        ]
+        used = (*_MEANT, *(_PINNING if self._pins else ()))
+        unused = [name for name in _THEIRS if self._is_given(name) and name not in used]
+        ignored = [f"{name}={_described(self._arguments[name])}" for name in unused]
         text = f"; {', '.join(ignored)}: no meaning there" if ignored else ""
         self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
 
@@ -373,22 +359,13 @@ def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLo
     return loader
 
 
-_NOT_GIVEN = ("self", "__class__", "options", "way")
 _LEASES = 3  # a loop needs two, and the third tells that the program keeps batches
 _said: set[str] = set()  # lines that have been logged
 # Arguments of PyTorch's loader with what leaves them out, and those of a feeder that are no options.
-_THEIRS = {
-    "batch_size": 1,
-    **dict.fromkeys(("shuffle", "sampler", "batch_sampler", "collate_fn", "worker_init_fn"), None),
-    **dict.fromkeys(("multiprocessing_context", "generator", "prefetch_factor"), None),
-    **dict.fromkeys(("pin_memory", "drop_last", "persistent_workers"), False),
-    **{"num_workers": 0, "timeout": 0, "pin_memory_device": "", "in_order": True},
-}
+_SIGNATURE = inspect.signature(torch.utils.data.DataLoader.__init__)
+_THEIRS = {name: each.default for name, each in list(_SIGNATURE.parameters.items())[2:]}
+_MEANT = ("batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last", "timeout", "generator")
 _PINNING = ("pin_memory", "pin_memory_device")
-_IGNORED = (
-    *("num_workers", "worker_init_fn", "multiprocessing_context", "prefetch_factor", "persistent_workers"),
-    *("in_order", *_PINNING),
-)
 _FEEDER = ("config", "processes", "resume", "trace", "trace_s", "stream", "logger")
 
 __all__ = ["DataLoader", "ProcessGroupCommunicator"]
