@@ -136,8 +136,12 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
   };
   for (const Case& bad : std::vector<Case>{
            {{}, "no command was given (see forebay --help)"},
-           {{"inedx"}, "there is no command or option \"inedx\" (see forebay --help)"},
-           {{"help", "inedx"}, "there is no command \"inedx\" (see forebay --help)"},
+           {{"inedx"}, R"(there is no command or option "inedx"; did you mean index? (see forebay --help))"},
+           {{"help", "inedx"}, R"(there is no command "inedx"; did you mean index? (see forebay --help))"},
+           {{"xyzzy"}, "there is no command or option \"xyzzy\" (see forebay --help)"},
+           {{"simulate", "--stepps=3"},
+            "there is no option --stepps; did you mean --steps? (see forebay simulate --help)"},
+           {{"feed", "x", "--xyzzy", "3"}, "there is no option --xyzzy (see forebay feed --help)"},
            {{"feed", "x", "--steps", "-1"}, "--steps: expected a number above 0, found -1 (see forebay feed --help)"},
            {{"simulate", "--steps", "0"}, "--steps: expected a number above 0, found 0"},
            {{"simulate", "--json", "/no/such/folder/x"}, "--json: cannot write /no/such/folder/x: there is no folder"},

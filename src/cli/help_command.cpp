@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "config/schema.hpp"
 
 namespace forebay {
 namespace {
@@ -266,7 +267,10 @@ int print_help(const CLI::App& app, const std::string& about) {
   try {
     std::fputs(app.get_subcommand(about)->help(app.get_name()).c_str(), stdout);
   } catch (const CLI::OptionNotFound&) {
-    throw ConfigError("there is no command \"" + about + "\" (see forebay --help)");
+    std::vector<std::string> names;
+    for (const CommandUsage& command : usage_of(app)) names.push_back(command.name);
+    throw ConfigError("there is no command \"" + about + '"' + config::did_you_mean(about, names) +
+                      " (see forebay --help)");
   }
   return 0;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "commands.hpp"
+#include "config/schema.hpp"
 
 namespace forebay {
 namespace {
@@ -45,13 +47,41 @@ std::string understood(const CLI::App& app) {
   return named.empty() ? app.get_name() : app.get_name() + " " + named.front()->get_name();
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// What was given and nothing takes, with what was probably meant.
+std::string describe_unknown(const CLI::App& app) {
+  const auto named = app.get_subcommands();
+  const auto unknown = (named.empty() ? app : *named.front()).remaining();
+  if (named.empty()) {
+    if (unknown.empty()) return "no command was given";
+    return "there is no command or option \"" + unknown.front() + '"' +
+           config::did_you_mean(unknown.front(), commands_of(app));
+  }
+  const auto option = std::ranges::find_if(unknown, [](const std::string& word) { return word.starts_with("--"); });
+  if (option == unknown.end()) return "";
+  const std::string name = option->substr(0, option->find('='));
+  return "there is no option " + name + config::did_you_mean(name, options_of(*named.front()));
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string message = error.what();
-  const auto unknown = app.remaining();
-  if (app.get_subcommands().empty()) {
-    message = unknown.empty() ? "no command was given" : "there is no command or option \"" + unknown.front() + "\"";
-  }
+  const bool is_unknown = app.get_subcommands().empty() || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (const std::string unknown = is_unknown ? describe_unknown(app) : ""; !unknown.empty()) message = unknown;
   return fail(message + " (see " + understood(app) + " --help)", kBadUsage);
 }
 

@@ -127,6 +127,8 @@ void select_field(Options& options, std::string_view name);
 [[nodiscard]] std::string unknown_key(std::string_view section, std::string_view name);
 // "unknown section [polcy]: did you mean [policy]?"
 [[nodiscard]] std::string unknown_section(std::string_view name);
+// "; did you mean index?": the nearest of the words that exist. "" if none is near.
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 
 // Distinguishes the kinds: std::visit(Overloaded{...}, key.kind).
 template <typename... Fs>

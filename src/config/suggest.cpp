@@ -87,4 +87,11 @@ std::string unknown_section(std::string_view name) {
   return sentence + "the sections are " + listed(all, [](const Section&) { return true; });
 }
 
+std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
+  const auto nearest =
+      std::ranges::min_element(words, {}, [word](const std::string& each) { return edit_distance(word, each); });
+  if (nearest == words.end() || edit_distance(word, *nearest) > most_edits(word)) return "";
+  return "; did you mean " + *nearest + "?";
+}
+
 }  // namespace forebay::config
