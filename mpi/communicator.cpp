@@ -14,7 +14,7 @@
 namespace forebay {
 namespace {
 
-constexpr int kWordTag = 1;
+constexpr int kNoticeTag = 1;
 constexpr std::size_t kChunk = std::size_t{1} << 30;  // MPI counts are int
 
 MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
@@ -66,14 +66,14 @@ std::string FailureNote::get() const {
   return cause_;
 }
 
-void FailureNote::set_last_word(std::string_view cause) {
+void FailureNote::set_abort_cause(std::string_view cause) {
   const std::lock_guard lock(mutex_);
-  if (last_word_.empty()) last_word_ = cause;
+  if (abort_cause_.empty()) abort_cause_ = cause;
 }
 
-std::string FailureNote::last_word() const {
+std::string FailureNote::abort_cause() const {
   const std::lock_guard lock(mutex_);
-  return last_word_;
+  return abort_cause_;
 }
 
 std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent) {
@@ -108,7 +108,7 @@ MpiCommunicator::~MpiCommunicator() {
 
 bool MpiCommunicator::is_idle() const noexcept {
   const auto is_free = [](const Channel& channel) { return channel.request == MPI_REQUEST_NULL; };
-  return traffic_->words.empty() && !traffic_->gather && !traffic_->is_parting &&
+  return traffic_->notices.empty() && !traffic_->gather && !traffic_->is_parting &&
          std::ranges::all_of(traffic_->channels, is_free);
 }
 
@@ -224,43 +224,46 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) 
 
 void MpiCommunicator::tell(std::string_view text) {
   if (size_ == 1 || !mpi_is_usable()) return;
-  forget_sent_words();
-  ++traffic_->farewell.words;
-  Outgoing& word = traffic_->words.emplace_back(Outgoing{.text = std::string(text), .requests = {}});
-  word.requests.reserve(size_ - 1);
+  forget_sent_notices();
+  ++traffic_->farewell.notices;
+  Outgoing& notice = traffic_->notices.emplace_back(Outgoing{.text = std::string(text), .requests = {}});
+  notice.requests.reserve(size_ - 1);
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): waited for by close()
-    check(MPI_Isend(word.text.data(), static_cast<int>(word.text.size()), MPI_CHAR, static_cast<int>(r), kWordTag,
-                    traffic_->control, &word.requests.emplace_back(MPI_REQUEST_NULL)),
+    check(MPI_Isend(notice.text.data(), static_cast<int>(notice.text.size()), MPI_CHAR, static_cast<int>(r), kNoticeTag,
+                    traffic_->control, &notice.requests.emplace_back(MPI_REQUEST_NULL)),
           "MPI_Isend");
   }
 }
 
-void MpiCommunicator::forget_sent_words() {
-  std::erase_if(traffic_->words, [](Outgoing& word) {
+void MpiCommunicator::forget_sent_notices() {
+  std::erase_if(traffic_->notices, [](Outgoing& notice) {
     int done = 0;
-    check(MPI_Testall(static_cast<int>(word.requests.size()), word.requests.data(), &done, MPI_STATUSES_IGNORE),
+    check(MPI_Testall(static_cast<int>(notice.requests.size()), notice.requests.data(), &done, MPI_STATUSES_IGNORE),
           "MPI_Testall");
     return done != 0;
   });
 }
 
-std::optional<Word> MpiCommunicator::listen() { return size_ > 1 && mpi_is_usable() ? receive_word() : std::nullopt; }
+std::optional<Notice> MpiCommunicator::listen() {
+  return size_ > 1 && mpi_is_usable() ? receive_notice() : std::nullopt;
+}
 
-std::optional<Word> MpiCommunicator::receive_word() {
+std::optional<Notice> MpiCommunicator::receive_notice() {
   int arrived = 0;
   MPI_Status status;
-  check(MPI_Iprobe(MPI_ANY_SOURCE, kWordTag, traffic_->control, &arrived, &status), "MPI_Iprobe");
+  check(MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, traffic_->control, &arrived, &status), "MPI_Iprobe");
   if (arrived == 0) return std::nullopt;
   int length = 0;
   check(MPI_Get_count(&status, MPI_CHAR, &length), "MPI_Get_count");
-  Word word{.rank = static_cast<std::uint32_t>(status.MPI_SOURCE),
-            .text = std::string(static_cast<std::size_t>(length), '\0')};
-  check(MPI_Recv(word.text.data(), length, MPI_CHAR, status.MPI_SOURCE, kWordTag, traffic_->control, MPI_STATUS_IGNORE),
+  Notice notice{.rank = static_cast<std::uint32_t>(status.MPI_SOURCE),
+                .text = std::string(static_cast<std::size_t>(length), '\0')};
+  check(MPI_Recv(notice.text.data(), length, MPI_CHAR, status.MPI_SOURCE, kNoticeTag, traffic_->control,
+                 MPI_STATUS_IGNORE),
         "MPI_Recv");
-  ++words_received_;
-  return word;
+  ++notices_received_;
+  return notice;
 }
 
 void MpiCommunicator::note_failure(std::string_view cause) { note_->set(cause); }
@@ -269,7 +272,7 @@ void MpiCommunicator::abort(std::string_view cause) {
   if (note_->has_session()) abort_job(std::string(cause));
 }
 
-void MpiCommunicator::abort_at_end(std::string_view cause) { note_->set_last_word(cause); }
+void MpiCommunicator::abort_at_end(std::string_view cause) { note_->set_abort_cause(cause); }
 
 bool MpiCommunicator::close(double timeout_s) {
   if (!traffic_) return true;
@@ -297,17 +300,17 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
   check(MPI_Test(&traffic_->farewell_request, &known, MPI_STATUS_IGNORE), "MPI_Test");
   if (known == 0) return Ending::waiting;
 
-  std::int64_t expected = -traffic_->farewell.words;
+  std::int64_t expected = -traffic_->farewell.notices;
   for (const Farewell& other : traffic_->farewells) {
     // A sum that one rank has not started never completes on the others.
     if (other.sums != traffic_->farewell.sums) return Ending::impossible;
-    expected += other.words;
+    expected += other.notices;
   }
   if (traffic_->gather) return Ending::impossible;
-  while (receive_word()) {
+  while (receive_notice()) {
   }
-  forget_sent_words();
-  const bool complete = words_received_ == expected && traffic_->words.empty() && channels_complete();
+  forget_sent_notices();
+  const bool complete = notices_received_ == expected && traffic_->notices.empty() && channels_complete();
   return complete ? Ending::complete : Ending::waiting;
 }
 

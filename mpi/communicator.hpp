@@ -26,8 +26,8 @@ class FailureNote {
   [[nodiscard]] std::string get() const;
 
   // If not empty, the session ends the job with this cause instead of finalising MPI.
-  void set_last_word(std::string_view cause);
-  [[nodiscard]] std::string last_word() const;
+  void set_abort_cause(std::string_view cause);
+  [[nodiscard]] std::string abort_cause() const;
 
   // Whether there is a session that can end the job.
   void set_session(bool exists) noexcept { session_.store(exists, std::memory_order_relaxed); }
@@ -36,7 +36,7 @@ class FailureNote {
  private:
   mutable std::mutex mutex_;
   std::string cause_;
-  std::string last_word_;
+  std::string abort_cause_;
   std::atomic<bool> session_{false};
 };
 
@@ -61,7 +61,7 @@ class MpiCommunicator final : public Communicator {
   void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override;
   void tell(std::string_view text) override;
-  [[nodiscard]] std::optional<Word> listen() override;
+  [[nodiscard]] std::optional<Notice> listen() override;
   void note_failure(std::string_view cause) override;
   void abort(std::string_view cause) override;
   void abort_at_end(std::string_view cause) override;
@@ -78,7 +78,7 @@ class MpiCommunicator final : public Communicator {
     std::span<std::int64_t> result;
   };
 
-  // A word being sent to every other rank.
+  // A notice being sent to every other rank.
   struct Outgoing {
     std::string text;
     std::vector<MPI_Request> requests;
@@ -97,8 +97,8 @@ class MpiCommunicator final : public Communicator {
 
   // What a rank tells all others when it closes.
   struct Farewell {
-    std::int64_t words = 0;  // sent to each other rank
-    std::int64_t sums = 0;   // started
+    std::int64_t notices = 0;  // sent to each other rank
+    std::int64_t sums = 0;     // started
   };
 
   // Everything that MPI may still read or write while an operation is open; leaked whole if one stays open.
@@ -110,7 +110,7 @@ class MpiCommunicator final : public Communicator {
     MPI_Comm control = MPI_COMM_NULL;
     MPI_Op reduce = MPI_OP_NULL;
     std::array<Channel, kChannels> channels;
-    std::list<Outgoing> words;
+    std::list<Outgoing> notices;
     std::optional<Gather> gather;
     Farewell farewell;
     std::vector<Farewell> farewells;  // by rank
@@ -123,8 +123,8 @@ class MpiCommunicator final : public Communicator {
   [[nodiscard]] static std::unique_ptr<Traffic> open(MPI_Comm parent);
   void resize_channel(Channel& channel, std::size_t values);
   void wait_for_gather();
-  [[nodiscard]] std::optional<Word> receive_word();
-  void forget_sent_words();
+  [[nodiscard]] std::optional<Notice> receive_notice();
+  void forget_sent_notices();
   // How far close() has come; never blocks.
   [[nodiscard]] Ending progress_closing();
   [[nodiscard]] bool is_idle() const noexcept;
@@ -136,7 +136,7 @@ class MpiCommunicator final : public Communicator {
   std::shared_ptr<FailureNote> note_;
   std::uint32_t rank_ = 0;
   std::uint32_t size_ = 1;
-  std::int64_t words_received_ = 0;
+  std::int64_t notices_received_ = 0;
   std::uint64_t gathers_ = 0;
   std::function<void()> hook_;
 };

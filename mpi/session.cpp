@@ -86,7 +86,7 @@ MpiSession::~MpiSession() {
     const std::string noted = impl_->note->get();
     abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
   }
-  if (const std::string word = impl_->note->last_word(); !word.empty()) abort_job(word);
+  if (const std::string cause = impl_->note->abort_cause(); !cause.empty()) abort_job(cause);
   impl_->note->set_session(false);
   std::set_terminate(impl_->previous);
   impl_->world.reset();

@@ -10,10 +10,10 @@
 
 #include "eventually.hpp"
 #include "fake_job.hpp"
-#include "ranks/attendance.hpp"
+#include "ranks/liveness.hpp"
 
-using forebay::Attendance;
 using forebay::Communicator;
+using forebay::Liveness;
 using forebay::Patience;
 using forebay::testing::eventually;
 using forebay::testing::FakeJob;
@@ -29,8 +29,8 @@ std::size_t words(Communicator& rank) {
 
 TEST_CASE("a rank that has heard that another wants to end does not say so as well") {
   FakeJob job(3);
-  Attendance first(job.rank(0), {});
-  Attendance second(job.rank(1), {});
+  Liveness first(job.rank(0), {});
+  Liveness second(job.rank(1), {});
   first.alert();
   CHECK(second.alerted());
   second.alert();
@@ -41,8 +41,8 @@ TEST_CASE("a rank that has heard that another wants to end does not say so as we
 TEST_CASE("where all of many ranks want to end few say so, and where one does it says so before long") {
   constexpr std::uint32_t kRanks = 300;
   FakeJob job(kRanks);
-  std::vector<std::unique_ptr<Attendance>> ranks;
-  for (std::uint32_t r = 0; r < kRanks; ++r) ranks.push_back(std::make_unique<Attendance>(job.rank(r), Patience{}));
+  std::vector<std::unique_ptr<Liveness>> ranks;
+  for (std::uint32_t r = 0; r < kRanks; ++r) ranks.push_back(std::make_unique<Liveness>(job.rank(r), Patience{}));
   SUBCASE("all") {
     for (std::uint32_t r = kRanks; r-- > 0;) ranks[r]->alert();
     for (std::uint32_t r = 1; r < kRanks; ++r) CHECK(ranks[r]->alerted());
@@ -52,9 +52,9 @@ TEST_CASE("where all of many ranks want to end few say so, and where one does it
   SUBCASE("the last") {
     ranks.back()->alert();
     CHECK(words(job.rank(0)) == 0);
-    SUBCASE("while it waits for ballots") {
+    SUBCASE("while it waits for reports") {
       CHECK(eventually([&] {
-        ranks.back()->wait_for_ballots();
+        ranks.back()->wait_for_reports();
         return words(job.rank(0)) == 1;
       }));
     }
@@ -68,8 +68,8 @@ TEST_CASE("where all of many ranks want to end few say so, and where one does it
 TEST_CASE("a rank that has left hears that others resume the step, the first included") {
   for (const std::uint64_t steps : {0U, 3U}) {
     FakeJob job(2);
-    Attendance leaver(job.rank(0), {});
-    Attendance other(job.rank(1), {});
+    Liveness leaver(job.rank(0), {});
+    Liveness other(job.rank(1), {});
     for (std::uint64_t step = 0; step <= steps; ++step) {
       leaver.begin(step);
       other.begin(step);

@@ -24,9 +24,9 @@ using forebay::BadLimit;
 using forebay::Census;
 using forebay::Communicator;
 using forebay::Coordinator;
+using forebay::JobReport;
 using forebay::RunPlan;
 using forebay::solo_communicator;
-using forebay::Tally;
 using forebay::Verdict;
 using forebay::testing::drive;
 using forebay::testing::FakeJob;
@@ -61,13 +61,13 @@ void check_all_alike(const std::vector<Outcome>& outcomes) {
 
 }  // namespace
 
-TEST_CASE("a tally is due exactly `lag` steps after its ballots, whatever the ranks' pace") {
+TEST_CASE("a report is due exactly `lag` steps after its reports, whatever the ranks' pace") {
   constexpr std::size_t kLag = 2;
   FakeJob job(3);
   std::vector<Census> ranks;
   for (std::uint32_t r = 0; r < 3; ++r) ranks.emplace_back(job.rank(r), kLag);
 
-  // Rank 0 may be `lag` steps ahead of the others without any tally being due.
+  // Rank 0 may be `lag` steps ahead of the others without any report being due.
   CHECK((ranks[0].post({.stop = true}), ranks[0].due()) == nullptr);
   CHECK((ranks[0].post({}), ranks[0].due()) == nullptr);
   for (const std::uint32_t r : {1U, 2U}) {
@@ -76,12 +76,12 @@ TEST_CASE("a tally is due exactly `lag` steps after its ballots, whatever the ra
   }
   for (auto& rank : ranks) {
     rank.post({});
-    const Tally* tally = rank.due();
-    REQUIRE(tally != nullptr);
-    CHECK(tally->step == 0);
-    CHECK(tally->stops == 1);
-    CHECK(tally->errors == 0);
-    CHECK(tally->new_bad == 10);
+    const JobReport* report = rank.due();
+    REQUIRE(report != nullptr);
+    CHECK(report->step == 0);
+    CHECK(report->stops == 1);
+    CHECK(report->errors == 0);
+    CHECK(report->new_bad == 10);
     CHECK(rank.last_wait().count() == 0);
   }
   for (auto& rank : ranks) {
@@ -90,7 +90,7 @@ TEST_CASE("a tally is due exactly `lag` steps after its ballots, whatever the ra
   }
   for (auto& rank : ranks) {
     CHECK(rank.rest()->step == 2);
-    const Tally* last = rank.rest();
+    const JobReport* last = rank.rest();
     REQUIRE(last != nullptr);
     CHECK(last->served == 21);
     CHECK(last->epoch == 4);
@@ -106,9 +106,9 @@ TEST_CASE("a rank that is ahead waits, and says that it did") {
     if (communicator.rank() == 1)
       while (job.fruitless_polls(0) == 0) std::this_thread::yield();
     census.post({.stop = true});
-    const Tally* tally = census.due();
-    REQUIRE(tally != nullptr);
-    CHECK(tally->stops == 2);
+    const JobReport* report = census.due();
+    REQUIRE(report != nullptr);
+    CHECK(report->stops == 2);
     if (communicator.rank() == 0) CHECK(census.last_wait().count() > 0);
   });
 }
@@ -119,10 +119,10 @@ TEST_CASE("one rank alone has no lag and sends nothing") {
   CHECK(census.lag() == 0);
   for (int step = 0; step < 40; ++step) {
     census.post({.stop = step == 39, .new_bad = step});
-    const Tally* tally = census.due();
-    REQUIRE(tally != nullptr);
-    CHECK(tally->new_bad == step);
-    CHECK(tally->stops == (step == 39 ? 1 : 0));
+    const JobReport* report = census.due();
+    REQUIRE(report != nullptr);
+    CHECK(report->new_bad == step);
+    CHECK(report->stops == (step == 39 ? 1 : 0));
   }
   CHECK(job.started(0) == 0);
 }
@@ -142,12 +142,12 @@ TEST_CASE("sums stay right over many steps with late completions and every lag")
       Census census(communicator, lag);
       for (std::uint64_t step = 0; step < 50; ++step) {
         census.post({.new_bad = static_cast<std::int64_t>(step * (communicator.rank() + 1)), .epoch = step});
-        const Tally* tally = census.due();
-        REQUIRE((tally != nullptr) == (step >= lag));
-        if (tally == nullptr) continue;
-        CHECK(tally->step == step - lag);
-        CHECK(tally->epoch == step - lag);
-        CHECK(tally->new_bad == static_cast<std::int64_t>(6 * (step - lag)));
+        const JobReport* report = census.due();
+        REQUIRE((report != nullptr) == (step >= lag));
+        if (report == nullptr) continue;
+        CHECK(report->step == step - lag);
+        CHECK(report->epoch == step - lag);
+        CHECK(report->new_bad == static_cast<std::int64_t>(6 * (step - lag)));
       }
     });
   }
@@ -248,7 +248,7 @@ TEST_CASE("all ranks make the planned number of steps, also fewer than the lag")
 
 TEST_CASE("bad samples are counted once however many ranks meet them") {
   FakeJob job(3, 2);
-  // All ranks meet the same 4, and each one of its own: 7 are distinct, though the ballots add up to 15.
+  // All ranks meet the same 4, and each one of its own: 7 are distinct, though the reports add up to 15.
   const BadLimit limit{.allowed = 9, .skipped = 2, .samples = 100, .quarantine = "run/quarantine.jsonl"};
   const auto outcomes = drive_all(job, {.steps = 40, .lag = 2}, limit,
                                   [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {

@@ -35,7 +35,7 @@ Outcome drive(Communicator& communicator, const RunPlan& plan, const BadLimit& l
   for (std::uint64_t step = 0;; ++step) {
     const bool is_done = said.second > coordinator.epochs_completed();
     const Verdict verdict =
-        coordinator.step({.stop = said.first, .served = is_done ? 1U : 0U, .to_serve = communicator.size()});
+        coordinator.step({.served = is_done ? 1 : 0, .stop = said.first, .to_serve = communicator.size()});
     if (verdict != Verdict::proceed || step == kTooMany)
       return {verdict, step, coordinator.epochs_completed(), coordinator.bad_samples(), coordinator.cause()};
     said = serve(coordinator, step);

@@ -73,7 +73,7 @@ class FakeJob {
     [[nodiscard]] std::uint64_t gathers() const noexcept override { return rank_.gathers(); }
     void while_waiting(std::function<void()> hook) override { rank_.while_waiting(std::move(hook)); }
     void tell(std::string_view text) override { rank_.tell(text); }
-    [[nodiscard]] std::optional<Word> listen() override { return rank_.listen(); }
+    [[nodiscard]] std::optional<Notice> listen() override { return rank_.listen(); }
     void note_failure(std::string_view cause) override { rank_.note_failure(cause); }
     void abort(std::string_view cause) override { rank_.abort(cause); }
     void abort_at_end(std::string_view cause) override { rank_.abort_at_end(cause); }
@@ -166,14 +166,14 @@ class FakeJob {
     void tell(std::string_view text) override {
       const std::lock_guard lock(job.mutex_);
       for (auto& other : job.ranks_)
-        if (other->mine != mine) other->words.push_back({.rank = mine, .text = std::string(text)});
+        if (other->mine != mine) other->notices.push_back({.rank = mine, .text = std::string(text)});
     }
-    [[nodiscard]] std::optional<Word> listen() override {
+    [[nodiscard]] std::optional<Notice> listen() override {
       const std::lock_guard lock(job.mutex_);
-      if (words.empty()) return std::nullopt;
-      Word word = std::move(words.front());
-      words.pop_front();
-      return word;
+      if (notices.empty()) return std::nullopt;
+      Notice notice = std::move(notices.front());
+      notices.pop_front();
+      return notice;
     }
     void note_failure(std::string_view /*cause*/) override {}
     void abort(std::string_view /*cause*/) override {}
@@ -187,7 +187,7 @@ class FakeJob {
     std::size_t started = 0;
     std::size_t fruitless_polls = 0;
     std::size_t gathered = 0;
-    std::deque<Word> words;
+    std::deque<Notice> notices;
   };
 
   std::mutex mutex_;

@@ -97,30 +97,30 @@ TEST_CASE("the rule: at most a twentieth more reads, earned by first reads only,
   CHECK(at_once <= 16);
 }
 
-TEST_CASE("a race is won once, or lost by both with the first side's reason") {
-  using Side = Race::Side;
-  Race won(0);
+TEST_CASE("a hedged read is won once, or lost by both sides with the first side's reason") {
+  using Side = HedgedRead::Side;
+  HedgedRead won(0);
   CHECK_FALSE(won.is_won());
   CHECK(won.win());
   CHECK(won.is_won());
   CHECK_FALSE(won.win());
   CHECK_FALSE(won.give_up(Side::second, "late"));
-  Race saved(0);
+  HedgedRead saved(0);
   CHECK_FALSE(saved.give_up(Side::first, "torn"));
   CHECK(saved.win());
   for (const bool first_is_last : {false, true}) {
-    Race lost(0);
+    HedgedRead lost(0);
     CHECK_FALSE(lost.give_up(first_is_last ? Side::second : Side::first, first_is_last ? "" : "torn"));
     const auto verdict = lost.give_up(first_is_last ? Side::first : Side::second, first_is_last ? "torn" : "");
     REQUIRE(verdict);
     CHECK(*verdict == "torn");
   }
   for (int round = 0; round < 200; ++round) {
-    Race race(0);
+    HedgedRead hedged(0);
     std::atomic<int> winners{0};
     {
-      std::jthread other([&] { winners += race.win() ? 1 : 0; });
-      winners += race.win() ? 1 : 0;
+      std::jthread other([&] { winners += hedged.win() ? 1 : 0; });
+      winners += hedged.win() ? 1 : 0;
     }
     REQUIRE(winners == 1);
   }
@@ -148,15 +148,15 @@ TEST_CASE("a workload: slow at the second look only, hedged once, and relieved o
   workload.take_waiting(left, read);
   REQUIRE(left.size() == 2);
   CHECK(left[0].order == 6);
-  CHECK_FALSE(workload.hedge()->race->is_won());
+  CHECK_FALSE(workload.hedge()->hedged->is_won());
   CHECK_FALSE(workload.hedge());
   CHECK_FALSE(workload.watch(later, 10ms).may_hedge);
   CHECK(workload.watch(later, 10ms).is_slow);
 
   EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
-  const auto race = workload.end(sample);
-  REQUIRE(race);
-  CHECK(sample.bytes.size() == 3);  // the race decides
+  const auto hedged = workload.end(sample);
+  REQUIRE(hedged);
+  CHECK(sample.bytes.size() == 3);  // the hedged read decides
   workload.take_waiting(left, read);
   CHECK(read.empty());
   CHECK_FALSE(workload.next());
@@ -171,7 +171,7 @@ TEST_CASE("a workload: slow at the second look only, hedged once, and relieved o
   workload.resume(1);
   CHECK_FALSE(workload.watch(later, 10ms).is_slow);
   CHECK(workload.watch(later, 10ms).is_slow);
-  CHECK(workload.hedge()->race->retry() == 1);
+  CHECK(workload.hedge()->hedged->retry() == 1);
   CHECK(workload.end());
   CHECK(workload.next()->order == 9);
   CHECK_FALSE(workload.watch(later, 10ms).is_slow);

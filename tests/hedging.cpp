@@ -247,7 +247,7 @@ TEST_CASE("samples come exactly once under hanging, failing and healthy reads at
   }
 }
 
-TEST_CASE("stopping waits only for reads inside the store, not for a race to be decided") {
+TEST_CASE("stopping waits only for reads inside the store, not for hedged reads to be decided") {
   Barrier second;
   Hedged hedged;
   hedged.stage.dataset.before = [&](std::uint64_t id, int read) {

@@ -77,7 +77,7 @@ TEST_CASE("the example in docs/state.md is a state, and what the page says about
   CHECK(Json::parse(line) == unpacked(example.at("left")));
   JobState told = job(8, 2, 43, 3, 2);
   leave(told, [](std::uint32_t rank) { return rank == 0 ? 24U : 9U; });
-  REQUIRE(told.left[3] == Piece{.epoch = 3, .begin = 2, .end = 5, .shard = 7, .owner = 1});
+  REQUIRE(told.left[3] == BatchRange{.epoch = 3, .begin = 2, .end = 5, .shard = 7, .owner = 1});
   told.left[3].end = 4;
   told.left.push_back({.epoch = 3, .begin = 4, .end = 5, .shard = 7, .owner = 0});
   put_in_order(told);
@@ -88,14 +88,14 @@ TEST_CASE("equal states have equal texts, and states read back") {
   const std::uint64_t seed = 41;
   CAPTURE(seed);
   Random random(seed);
-  std::size_t pieces = 0;
+  std::size_t ranges = 0;
   for (int i = 0; i < 400; ++i) {
     CAPTURE(i);
     const JobState state = random_state(random);
-    pieces += state.left.size();
+    ranges += state.left.size();
     check_round_trip(state);
   }
-  CHECK(pieces > 50'000);
+  CHECK(ranges > 50'000);
 
   JobState last = job(1, 1, 1, UINT64_MAX - 1, 1);
   last.steps = last.fresh_samples = last.samples = UINT64_MAX;

@@ -152,7 +152,7 @@ TEST_CASE("a member that is missing or of a wrong type is named") {
   CHECK(refusal_after([](Json& json) { json["more"] = "of a later Forebay"; }).empty());
 }
 
-TEST_CASE("numbers and pieces that cannot be are refused with which and why") {
+TEST_CASE("numbers and ranges that cannot be are refused with which and why") {
   const auto with = [](const char* member, const Json& value) {
     return refusal_after([&](Json& json) { json[member] = value; });
   };
@@ -171,7 +171,7 @@ TEST_CASE("numbers and pieces that cannot be are refused with which and why") {
   }
 }
 
-TEST_CASE("pieces that cannot be unpacked are refused with why") {
+TEST_CASE("ranges that cannot be unpacked are refused with why") {
   const auto with = [](const Json& left) { return refusal_after([&](Json& json) { json["left"] = left; }); };
   const Json good = Json::parse(to_text(small_state())).at("left");
   REQUIRE(with(good).empty());
@@ -212,7 +212,7 @@ TEST_CASE("pieces that cannot be unpacked are refused with why") {
   }
 }
 
-TEST_CASE("pieces that cannot be are refused with which and why") {
+TEST_CASE("ranges that cannot be are refused with which and why") {
   // Of a job with epochs 3 and 4 open, 8 shards, the first three of which have 6 blocks and the others 5, and 2 ranks.
   using Rows = std::vector<std::array<std::uint64_t, 5>>;  // epoch, shard, begin, end, owner
   const auto with = [](const Rows& rows) {
@@ -259,7 +259,7 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   }
   CHECK(contains(refusal("{\"forebay_state\":2,\"left\":[" + std::string(1'000'000, '9') + "]}\n"), "is not JSON: "));
   CHECK(contains(refusal("{\"" + std::string(1'000'000, 'a')), "is cut off"));
-  // More pieces than the job can have; more bytes than those pieces can have; more than zlib makes of so few bytes.
+  // More ranges than the job can have; more bytes than those ranges can have; more than zlib makes of so few bytes.
   const auto with = [](std::uint32_t shards, const Json& left, std::uint64_t open = 1ULL << 16U) {
     return refusal_after([&](Json& json) {
       json["virtual_shards"] = shards;
@@ -271,19 +271,19 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   constexpr std::size_t kMost = 4096 + 8 + 2 * 8;  // of one epoch in 8 shards
   const Json many(kMost + 1, 0);
   const Json columns{{"epoch", many}, {"shard", many}, {"begin", many}, {"end", many}, {"owner", many}};
-  CHECK(contains(with(8, packed(columns.dump()), 1), "left has 4121 pieces, and a job can have 4120 at most"));
+  CHECK(contains(with(8, packed(columns.dump()), 1), "left has 4121 ranges, and a job can have 4120 at most"));
   Json left = packed(std::string(100'000, '['));
   for (const std::uint64_t bytes : {std::uint64_t{400'000'000}, std::uint64_t{1'000'000}, UINT64_MAX}) {
     left["bytes"] = bytes;
-    CHECK(contains(with(1U << 20U, left), "left: " + std::to_string(bytes) + " bytes are more than the pieces of"));
+    CHECK(contains(with(1U << 20U, left), "left: " + std::to_string(bytes) + " bytes are more than the ranges of"));
   }
   left = packed(std::string(1'000'000, '['));
-  CHECK(contains(with(8, left, 1), "left: 1000000 bytes are more than the pieces of the job can have"));
+  CHECK(contains(with(8, left, 1), "left: 1000000 bytes are more than the ranges of the job can have"));
   CHECK(contains(with(1U << 20U, left), "is not a list of whole numbers"));
-  // Text of more numbers than the job can have pieces ends the reading where they are too many.
+  // Text of more numbers than the job can have ranges ends the reading where they are too many.
   std::string zeros = R"({"epoch":[0)";
   for (std::size_t i = 0; i < 100'000; ++i) zeros += ",0";
-  CHECK(contains(with(8, packed(zeros + "]}"), 1), "left has 4121 pieces, and a job can have 4120 at most"));
+  CHECK(contains(with(8, packed(zeros + "]}"), 1), "left has 4121 ranges, and a job can have 4120 at most"));
   std::string list = R"({"forebay_state":2,"left":[0)";
   for (std::size_t i = 0; i < 100'000; ++i) list += ",0";
   CHECK(contains(refusal(list + "]}\n"), "a state has fewer members"));

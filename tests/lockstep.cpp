@@ -1,4 +1,4 @@
-// What a policy is told in lockstep: tallies in, signals out, and that a batch it is told of is there on every rank.
+// What a policy is told in lockstep: reports in, signals out, and that a batch it is told of is there on every rank.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr QueueOptions kQueue{.capacity = 8, .pool = 2, .max_leases = 2};
 
-Tally tally(std::uint64_t step, std::int64_t fresh, const Progress& least) {
-  Tally made;
+JobReport report(std::uint64_t step, std::int64_t fresh, const Progress& least) {
+  JobReport made;
   made.step = step;
   made.fresh = fresh;
   made.least = least;
@@ -33,7 +33,7 @@ TEST_CASE("the first steps: one batch that all ranks have, then nothing is known
   CHECK(lockstep.signals(nullptr).depth == 0);
   CHECK(lockstep.signals(nullptr).uses == 1);
   lockstep.served(Decision::reuse);
-  const Tally first = tally(0, 0, {.ready = 5, .produced = 5, .now_ns = 2'000'000'000, .blocked_ns = 500'000'000});
+  const JobReport first = report(0, 0, {.ready = 5, .produced = 5, .now_ns = 2'000'000'000, .blocked_ns = 500'000'000});
   const Signals known = lockstep.signals(&first);
   CHECK(known.step == 2);
   CHECK(known.depth == 4);  // one of the five was taken since
@@ -48,7 +48,7 @@ TEST_CASE("ranks that have nothing left keep nobody waiting") {
   Lockstep lockstep(2, 1, kQueue, Pick::current);
   (void)lockstep.signals(nullptr);
   lockstep.served(Decision::fresh);
-  const Tally drained = tally(0, 0, {.now_ns = 1, .blocked_ns = 0});
+  const JobReport drained = report(0, 0, {.now_ns = 1, .blocked_ns = 0});
   CHECK(lockstep.signals(&drained).depth == 8);
   CHECK(lockstep.signals(&drained).produced == 1);
 }
@@ -61,7 +61,7 @@ TEST_CASE(
   std::int64_t step = -1;
   const auto hears = [&](const Progress& least) {
     ++step;
-    const Tally heard = tally(static_cast<std::uint64_t>(step), step == 0 ? 0 : 2, least);
+    const JobReport heard = report(static_cast<std::uint64_t>(step), step == 0 ? 0 : 2, least);
     const Signals known = lockstep.signals(&heard);
     lockstep.served(Decision::reuse);
     return known;
@@ -77,7 +77,7 @@ TEST_CASE(
 TEST_CASE("a rank that was idle when it spoke is left out of what is heard of that step") {
   Lockstep lockstep(2, 1, kQueue, Pick::current);
   const auto is_left_out = [&](std::uint64_t step) {
-    const Tally heard = tally(step, 0, {.ready = 2, .produced = 2});
+    const JobReport heard = report(step, 0, {.ready = 2, .produced = 2});
     return lockstep.is_left_out(&heard);
   };
   lockstep.reports({.ready = 3, .produced = 3});
@@ -95,10 +95,10 @@ TEST_CASE("a disagreement of the ranks is an error") {
   Lockstep lockstep(2, 1, kQueue, Pick::current);
   (void)lockstep.signals(nullptr);
   lockstep.served(Decision::fresh);
-  const Tally first = tally(0, 0, {.ready = 2, .produced = 2});
+  const JobReport first = report(0, 0, {.ready = 2, .produced = 2});
   (void)lockstep.signals(&first);
   lockstep.served(Decision::fresh);
-  const Tally second = tally(1, 1, {.ready = 2, .produced = 3});  // the other rank says that it reused at step 0
+  const JobReport second = report(1, 1, {.ready = 2, .produced = 3});  // the other rank says that it reused at step 0
   CHECK_THROWS_WITH_AS((void)lockstep.signals(&second), doctest::Contains("have not decided alike before step 1"),
                        Error);
 }
@@ -116,13 +116,13 @@ TEST_CASE("whatever the ranks' pace, a batch that the signals promise is there o
     std::vector<std::int64_t> ready(ranks, 1);
     std::vector<double> pace(ranks);
     for (double& one : pace) one = random.uniform(0.1, 1.5);
-    std::deque<Tally> tallies;
+    std::deque<JobReport> reports;
     std::int64_t late = 0;
     for (std::uint64_t step = 0; step < 500; ++step) {
       const Progress least{.ready = std::ranges::min(ready), .produced = 1};
-      tallies.push_back(tally(step, lockstep.fresh() * static_cast<std::int64_t>(ranks), least));
-      const Signals known = lockstep.signals(tallies.size() > lag ? &tallies.front() : nullptr);
-      if (tallies.size() > lag) tallies.pop_front();
+      reports.push_back(report(step, lockstep.fresh() * static_cast<std::int64_t>(ranks), least));
+      const Signals known = lockstep.signals(reports.size() > lag ? &reports.front() : nullptr);
+      if (reports.size() > lag) reports.pop_front();
       const Decision decision = known.depth > 0 ? Decision::fresh : Decision::reuse;
       lockstep.served(decision);
       for (std::size_t rank = 0; rank < ranks; ++rank) {

@@ -29,8 +29,8 @@ using forebay::BadLimit;
 using forebay::Census;
 using forebay::Communicator;
 using forebay::Coordinator;
+using forebay::JobReport;
 using forebay::RunPlan;
-using forebay::Tally;
 using forebay::Verdict;
 using forebay::testing::drive;
 using forebay::testing::kAnyBad;
@@ -210,7 +210,7 @@ TEST_CASE("words reach every other rank of their communicator, in order, and no 
     for (const std::string& word : {std::string("one"), std::string(), longer}) copy->tell(word);
   } else {
     for (const std::string& word : {std::string("one"), std::string(), longer}) {
-      std::optional<forebay::Word> heard;
+      std::optional<forebay::Notice> heard;
       REQUIRE(eventually([&] { return (heard = copy->listen()).has_value(); }));
       CHECK(heard->rank == 0);
       CHECK(heard->text == word);
@@ -298,7 +298,7 @@ TEST_CASE("at MPI_THREAD_FUNNELED another thread may not make a communicator") {
   CHECK(refused.find("MPI_THREAD_SERIALIZED") != std::string::npos);
 }
 
-TEST_CASE("a census of ranks out of step applies every tally exactly lag steps later") {
+TEST_CASE("a census of ranks out of step applies every report exactly lag steps later") {
   for (const std::size_t lag : {0U, 1U, 2U, 15U}) {
     const auto copy = world().duplicate();
     const std::size_t expected_lag = copy->size() == 1 ? 0 : lag;
@@ -308,12 +308,12 @@ TEST_CASE("a census of ranks out of step applies every tally exactly lag steps l
     for (std::uint64_t step = 0; step < 300; ++step) {
       drift();
       census.post({.stop = copy->rank() == step % copy->size(), .new_bad = static_cast<std::int64_t>(step)});
-      const Tally* tally = census.due();
-      REQUIRE((tally != nullptr) == (step >= expected_lag));
-      if (tally == nullptr) continue;
-      CHECK(tally->step == step - expected_lag);
-      CHECK(tally->stops == 1);
-      CHECK(tally->new_bad == static_cast<std::int64_t>(tally->step) * ranks);
+      const JobReport* report = census.due();
+      REQUIRE((report != nullptr) == (step >= expected_lag));
+      if (report == nullptr) continue;
+      CHECK(report->step == step - expected_lag);
+      CHECK(report->stops == 1);
+      CHECK(report->new_bad == static_cast<std::int64_t>(report->step) * ranks);
     }
     CHECK(copy->close(kPatience));
   }

@@ -105,7 +105,7 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
   }
 }
 
-// As after a state whose pieces were handed over, or once ranks with fewer batches in an epoch have run ahead.
+// As after a state whose ranges were handed over, or once ranks with fewer batches in an epoch have run ahead.
 TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does not hold up the others") {
   if (world().size() == 1) return;
   constexpr std::uint64_t kEnough = 100;  // fresh batches
@@ -122,7 +122,7 @@ TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does
   const std::string text = [&] {
     const auto before = feeder();
     JobState state = parse_state(before->state(), "memory");
-    for (Piece& piece : state.left) piece.owner = 0;
+    for (BatchRange& range : state.left) range.owner = 0;
     before->close();
     return to_text(state);
   }();

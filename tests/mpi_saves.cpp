@@ -22,7 +22,7 @@
 #include "mpi_world.hpp"
 #include "order/job_state.hpp"
 #include "process.hpp"
-#include "ranks/attendance.hpp"
+#include "ranks/liveness.hpp"
 #include "ranks/saves.hpp"
 #include "support.hpp"
 
@@ -147,10 +147,10 @@ TEST_CASE("a disk that never answers again is given up: the save fails, and the 
   if (testing::world().rank() != 0) return;
   const testing::TemporaryDirectory folder;
   const auto alone = solo_communicator();
-  Attendance attendance(*alone, {});
+  Liveness liveness(*alone, {});
   // Left as it is, because the thread that writes may wake up one day.
   constexpr std::chrono::seconds kPatience(1);
-  Saves& saves = *new Saves(*alone, attendance, kPatience, [](const char*) {});
+  Saves& saves = *new Saves(*alone, liveness, kPatience, [](const char*) {});
   disk_stalls = true;
   const std::string cause = error_of([&] { saves.save(folder / "feed.state", "text", true); });
   CHECK(cause.find("feed.state: its disk has not answered for ") != std::string::npos);

@@ -52,18 +52,18 @@ ReadState read_state_text(std::string_view text) {
   const auto add = [&](std::uint64_t epoch, std::uint64_t shard, std::uint64_t begin, std::uint64_t end,
                        std::uint32_t rank) {
     if (shard >= batches || end > blocks(shard) || begin >= end)
-      throw std::runtime_error("a piece is outside its shard");
+      throw std::runtime_error("a range is outside its shard");
     for (std::uint64_t block = begin; block < end; ++block) {
       state.left.push_back({epoch, batch_at(shard, block), rank});
     }
   };
   const auto columns = unpacked(json.at("left"));
-  std::array<std::uint64_t, 5> piece{};
+  std::array<std::uint64_t, 5> range{};
   for (std::size_t i = 0; i < columns.at("epoch").size(); ++i) {
     for (std::size_t k = 0; const char* const column : {"epoch", "shard", "begin", "end", "owner"}) {
-      piece[k++] += columns.at(column).at(i).get<std::uint64_t>();
+      range[k++] += columns.at(column).at(i).get<std::uint64_t>();
     }
-    add(piece[0], piece[1], piece[2], piece[3], static_cast<std::uint32_t>(piece[4]));
+    add(range[0], range[1], range[2], range[3], static_cast<std::uint32_t>(range[4]));
   }
   return state;
 }

@@ -68,7 +68,7 @@ struct Rank {
 
   void plan_ahead() {
     while (plan.size() < 6) {
-      const auto batch = ranks.next_batch(plan.size(), mine.fresh);
+      const auto batch = ranks.next_batch(plan.size(), count.fresh);
       if (!batch) return;
       plan.push_back(*batch);
     }
@@ -76,8 +76,8 @@ struct Rank {
   // The verdict on the next step.
   Verdict agree() {
     mine.served = served[ranks.epochs_completed()];
-    mine.backlog = plan.size();
-    const auto [verdict, has_work] = ranks.agree(mine);
+    count.backlog = plan.size();
+    const auto [verdict, has_work] = ranks.agree(mine, count);
     if (has_work) plan_ahead();
     return verdict;
   }
@@ -85,10 +85,10 @@ struct Rank {
   std::optional<Batch> serve() {
     ++steps;
     if (plan.empty() || ranks.is_ahead(plan.front().epoch)) return std::nullopt;
-    ++mine.offered;
+    ++count.offered;
     const BatchRef batch = plan.front();
     plan.pop_front();
-    ++mine.fresh;
+    ++count.fresh;
     ++mine.samples;
     ++served[batch.epoch];
     plan_ahead();
@@ -104,7 +104,8 @@ struct Rank {
   bool stop = false;
   Ranks ranks;
   std::deque<BatchRef> plan;
-  Ranks::Standing mine;
+  RankReport mine;
+  RankCount count;
   std::map<std::uint64_t, std::uint64_t> served;  // by epoch
   std::uint64_t steps = 0;
 };
@@ -267,19 +268,19 @@ TEST_CASE("ranks that ask for batches in different kinds of loops are told so") 
   });
 }
 
-TEST_CASE("ranks hear whether most of them are worn, mpi.lag steps later and all at once") {
+TEST_CASE("ranks hear whether most of them are at their cap, mpi.lag steps later and all at once") {
   const Options options = job_options(1000);
   for (const std::uint32_t ranks : {1U, 2U, 3U, 4U}) {
-    for (std::uint32_t worn = 0; worn <= ranks; ++worn) {
+    for (std::uint32_t at_cap = 0; at_cap <= ranks; ++at_cap) {
       CAPTURE(ranks);
-      CAPTURE(worn);
+      CAPTURE(at_cap);
       Common<std::vector<bool>> heard;
       run(ranks, options, Loop::batches, [&](Rank& rank, std::uint32_t number) {
         std::vector<bool> said;
         for (int step = 0; step < 10; ++step) {
-          rank.mine.worn = number < worn && step < 5;
+          rank.mine.at_reuse_cap = number < at_cap && step < 5;
           REQUIRE(rank.agree() == Verdict::proceed);
-          said.push_back(rank.ranks.are_most_worn());
+          said.push_back(rank.ranks.are_most_at_cap());
           (void)rank.serve();
         }
         heard.add(said);
@@ -290,7 +291,7 @@ TEST_CASE("ranks hear whether most of them are worn, mpi.lag steps later and all
       const auto lag = static_cast<std::size_t>(options.mpi.lag);
       for (std::size_t step = 0; step < 10; ++step) {
         CAPTURE(step);
-        const bool is_said = step >= lag && step < 5 + lag && 2 * worn > ranks;
+        const bool is_said = step >= lag && step < 5 + lag && 2 * at_cap > ranks;
         CHECK(heard.all().front()[step] == (ranks == 1 || is_said));  // a rank alone goes by itself
       }
     }
@@ -337,7 +338,7 @@ TEST_CASE("a rank that leaves is named to the others when they come to its step"
     CHECK_THROWS_WITH_AS(step_on(), "rank 0 has left after step 24", Error);
     CHECK(rank.steps >= 25);
     CHECK(rank.steps <= 25 + 3);
-    CHECK(rank.ranks.attendance().is_over());
+    CHECK(rank.ranks.liveness().is_over());
   });
 }
 
@@ -373,10 +374,10 @@ TEST_CASE("a rank that ends early aborts the job only when others wait for it, a
         CHECK(early_end.fail("no such disk") == cause);
       } else {
         early_end.leave(0);
-        cause = mine.ranks.attendance().cause();
+        cause = mine.ranks.liveness().cause();
         CHECK(cause.find("rank 0 has left before the first step") == 0);
       }
-      if (others_go_on) other.ranks.attendance().go_on();
+      if (others_go_on) other.ranks.liveness().go_on();
       int befores = 0;
       early_end.part([&] { ++befores; });
       const std::vector<std::string> said{cause};

@@ -193,8 +193,8 @@ TEST_CASE("a reserve that nobody has use for is shown to the policy as a full qu
   bench.publish(2);
   (void)bench.step();
   bench.script.decide = [](const Signals&) { return Decision::reuse; };
-  const auto depth = [&](const Outlook& outlook) {
-    (void)bench.step(outlook);
+  const auto depth = [&](const StepContext& context) {
+    (void)bench.step(context);
     return bench.script.asked.back().depth;
   };
   CHECK(depth({}) == 1);
@@ -249,8 +249,8 @@ TEST_CASE("alike with other ranks the policy sees what all share, and its decisi
   Bench bench;
   bench.publish(2);
   const Signals shared{.step = 7, .depth = 1, .capacity = 4, .uses = 1};
-  const auto step = [&](const Outlook& outlook, const std::optional<Signals>& known) {
-    const Server::Alike alike = bench.server.serve_alike(outlook, known);
+  const auto step = [&](const StepContext& context, const std::optional<Signals>& known) {
+    const Server::Alike alike = bench.server.serve_alike(context, known);
     bench.server.returned(alike.served, Server::Clock::now());
     return alike;
   };

@@ -97,8 +97,8 @@ struct Bench {
     REQUIRE(ring.claim(stopped, claim));
   }
   // One step to its end.
-  Served step(const Outlook& outlook = {}) {
-    const Served served = server.serve(outlook, Server::Clock::now());
+  Served step(const StepContext& context = {}) {
+    const Served served = server.serve(context, Server::Clock::now());
     server.returned(served, Server::Clock::now());
     return served;
   }

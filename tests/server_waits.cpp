@@ -174,11 +174,11 @@ TEST_CASE("a rank that waits for others is not one whose storage delivers nothin
     auto now = RunningTime::Clock::time_point{};
     for (int second = 0; second < 30; ++second) {
       bench.time.tick(now += 1s);
-      const Outlook outlook{.must_pad = second >= 6 && second < 24};
+      const StepContext context{.must_pad = second >= 6 && second < 24};
       if (in_lockstep) {
-        (void)bench.server.serve_alike(outlook, Signals{.step = 1, .capacity = 4, .uses = 1});
+        (void)bench.server.serve_alike(context, Signals{.step = 1, .capacity = 4, .uses = 1});
       } else {
-        (void)bench.step(outlook);
+        (void)bench.step(context);
       }
     }
     CHECK_FALSE(bench.failure.happened());
@@ -220,12 +220,12 @@ TEST_CASE("a reserve does not hide a store from which nothing arrives") {
       bench.script.decide = [&](const Signals&) { return step % 4 == 0 ? Decision::fresh : Decision::reuse; };
       auto now = RunningTime::Clock::time_point{};
       for (; step < 40 && !bench.failure.happened(); ++step) {
-        const Outlook outlook{.must_pad = must_pad && step > 0};
+        const StepContext context{.must_pad = must_pad && step > 0};
         if (in_lockstep) {
           const Signals shared{.step = static_cast<std::uint64_t>(step), .depth = 3, .capacity = 4, .uses = 1};
-          bench.server.returned(bench.server.serve_alike(outlook, shared).served, Server::Clock::now());
+          bench.server.returned(bench.server.serve_alike(context, shared).served, Server::Clock::now());
         } else {
-          (void)bench.step(outlook);
+          (void)bench.step(context);
         }
         bench.time.tick(now += 1s);
       }

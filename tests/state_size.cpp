@@ -9,9 +9,9 @@
 
 #include <forebay/random.hpp>
 
-#include "order/hand_over.hpp"
 #include "order/job_state.hpp"
 #include "order/ledger.hpp"
+#include "order/rebalance.hpp"
 #include "states.hpp"
 #include "support.hpp"
 
@@ -36,7 +36,7 @@ TEST_CASE("what ranks leave without hand-over takes a few bytes per rank") {
     leave(state, [&](std::uint32_t) { return base + random.below(1 + 500'000 / ranks); });
     check_round_trip(state);
     const std::size_t size = to_text(state).size();
-    MESSAGE(ranks << " ranks: " << size << " bytes for " << state.left.size() << " pieces");
+    MESSAGE(ranks << " ranks: " << size << " bytes for " << state.left.size() << " ranges");
     CHECK(size < 1400 + 32 * ranks);
   }
 }
@@ -46,7 +46,7 @@ TEST_CASE("the worst states stay below 64 KiB") {
   CAPTURE(seed);
   Random random(seed);
   // Three epochs of a large dataset (5 million batches each), every shard somewhere else and with any rank; 1,024
-  // pieces are cut off and with another one.
+  // ranges are cut off and with another one.
   for (const std::uint32_t ranks : {2U, 300U, 1023U, 1024U}) {
     CAPTURE(ranks);
     JobState state = job(1024, ranks, 1024 * 5'000ULL + 500, 100, 3);
@@ -68,7 +68,7 @@ TEST_CASE("the worst states stay below 64 KiB") {
     MESSAGE("large epochs, " << ranks << " ranks: " << size << " bytes");
     CHECK(size < kLimit);
   }
-  // Thousands of epochs of a small dataset, in each of them one shard left, and 768 pieces with another rank.
+  // Thousands of epochs of a small dataset, in each of them one shard left, and 768 ranges with another rank.
   for (const std::uint64_t batches : {1U, 2U, 64U, 1024U, 2000U}) {
     CAPTURE(batches);
     constexpr std::uint32_t ranks = 1024;
@@ -85,7 +85,7 @@ TEST_CASE("the worst states stay below 64 KiB") {
     put_in_order(state);
     check_round_trip(state);
     const std::size_t size = to_text(state).size();
-    MESSAGE("3072 epochs of " << batches << " batches: " << size << " bytes for " << state.left.size() << " pieces");
+    MESSAGE("3072 epochs of " << batches << " batches: " << size << " bytes for " << state.left.size() << " ranges");
     CHECK(size < kLimit);
   }
 }
@@ -104,12 +104,12 @@ TEST_CASE("a job whose ranks hand everything over again and again has a small st
           // Another rank is the only fast one each time.
           std::vector<RankWork> works(ranks, {.backlog = 4, .pace = slow, .frontier = 1000});
           works[round % ranks].pace = 65'536;
-          std::vector<Piece> pieces(ledger.pieces().begin(), ledger.pieces().end());
-          hand_over(pieces, works, {});
-          ledger.replace(pieces);
+          std::vector<BatchRange> ranges(ledger.ranges().begin(), ledger.ranges().end());
+          rebalance(ranges, works, {});
+          ledger.replace(ranges);
           if (round % 4 != 0 && round != 11) continue;
           JobState state = job(1024, ranks, batches, 1000, static_cast<std::uint32_t>(ledger.opened() - 1000));
-          state.left.assign(ledger.pieces().begin(), ledger.pieces().end());
+          state.left.assign(ledger.ranges().begin(), ledger.ranges().end());
           CHECK(to_text(state).size() < kLimit / 2);
         }
       }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The pieces in the text of a state, as docs/state.md describes them.
+// The ranges in the text of a state, as docs/state.md describes them.
 
 #include <zlib.h>
 #include <cstdio>
@@ -16,7 +16,7 @@
 
 namespace forebay::testing {
 
-// What `left` holds: for each member of a piece a list of differences.
+// What `left` holds: for each member of a range a list of differences.
 inline nlohmann::ordered_json unpacked(const nlohmann::ordered_json& left) {
   const std::string packed = from_base64(left.at("zlib").get<std::string>()).value();
   std::string text(left.at("bytes").get<std::size_t>(), '\0');

@@ -53,7 +53,7 @@ inline JobState job(std::uint32_t virtual_shards, std::uint32_t ranks, std::uint
 }
 
 inline void put_in_order(JobState& state) {
-  std::ranges::sort(state.left, [](const Piece& a, const Piece& b) {
+  std::ranges::sort(state.left, [](const BatchRange& a, const BatchRange& b) {
     return std::tuple(a.epoch, a.shard, a.begin) < std::tuple(b.epoch, b.shard, b.begin);
   });
 }
@@ -93,7 +93,7 @@ inline JobState small_state() {
   return state;
 }
 
-// Any pieces at all that a ledger can hold, in some shards none, in some several, of any rank.
+// Any ranges at all that a ledger can hold, in some shards none, in some several, of any rank.
 inline JobState random_state(Random& random) {
   const auto shards = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 1024));
   const auto ranks = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? shards : std::min(shards, 8U)));
@@ -119,7 +119,7 @@ inline JobState random_state(Random& random) {
     }
   }
   state.left.resize(
-      std::min(state.left.size(), Ledger::most_pieces({.batches = batches, .shards = shards, .ranks = ranks})));
+      std::min(state.left.size(), Ledger::most_ranges({.batches = batches, .shards = shards, .ranks = ranks})));
   return state;
 }
 

@@ -112,8 +112,8 @@ StreamWorld::StreamWorld(const WorldSetup& setup, std::uint64_t seed)
       store_(std::make_shared<SlotStore>(device_, format_of(setup.canvases), counts_of(sizes_, setup.mutant))),
       ring_(sizes_.capacity, store_->size(), UINT64_MAX),
       copies_(*store_, ring_),
-      residents_(*store_, ring_, {.capacity = sizes_.capacity, .pool = sizes_.pool, .max_leases = kLeases},
-                 Pick::least_used, [](std::uint64_t /*uses*/) {}) {
+      pool_(*store_, ring_, {.capacity = sizes_.capacity, .pool = sizes_.pool, .max_leases = kLeases}, Pick::least_used,
+            [](std::uint64_t /*uses*/) {}) {
   if (setup.canvases) {
     store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, store_->format()), {}, 0);
   }
@@ -188,9 +188,9 @@ void StreamWorld::train() {
   if (held_.size() == kLeases) return;
   (void)store_->keep_pace(step_);
   if (!has_kept_pace()) fail("the device is more steps behind than it may be");
-  residents_.sweep();
-  if (!is_ready() && (residents_.empty() || !setup_.reuses)) wait_for_a_batch();
-  const std::uint32_t slot = is_ready() ? residents_.admit() : residents_.pick();
+  pool_.sweep();
+  if (!is_ready() && (pool_.empty() || !setup_.reuses)) wait_for_a_batch();
+  const std::uint32_t slot = is_ready() ? pool_.admit() : pool_.pick();
   if (random_.below(4) == 0) stream_ = streams_[random_.below(streams_.size())];
   const StreamView stream = stream_;
   const std::uint64_t use = store_->slot(slot).uses++;

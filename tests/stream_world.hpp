@@ -14,7 +14,7 @@
 #include "ring/copies.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
-#include "serve/residents.hpp"
+#include "serve/reuse_pool.hpp"
 #include "simulated_device.hpp"
 
 namespace forebay::testing {
@@ -90,7 +90,7 @@ class StreamWorld {
   std::shared_ptr<SlotStore> store_;
   SlotRing ring_;
   Copies copies_;
-  Residents residents_;
+  ReusePool pool_;
   std::atomic<bool> stopped_{false};
   std::uint64_t claimed_ = 0;
   std::vector<Filling> filling_;

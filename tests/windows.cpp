@@ -137,7 +137,7 @@ TEST_CASE("in order, or with an impossible run") {
 
 // --- how batches are dealt out ---
 
-Deal deal_of(std::uint64_t batches, std::uint32_t shards, std::uint32_t ranks) {
+Partition deal_of(std::uint64_t batches, std::uint32_t shards, std::uint32_t ranks) {
   return {.batches = batches, .shards = shards, .ranks = ranks, .epochs = 1, .contiguous = true};
 }
 
@@ -185,15 +185,15 @@ TEST_CASE("each rank has batches one after the other, as many as the others or a
         CAPTURE(shards);
         CAPTURE(batches);
         CAPTURE(ranks);
-        const Deal deal = deal_of(batches, shards, ranks);
+        const Partition partition = deal_of(batches, shards, ranks);
         const Order order = windowed(batches, 64, 8);
         std::uint64_t next = 0;
         std::uint64_t least = batches;
         std::uint64_t most = 0;
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-          Schedule schedule(order, Ledger(deal), rank);
+          Schedule schedule(order, Ledger(partition), rank);
           const std::vector<std::uint64_t> own = planned(schedule);
-          CHECK(own.size() == batches_of(deal, rank));
+          CHECK(own.size() == batches_of(partition, rank));
           CHECK(schedule.is_exhausted());
           bool is_next = true;
           for (const std::uint64_t batch : own) is_next &= batch == next++;
@@ -203,11 +203,11 @@ TEST_CASE("each rank has batches one after the other, as many as the others or a
         }
         CHECK(next == batches);
         CHECK(most - least <= batches / shards + 2);
-        CHECK(most == most_batches(deal));
+        CHECK(most == most_batches(partition));
         std::uint64_t in_shards = 0;
         for (std::uint32_t shard = 0; shard < shards; ++shard) {
-          for (std::uint64_t block = 0; block < blocks_of(deal, shard); ++block, ++in_shards) {
-            const Block back = block_of(deal, batch_of(deal, shard, block));
+          for (std::uint64_t block = 0; block < blocks_of(partition, shard); ++block, ++in_shards) {
+            const Block back = block_of(partition, batch_of(partition, shard, block));
             REQUIRE(back.shard == shard);
             REQUIRE(back.block == block);
           }
@@ -231,12 +231,12 @@ TEST_CASE("what is left is dealt out in equal shares to another number of ranks,
     CAPTURE(after);
     const Order order = windowed(batches, 64, 8);
     std::set<std::uint64_t> served;
-    std::vector<Piece> left;
+    std::vector<BatchRange> left;
     for (std::uint32_t rank = 0; rank < before; ++rank) {
       Schedule schedule(order, Ledger(deal_of(batches, shards, before)), rank);
       for (const std::uint64_t batch : planned(schedule, random.below(batches))) CHECK(served.insert(batch).second);
-      for (const Piece& piece : schedule.ledger().pieces()) {
-        if (piece.owner == rank && piece.begin < piece.end) left.push_back(piece);
+      for (const BatchRange& range : schedule.ledger().ranges()) {
+        if (range.owner == rank && range.begin < range.end) left.push_back(range);
       }
     }
     tidy(left);
@@ -256,25 +256,26 @@ TEST_CASE("what is left is dealt out in equal shares to another number of ranks,
 
 TEST_CASE("epochs that nobody has begun are dealt out to another number of ranks without a cut") {
   constexpr std::uint64_t kEpochs = 192;
-  Deal deal = deal_of(100, 16, 2);
-  deal.epochs = UINT64_MAX;
-  std::vector<Piece> left;
+  Partition partition = deal_of(100, 16, 2);
+  partition.epochs = UINT64_MAX;
+  std::vector<BatchRange> left;
   for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
-    for (std::uint32_t shard = 0; shard < deal.shards; ++shard) {
-      left.push_back({.epoch = epoch, .begin = 0, .end = blocks_of(deal, shard), .shard = shard, .owner = shard % 2});
+    for (std::uint32_t shard = 0; shard < partition.shards; ++shard) {
+      left.push_back(
+          {.epoch = epoch, .begin = 0, .end = blocks_of(partition, shard), .shard = shard, .owner = shard % 2});
     }
   }
   left.front().begin = 1;  // the first has been begun
-  deal.ranks = 7;
-  const Ledger ledger(deal, 0, kEpochs, left, 2);
-  CHECK(ledger.pieces().size() <= left.size() + deal.ranks);
-  CHECK(ledger.pieces().size() <= Ledger::most_pieces(deal));
+  partition.ranks = 7;
+  const Ledger ledger(partition, 0, kEpochs, left, 2);
+  CHECK(ledger.ranges().size() <= left.size() + partition.ranks);
+  CHECK(ledger.ranges().size() <= Ledger::most_ranges(partition));
   std::uint64_t batches = 0;
-  for (const Piece& piece : ledger.pieces()) {
-    batches += piece.end - piece.begin;
-    if (piece.epoch > 0) REQUIRE(piece.owner == owner_of(deal, piece.shard));
+  for (const BatchRange& range : ledger.ranges()) {
+    batches += range.end - range.begin;
+    if (range.epoch > 0) REQUIRE(range.owner == owner_of(partition, range.shard));
   }
-  CHECK(batches == kEpochs * deal.batches - 1);
+  CHECK(batches == kEpochs * partition.batches - 1);
 }
 
 }  // namespace

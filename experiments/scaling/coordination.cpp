@@ -1,7 +1,7 @@
 // What agreeing costs beside a trainer's all-reduce of its gradients, on the same ranks. Run under mpirun; rank 0
 // prints one JSON object: for each round the time per step of
 //   gradients    an all-reduce of FLOATS floats, in place
-//   census       Forebay's ballot and the tally that is due, and nothing else in the step
+//   census       what Forebay reports and is told at a step, and nothing else in the step
 //   both         the two together, as in a run
 //   bench_coordination FLOATS STEPS ROUNDS
 // A round has STEPS steps of each, one kind after the other; every second round goes backwards.

@@ -31,8 +31,8 @@ MOST_GROWTH = 10
 TABLES = ["order", "build", "open", "start", "steps", "paper"]
 XML = ("<annotation><object><name>class{}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>30</xmax><ymax>40</ymax>"
        "</bndbox></object></annotation>")
-# Sizes of messages, 8-byte numbers; src/ranks/census.cpp, exchange.cpp.
-BALLOT_BYTES = 8 * 13
+# Sizes of messages, 8-byte numbers; src/ranks/census.cpp, rebalancer.cpp.
+REPORT_BYTES = 8 * 13
 EXCHANGE_STEPS = 256
 
 
@@ -207,10 +207,10 @@ class Bench:
         for ranks, shards in ((4, 1024), (64, 1024), (1024, 1024), (100_000, 131_072)):
             levels = math.ceil(math.log2(ranks))
             exchange = 8 * (2 * shards + 4 * ranks)
-            rows.append([f"{ranks:,}", f"{shards:,}", levels, BALLOT_BYTES, f"{exchange / 1e3:,.0f}",
+            rows.append([f"{ranks:,}", f"{shards:,}", levels, REPORT_BYTES, f"{exchange / 1e3:,.0f}",
                          f"{exchange / EXCHANGE_STEPS:,.0f}", f"{levels * 5:,}", f"{16 * ranks / 1e3:,.0f}"])
         table("on paper: per rank, an all-reduce of 5 us per level of a tree, nothing of which next() waits for",
-              ["ranks", "virtual shards", "levels", "ballot, bytes a step", "exchange, kB",
+              ["ranks", "virtual shards", "levels", "report, bytes a step", "exchange, kB",
                "exchange, bytes a step", "census under way, us", "start-up gathers, kB each"], rows)
 
 

@@ -150,7 +150,7 @@ class Model:
                          f"{1e3 * row['exchange_s']:.1f}", amount(row["state_bytes"]),
                          f"{1e3 * row['state_write_s']:.0f}", f"{1e3 * row['state_read_s']:.0f}"])
         table("one rank's structures at their size, without MPI; a quarter of the ranks slow; processor time", [
-            "ranks", "samples", "shards", "memory, B", "exchange, B", "two pieces a shard", "exchange, ms", "state, B",
+            "ranks", "samples", "shards", "memory, B", "exchange, B", "two ranges a shard", "exchange, ms", "state, B",
             "write, ms", "read, ms"], rows)
 
     def paper(self) -> None:

@@ -30,14 +30,14 @@
 #include "order/schedule.hpp"
 #include "process_memory.hpp"
 #include "ranks/coordinator.hpp"
-#include "ranks/exchange.hpp"
+#include "ranks/rebalancer.hpp"
 
 namespace {
 
 using namespace forebay;
 constexpr std::size_t kLag = 2;
 constexpr std::size_t kAhead = 16 + kLag + 1;  // queue.capacity = 16
-constexpr std::uint64_t kSteps = 3 * Exchange::kPeriod;
+constexpr std::uint64_t kSteps = 3 * Rebalancer::kPeriod;
 constexpr std::size_t kCounts = 4;  // of each rank in an exchange
 
 // Of this thread's processor, whatever else runs.
@@ -71,13 +71,13 @@ class OneOfMany final : public Communicator {
     return solo_communicator()->share_on_node(bytes);
   }
   void tell(std::string_view) override {}
-  [[nodiscard]] std::optional<Word> listen() override { return std::nullopt; }
+  [[nodiscard]] std::optional<Notice> listen() override { return std::nullopt; }
   void note_failure(std::string_view) override {}
   void abort(std::string_view) override {}
   void abort_at_end(std::string_view) override {}
   bool close(double) override { return true; }
 
-  // Whose pieces the others speak of. Must outlive this.
+  // Whose ranges the others speak of. Must outlive this.
   void know(const Ledger& ledger) noexcept { ledger_ = &ledger; }
   // Bytes of all reductions so far.
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_; }
@@ -85,9 +85,9 @@ class OneOfMany final : public Communicator {
  private:
   // Every fourth rank has served a quarter of what the others have.
   void answer(std::span<std::int64_t> values) {
-    for (std::size_t i = 0; i < ledger_->pieces().size(); ++i) {
-      const Piece& piece = ledger_->pieces()[i];
-      if (piece.owner != 0) values[i] = static_cast<std::int64_t>(piece.begin);
+    for (std::size_t i = 0; i < ledger_->ranges().size(); ++i) {
+      const BatchRange& range = ledger_->ranges()[i];
+      if (range.owner != 0) values[i] = static_cast<std::int64_t>(range.begin);
     }
     const auto counts = values.last(kCounts * ranks_);
     const std::int64_t steps = counts[1];
@@ -106,19 +106,19 @@ class OneOfMany final : public Communicator {
 };
 
 struct Job {
-  Job(std::uint32_t ranks, const Deal& deal, const Order& order)
+  Job(std::uint32_t ranks, const Partition& partition, const Order& order)
       : communicator(ranks),
-        schedule(order, Ledger(deal), 0),
-        coordinator(communicator, {.epochs = deal.epochs, .lag = kLag},
+        schedule(order, Ledger(partition), 0),
+        coordinator(communicator, {.epochs = partition.epochs, .lag = kLag},
                     {.allowed = UINT64_MAX, .skipped = 0, .samples = 0, .quarantine = ""}),
-        exchange(communicator, schedule, Communicator::kChannels - 1, kLag, false) {
+        rebalancer(communicator, schedule, Communicator::kChannels - 1, kLag, false) {
     communicator.know(schedule.ledger());
   }
 
   // As Ranks and the feeder do, without a trainer. Returns the time that it took.
   double step() {
     const auto begun = processor_s();
-    while (plan.size() < kAhead && exchange.may_plan(plan.size(), count.fresh)) {
+    while (plan.size() < kAhead && rebalancer.may_plan(plan.size(), count.fresh)) {
       const std::optional<BatchRef> batch = schedule.next();
       if (!batch) break;
       plan.push_back(*batch);
@@ -126,7 +126,7 @@ struct Job {
     if (coordinator.step({.served = 0, .to_serve = UINT64_MAX}) != Verdict::proceed)
       throw std::runtime_error("it ended");
     count.backlog = plan.size();
-    (void)exchange.step(coordinator.heard(), coordinator.epochs_completed(), count);
+    (void)rebalancer.step(coordinator.heard(), coordinator.epochs_completed(), count);
     ++count.offered;
     if (!plan.empty()) {
       plan.pop_front();
@@ -138,19 +138,19 @@ struct Job {
   OneOfMany communicator;
   Schedule schedule;
   Coordinator coordinator;
-  Exchange exchange;
+  Rebalancer rebalancer;
   std::deque<BatchRef> plan;
   RankCount count;
 };
 
 // What all ranks leave, as they would hand it to gather_state().
-JobState state_of(const Job& job, const Deal& deal) {
+JobState state_of(const Job& job, const Partition& partition) {
   JobState state;
-  state.ranks = deal.ranks;
-  state.batches = deal.batches;
-  state.virtual_shards = deal.shards;
+  state.ranks = partition.ranks;
+  state.batches = partition.batches;
+  state.virtual_shards = partition.shards;
   state.opened = job.schedule.ledger().opened();
-  state.left.assign(job.schedule.ledger().pieces().begin(), job.schedule.ledger().pieces().end());
+  state.left.assign(job.schedule.ledger().ranges().begin(), job.schedule.ledger().ranges().end());
   tidy(state.left);
   return state;
 }
@@ -159,35 +159,35 @@ void run(std::uint32_t ranks, std::uint64_t batches) {
   std::uint32_t shards = 1024;
   while (shards < ranks) shards *= 2;
   const Order order({.samples = batches, .batch_size = 1, .seed = 17});
-  const Deal deal{.batches = batches, .shards = shards, .ranks = ranks};
+  const Partition partition{.batches = batches, .shards = shards, .ranks = ranks};
   const auto before = bench::process_memory();
   const auto begun = processor_s();
-  auto job = std::make_unique<Job>(ranks, deal, order);
+  auto job = std::make_unique<Job>(ranks, partition, order);
   const double construct = processor_s() - begun;
   std::vector<double> steps;
   for (std::uint64_t i = 0; i < kSteps; ++i) steps.push_back(job->step());
   const double slowest = *std::ranges::max_element(steps);
   const auto after = bench::process_memory();
-  const std::uint64_t ballots = (13 * sizeof(std::int64_t)) * kSteps;
-  const std::uint64_t exchanges = (kSteps - 1) / Exchange::kPeriod;
+  const std::uint64_t reports = (13 * sizeof(std::int64_t)) * kSteps;
+  const std::uint64_t exchanges = (kSteps - 1) / Rebalancer::kPeriod;
 
-  const JobState state = state_of(*job, deal);
+  const JobState state = state_of(*job, partition);
   const auto wrote = processor_s();
   const std::string text = to_text(state);
   const double write = processor_s() - wrote;
   const auto read = processor_s();
   JobState again = parse_state(text, "the state");
-  const Ledger ledger(deal, again.epochs, again.opened, std::move(again.left), ranks);
+  const Ledger ledger(partition, again.epochs, again.opened, std::move(again.left), ranks);
   const double resume = processor_s() - read;
   std::printf(
       "{\"ranks\": %u, \"shards\": %u, \"batches\": %llu, \"own_bytes\": %.0f, \"peak_bytes\": %.0f, "
       "\"construct_s\": %.6f, \"step_ns\": %.0f, \"exchange_s\": %.6f, \"exchange_bytes\": %llu, "
-      "\"pieces\": %zu, \"state_bytes\": %zu, \"state_write_s\": %.6f, \"state_read_s\": %.6f}\n",
+      "\"ranges\": %zu, \"state_bytes\": %zu, \"state_write_s\": %.6f, \"state_read_s\": %.6f}\n",
       ranks, shards, static_cast<unsigned long long>(batches), 1e6 * (after.own - before.own),
       1e6 * (after.peak - before.peak), construct, 1e9 * bench::percentile(steps, 0.5), slowest,
-      static_cast<unsigned long long>((job->communicator.sent() - ballots) / exchanges), state.left.size(), text.size(),
+      static_cast<unsigned long long>((job->communicator.sent() - reports) / exchanges), state.left.size(), text.size(),
       write, resume);
-  if (ledger.pieces().empty()) throw std::runtime_error("nothing is left");
+  if (ledger.ranges().empty()) throw std::runtime_error("nothing is left");
 }
 
 }  // namespace

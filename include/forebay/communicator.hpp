@@ -20,7 +20,7 @@ class SharedMemory {
 };
 
 // A message that one rank sent to all others.
-struct Word {
+struct Notice {
   std::uint32_t rank = 0;
   std::string text;
 };
@@ -64,7 +64,7 @@ class Communicator {
   // call. The messages of a rank arrive in the order in which it sent them.
   virtual void tell(std::string_view text) = 0;
   // The next message of another rank that has arrived, or nothing. Never blocks; also lets pending operations progress.
-  [[nodiscard]] virtual std::optional<Word> listen() = 0;
+  [[nodiscard]] virtual std::optional<Notice> listen() = 0;
 
   // Keeps the cause of a failure (the first one), so that it can be printed before the job is aborted. The text names
   // the failing rank itself.

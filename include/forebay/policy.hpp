@@ -134,8 +134,8 @@ class UsesLimit {
 //  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that arrives
 //    meanwhile is served fresh, so that no step waits for a batch and then reuses another.
 //  - `max_uses`: a reuse of a batch that was served max_uses times becomes fresh (on_max_uses = wait), is allowed and
-//    counted (warn), or makes decide() throw Error (error). With "auto" that holds only while the job is worn: a rank
-//    whose own storage pauses must not stop the others.
+//    counted (warn), or makes decide() throw Error (error). With "auto" that holds only while the job is at its cap: a
+//    rank whose own storage pauses must not stop the others.
 class RuledPolicy final : public Policy {
  public:
   // REQUIRES: policy != nullptr.
@@ -148,23 +148,23 @@ class RuledPolicy final : public Policy {
   [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
   // The cap that holds now; 0 = none. Same thread as decide().
   [[nodiscard]] std::uint64_t max_uses() const noexcept { return limit_.now(); }
-  // Before the decisions of a step, on the same thread: whether more than half of the job's ranks are worn. Who never
-  // calls it is a rank alone.
-  void begin_step(bool is_job_worn) noexcept {
-    is_worn_ = false;
-    is_job_worn_ = is_job_worn;
+  // Before the decisions of a step, on the same thread: whether more than half of the job's ranks are at their cap. Who
+  // never calls it is a rank alone.
+  void begin_step(bool is_job_at_cap) noexcept {
+    is_at_cap_ = false;
+    is_job_at_cap_ = is_job_at_cap;
   }
   // The step's last decide() would have reused a batch that was served max_uses times. Same thread.
-  [[nodiscard]] bool is_worn() const noexcept { return is_worn_; }
+  [[nodiscard]] bool is_at_cap() const noexcept { return is_at_cap_; }
 
  private:
-  [[nodiscard]] bool is_capped() const noexcept { return is_worn_ && (is_strict_ || is_job_worn_); }
+  [[nodiscard]] bool is_capped() const noexcept { return is_at_cap_ && (is_strict_ || is_job_at_cap_); }
 
   std::unique_ptr<Policy> policy_;
   UsesLimit limit_;
   bool is_strict_;  // the limit holds whatever the other ranks do
-  bool is_worn_ = false;
-  bool is_job_worn_ = true;
+  bool is_at_cap_ = false;
+  bool is_job_at_cap_ = true;
   OnMaxUses on_max_uses_;
   double max_wait_s_;
   std::optional<std::uint64_t> waited_in_;  // the last step in which max_wait_ms turned a reuse into a wait

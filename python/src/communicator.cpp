@@ -123,12 +123,12 @@ void PythonCommunicator::tell(std::string_view text) {
   python([&] { object_.get().attr("tell")(to_bytes(text)); });
 }
 
-std::optional<Word> PythonCommunicator::listen() {
+std::optional<Notice> PythonCommunicator::listen() {
   if (size_ == 1) return std::nullopt;
-  return python([&]() -> std::optional<Word> {
-    const nb::object word = listen_.get()();
-    if (word.is_none()) return std::nullopt;
-    return Word{.rank = nb::cast<std::uint32_t>(word[0]), .text = to_string(word[1])};
+  return python([&]() -> std::optional<Notice> {
+    const nb::object notice = listen_.get()();
+    if (notice.is_none()) return std::nullopt;
+    return Notice{.rank = nb::cast<std::uint32_t>(notice[0]), .text = to_string(notice[1])};
   });
 }
 

@@ -34,7 +34,7 @@ class PythonCommunicator final : public Communicator {
   void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override;
   void tell(std::string_view text) override;
-  [[nodiscard]] std::optional<Word> listen() override;
+  [[nodiscard]] std::optional<Notice> listen() override;
   void note_failure(std::string_view /*cause*/) override {}  // the exception already carries it
   void abort(std::string_view cause) override;
   void abort_at_end(std::string_view /*cause*/) override {}

@@ -106,7 +106,7 @@ class GivenCommunicator final : public Communicator {
     if (size() == 1) return;
     require("tell()", [&](char* message) { return calls_.tell(calls_.context, text.data(), text.size(), message); });
   }
-  [[nodiscard]] std::optional<Word> listen() override {
+  [[nodiscard]] std::optional<Notice> listen() override {
     if (size() == 1) return std::nullopt;
     std::uint32_t from = 0;
     const void* text = nullptr;
@@ -114,7 +114,7 @@ class GivenCommunicator final : public Communicator {
     require("listen()", [&](char* message) { return calls_.listen(calls_.context, &from, &text, &length, message); });
     if (text == nullptr) return std::nullopt;
     if (from >= size()) throw Error("the communicator's listen() has heard of rank " + std::to_string(from));
-    return Word{.rank = from, .text = std::string(static_cast<const char*>(text), length)};
+    return Notice{.rank = from, .text = std::string(static_cast<const char*>(text), length)};
   }
 
   void note_failure(std::string_view /*cause*/) override {}  // the error that carries it reaches the program

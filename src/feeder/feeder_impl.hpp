@@ -19,7 +19,7 @@ class Feeder::Impl {
  public:
   // Collective; see start_run().
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
-       std::optional<Predecessor> before = std::nullopt);
+       std::optional<Handover> before = std::nullopt);
   // close(); what it throws becomes a line for people. In a fork nothing: there are no threads to join, and locks may
   // be held for ever.
   ~Impl();

@@ -91,14 +91,15 @@ void Feeder::Impl::begin() {
   } catch (const std::exception& error) {
     run_->journal->abandon();
     // All ranks have it.
-    if (!is_alone_ && !run_->ranks->attendance().is_over()) {
+    if (!is_alone_ && !run_->ranks->liveness().is_over()) {
       ended_ = true;
       cause_ = error.what();
       cause_kind_ = described(std::current_exception()).kind;
     }
     throw;
   }
-  if (run_->origin.is_saved() && run_->communicator->rank() == 0) run_->console->info(run_->origin.describe());
+  if (run_->resume_point.is_saved() && run_->communicator->rank() == 0)
+    run_->console->info(run_->resume_point.describe());
 }
 
 // Throttling the trainer's thread to the device counts as the trainer's time, not as a wait for batches.
@@ -117,7 +118,7 @@ bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   Run& run = *run_;
   run.pipeline->bad_samples().collect(
       [&run](std::uint64_t id, std::string_view reason) { run.ranks->report_bad(id, reason); });
-  const auto [verdict, has_work] = run.ranks->agree(run.standing(entered));
+  const auto [verdict, has_work] = run.ranks->agree(run.report(entered), run.count());
   for (; completed_ < epochs_completed(); ++completed_) run.server->forget(completed_);
   if (has_work) {
     run.pipeline->plan_ahead(
@@ -155,9 +156,9 @@ Served Feeder::Impl::serve(Clock::time_point entered) {
   Ranks& ranks = *run_->ranks;
   if (!ranks.are_in_lockstep()) {
     const bool has_waited = ranks.waited() > std::chrono::nanoseconds::zero();
-    return run_->server->serve(run_->outlook(), has_waited ? Clock::now() : entered);
+    return run_->server->serve(run_->context(), has_waited ? Clock::now() : entered);
   }
-  const Server::Alike step = run_->server->serve_alike(run_->outlook(), ranks.shared_signals());
+  const Server::Alike step = run_->server->serve_alike(run_->context(), ranks.shared_signals());
   if (step.decision) ranks.decided(*step.decision);
   return step.served;
 }

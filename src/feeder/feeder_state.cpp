@@ -12,7 +12,7 @@
 namespace forebay {
 
 Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                   std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before)
+                   std::shared_ptr<StopRequest> stop, std::optional<Handover> before)
     : run_(
           start_run(std::move(options), std::move(communicator), std::move(parts), std::move(stop), std::move(before))),
       is_alone_(run_->communicator->size() == 1),
@@ -42,7 +42,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::begun_by_epochs() {
   const bool is_ahead = !ended_ && !ranks.end_epochs_together() && pipeline.ring().planned() > 0 &&
                         pipeline.planned(0).epoch > epochs_completed();
   const bool begins_anew = ranks.agree_on_loop(Loop::epochs, is_ahead && !run_->options.run.eval);
-  if (begins_anew) return resumed(run_->origin.saved());
+  if (begins_anew) return resumed(run_->resume_point.saved());
   ranks.end_each_epoch();
   return nullptr;
 }
@@ -56,7 +56,7 @@ std::string Feeder::Impl::state() {
   }
   JobState state = run_->job();
   state.opened = run_->schedule->ledger().opened();
-  state.fresh_samples = run_->origin.fresh_samples();
+  state.fresh_samples = run_->resume_point.fresh_samples();
   const RankPart mine{.steps = run_->steps(),
                       .fresh_samples = run_->server->counts().fresh_samples,
                       .left = run_->left(),
@@ -97,11 +97,11 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   require_not_begun();
   Run& run = *run_;
   // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
-  const Origin origin(saved, run.options);
-  origin.require_same_job(run.job());
+  const ResumePoint resume_point(saved, run.options);
+  resume_point.require_same_job(run.job());
   collectively(*run.communicator, [&] {
     if (!is_replay(run.options)) return;
-    ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), origin.steps())
+    ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), resume_point.steps())
         .require_dataset(*run.safe_dataset);
   });
   std::unique_ptr<Communicator> again = run.communicator->duplicate();
@@ -114,7 +114,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
     run.store->give_back_memory();
   }
   auto other = std::make_unique<Impl>(run.options, std::move(again), std::move(parts), run.stop,
-                                      Predecessor{std::move(saved), run.device, run.stream, run.ranks->loop()});
+                                      Handover{std::move(saved), run.device, run.stream, run.ranks->loop()});
   other->run_->saves->take_over(run.saves->take_failure());
   return other;
 }
@@ -137,7 +137,7 @@ void Feeder::Impl::close() {
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
   try {
-    const bool is_over = cause_.empty() && run_->ranks->attendance().is_over();  // as a save after the last step found
+    const bool is_over = cause_.empty() && run_->ranks->liveness().is_over();  // as a save after the last step found
     const bool leaves = !is_alone_ && (!ended_ || is_over);
     if (leaves) leave();
   } catch (...) {
@@ -149,8 +149,8 @@ void Feeder::Impl::close() {
 
 void Feeder::Impl::leave() {
   // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
-  if (const Attendance& attendance = run_->ranks->attendance(); attendance.is_over()) {
-    end_early(attendance.cause().c_str());
+  if (const Liveness& liveness = run_->ranks->liveness(); liveness.is_over()) {
+    end_early(liveness.cause().c_str());
   } else {
     run_->early_end->leave(run_->steps());
   }

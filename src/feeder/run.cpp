@@ -67,8 +67,8 @@ bool Run::interrupted() {
 }
 
 std::uint64_t Run::job_fresh_samples() const noexcept {
-  const Tally* const heard = ranks->heard();
-  return origin.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
+  const JobReport* const heard = ranks->heard();
+  return resume_point.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
 
 const JobState& Run::job() {
@@ -80,20 +80,20 @@ void Run::open_journal() {
   const std::uint32_t rank = communicator->rank();
   const bool by_epochs = ranks->loop() == Loop::epochs;
   // A job that was stopped before its first step has put nothing here.
-  const bool resumes = origin.steps() > 0;
+  const bool resumes = resume_point.steps() > 0;
   if (!resumes) clear_run_directory(options.telemetry.dir, rank, communicator->size());
   quarantine->begin();
   TelemetrySetup telemetry{
       .options = options.telemetry, .rank = rank, .ranks = communicator->size(), .goes_on = resumes};
   if (is_recorded(options)) {
-    telemetry.recording = recording_header(options, *safe_dataset, rank, communicator->size(), origin.steps());
+    telemetry.recording = recording_header(options, *safe_dataset, rank, communicator->size(), resume_point.steps());
     telemetry.recording->capacity = queue.capacity;
     note_loop(*telemetry.recording, by_epochs);
   }
   if (replayed) replayed->require_loop(by_epochs);
   RunHead head{.rank = rank,
                .ranks = communicator->size(),
-               .first_step = origin.steps(),
+               .first_step = resume_point.steps(),
                .started = utc_now(),
                .host = host_name()};
   if (rank == 0) head.settings = settings_of(options);
@@ -197,17 +197,19 @@ void Run::write_trace() noexcept {
   }
 }
 
-Ranks::Standing Run::standing(Clock::time_point now) noexcept {
+RankReport Run::report(Clock::time_point now) noexcept {
   const Server::Counts& counts = server->counts();
-  Ranks::Standing mine{.served = server->served_of(ranks->epochs_completed()),
-                       .fresh = counts.fresh,
-                       .samples = counts.fresh_samples,
-                       .offered = counts.offered,
-                       .uses = counts.uses,
-                       .backlog = pipeline->backlog(),
-                       .worn = server->is_worn()};
+  RankReport mine{.at_reuse_cap = server->is_at_cap(),
+                  .served = static_cast<std::int64_t>(server->served_of(ranks->epochs_completed())),
+                  .samples = static_cast<std::int64_t>(counts.fresh_samples),
+                  .uses = static_cast<std::int64_t>(counts.uses)};
   if (ranks->are_in_lockstep()) mine.progress = progress(now);
   return mine;
+}
+
+RankCount Run::count() const noexcept {
+  const Server::Counts& counts = server->counts();
+  return {.fresh = counts.fresh, .offered = counts.offered, .backlog = pipeline->backlog()};
 }
 
 Progress Run::progress(Clock::time_point now) noexcept {
@@ -227,7 +229,7 @@ Progress Run::progress(Clock::time_point now) noexcept {
   return progress;
 }
 
-Outlook Run::outlook() noexcept {
+StepContext Run::context() noexcept {
   SlotRing& ring = pipeline->ring();
   const bool is_over = ring.state() == SlotRing::State::ended;
   const bool is_alone = communicator->size() == 1;
@@ -237,12 +239,12 @@ Outlook Run::outlook() noexcept {
           .is_alone = is_alone,
           .is_waited_for =
               ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed())),
-          .are_most_worn = is_alone || ranks->are_most_worn()};
+          .are_most_at_cap = is_alone || ranks->are_most_at_cap()};
 }
 
 StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept {
   SlotRing& ring = pipeline->ring();
-  const Tally* const heard = ranks->heard();
+  const JobReport* const heard = ranks->heard();
   const BatchRef batch = served.slot == LeaseMaker::kEmpty ? BatchRef{} : store->slot(served.slot).batch;
   return {.step = steps(),
           .epoch = batch.epoch,
@@ -262,7 +264,7 @@ StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept 
           .exhausted = served.depth == 0};
 }
 
-std::vector<Piece> Run::left() const {
+std::vector<BatchRange> Run::left() const {
   std::vector<BatchRef> planned;
   const SlotRing& ring = pipeline->ring();
   for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) planned.push_back(pipeline->planned(turn));

@@ -46,7 +46,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::unique_ptr<Communicator> communicator;
   Parts given;                        // by the program
   std::shared_ptr<StopRequest> stop;  // shared with the run that may replace this one
-  Origin origin;
+  ResumePoint resume_point;
   std::optional<ReplayedRun> replayed;
   std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset;  // as the program sees it
@@ -93,13 +93,13 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   // In a wait, every few milliseconds: a rank wants to end. Throws what the program's hook does.
   [[nodiscard]] bool interrupted();
   // Steps since the run began; the server counts those of this process.
-  [[nodiscard]] std::uint64_t steps() const noexcept { return origin.steps() + server->counts().steps; }
+  [[nodiscard]] std::uint64_t steps() const noexcept { return resume_point.steps() + server->counts().steps; }
   // Samples that the job is known to have served fresh since the run began.
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
   // What every state of this job has in common.
   [[nodiscard]] const JobState& job();
   // What this rank has not delivered of what is its own.
-  [[nodiscard]] std::vector<Piece> left() const;
+  [[nodiscard]] std::vector<BatchRange> left() const;
 
   // Collective, before the first step.
   void open_journal();
@@ -116,9 +116,10 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // --- a step
   // What this rank tells the others before it.
-  [[nodiscard]] Ranks::Standing standing(Clock::time_point now) noexcept;
+  [[nodiscard]] RankReport report(Clock::time_point now) noexcept;
+  [[nodiscard]] RankCount count() const noexcept;
   // What is known of it before it is served.
-  [[nodiscard]] Outlook outlook() noexcept;
+  [[nodiscard]] StepContext context() noexcept;
   // It returns now. Its times are the journal's.
   [[nodiscard]] StepRecord record_of(const Served& served, Clock::time_point now) noexcept;
 

@@ -58,7 +58,7 @@ class Startup {
 
   [[nodiscard]] std::uint32_t rank() const noexcept { return run_.communicator->rank(); }
   [[nodiscard]] std::uint32_t ranks() const noexcept { return run_.communicator->size(); }
-  [[nodiscard]] bool was_complete() const noexcept { return run_.origin.is_end_of(run_.options.run); }
+  [[nodiscard]] bool was_complete() const noexcept { return run_.resume_point.is_end_of(run_.options.run); }
   [[nodiscard]] std::uint64_t run_steps() const noexcept { return static_cast<std::uint64_t>(run_.options.run.steps); }
   template <typename Work>
   void collectively(Work&& work) {
@@ -91,12 +91,12 @@ void Startup::agree_on_operations() {
 }
 
 void Startup::resume_from(std::optional<SavedState> saved) {
-  if (saved) run_.origin = Origin(*std::move(saved), run_.options);
+  if (saved) run_.resume_point = ResumePoint(*std::move(saved), run_.options);
 }
 
 void Startup::agree_on_policy() {
   collectively([this] {
-    const std::uint64_t first_step = run_.origin.steps();
+    const std::uint64_t first_step = run_.resume_point.steps();
     if (is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
     const PolicyOptions rule = policy_options(run_.options, rank(), first_step);
     policy_ = with_rules(run_.given.policies.make(rule), rule);
@@ -137,17 +137,17 @@ void Startup::size_queue() {
 
 void Startup::make_schedule() {
   const Options& options = run_.options;
-  if (run_.origin.is_saved()) run_.origin.require_same_job(run_.job());
-  const Deal deal{.batches = run_.order->batches(),
-                  .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
-                  .ranks = ranks(),
-                  .epochs = options.run.eval  ? 1
-                            : run_steps() > 0 ? UINT64_MAX
-                                              : static_cast<std::uint64_t>(options.run.epochs),
-                  .contiguous = run_.order->is_windowed()};
+  if (run_.resume_point.is_saved()) run_.resume_point.require_same_job(run_.job());
+  const Partition partition{.batches = run_.order->batches(),
+                            .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
+                            .ranks = ranks(),
+                            .epochs = options.run.eval  ? 1
+                                      : run_steps() > 0 ? UINT64_MAX
+                                                        : static_cast<std::uint64_t>(options.run.epochs),
+                            .contiguous = run_.order->is_windowed()};
   const bool in_turn = loop_ == Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
-  run_.schedule.emplace(*run_.order, run_.origin.take_ledger(deal), rank(),
-                        in_turn && Ranks::hand_over(options, ranks()));
+  run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank(),
+                        in_turn && Ranks::may_rebalance(options, ranks()));
 }
 
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
@@ -182,7 +182,7 @@ void Startup::open_logs() {
     if (rank() == 0) {
       for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
-      const std::string part = part_of_evaluation(options.run, most_batches(run_.schedule->ledger().deal()));
+      const std::string part = part_of_evaluation(options.run, most_batches(run_.schedule->ledger().partition()));
       if (!part.empty()) run_.console->warn(part);
       for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
       const auto& [remark, is_warning] = index_remark_;
@@ -204,7 +204,7 @@ void Startup::open_logs() {
 
 void Startup::meet_ranks() {
   // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
-  const bool is_open = run_steps() == 0 || Ranks::hand_over(run_.options, ranks());
+  const bool is_open = run_steps() == 0 || Ranks::may_rebalance(run_.options, ranks());
   run_.ranks.emplace(
       Ranks::Setup{.communicator = *run_.communicator,
                    .schedule = *run_.schedule,
@@ -214,13 +214,13 @@ void Startup::meet_ranks() {
                    .plan = run_plan(),
                    .limit = bad_limit(),
                    .queue = run_.queue,
-                   .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.origin.steps()),
+                   .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.resume_point.steps()),
                    .loop = loop_,
                    .stop_requested = [&run = run_] { return run.stop_requested(); }});
   const auto warn = [&console = *run_.console](const std::string& line) { console.warn(line); };
   run_.early_end.emplace(*run_.communicator, *run_.ranks, run_.options.policy.watchdog_s, warn);
   const double patience_s = std::max<double>(kSavePatience.count(), run_.options.policy.watchdog_s);
-  run_.saves.emplace(*run_.communicator, run_.ranks->attendance(), std::chrono::duration<double>(patience_s), warn);
+  run_.saves.emplace(*run_.communicator, run_.ranks->liveness(), std::chrono::duration<double>(patience_s), warn);
 }
 
 RunPlan Startup::run_plan() const {
@@ -231,10 +231,10 @@ RunPlan Startup::run_plan() const {
                .completed = ledger.completed(),
                .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
   if (run_.options.run.eval) {
-    const std::uint64_t all = most_batches(ledger.deal());
+    const std::uint64_t all = most_batches(ledger.partition());
     plan.steps = run_steps() > 0 ? std::min(run_steps(), all) : all;
   }
-  if (plan.steps > 0 && !was_complete()) plan.steps -= run_.origin.steps();
+  if (plan.steps > 0 && !was_complete()) plan.steps -= run_.resume_point.steps();
   return plan;
 }
 
@@ -347,7 +347,7 @@ void Startup::plan_first_batches() {
 void Startup::wait_for_first_batch() {
   collectively([this] {
     if (was_complete() || run_.schedule->awaits_order() || run_.server->wait_for_first_batch()) return;
-    run_.ranks->attendance().alert_at_once();  // the others need not wait for their batches
+    run_.ranks->liveness().alert_at_once();  // the others need not wait for their batches
     if (run_.stop_requested()) return;
     run_.ranks->report_failure();
     if (run_.failure.happened()) run_.failure.rethrow();
@@ -357,13 +357,13 @@ void Startup::wait_for_first_batch() {
   run_.startup_s = std::chrono::duration<double>(Run::Clock::now() - began_).count();
   run_.was_stopped = !was_complete() && std::ranges::any_of(stops, [](const auto& stop) { return !stop.empty(); });
   run_.has_ended = was_complete() || run_.was_stopped;
-  run_.ranks->attendance().watch_gathers();
+  run_.ranks->liveness().watch_gathers();
 }
 
 }  // namespace
 
 RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                   std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before) {
+                   std::shared_ptr<StopRequest> stop, std::optional<Handover> before) {
   RunOwner run(new Run);
   run->options = std::move(options);
   run->communicator = std::move(communicator);

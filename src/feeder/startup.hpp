@@ -8,7 +8,7 @@
 namespace forebay {
 
 // What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
-struct Predecessor {
+struct Handover {
   SavedState saved;
   std::shared_ptr<Device> device;
   StreamView stream;
@@ -19,6 +19,6 @@ struct Predecessor {
 // one's state; else from parts.resume, if there is such a file. Collective; throws ConfigError and Error on all ranks
 // alike.
 [[nodiscard]] RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                                 std::shared_ptr<StopRequest> stop, std::optional<Predecessor> before = std::nullopt);
+                                 std::shared_ptr<StopRequest> stop, std::optional<Handover> before = std::nullopt);
 
 }  // namespace forebay

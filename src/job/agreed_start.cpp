@@ -103,29 +103,29 @@ Destination make_destination(std::size_t bytes, Communicator& communicator) {
   return destination;
 }
 
-// In pieces, so that ranks that only take part need no room for all of it. `own` is rank 0's. A piece that rank 0
+// In ranges, so that ranks that only take part need no room for all of it. `own` is rank 0's. A range that rank 0
 // cannot read is sent as nothing, and ends this on all ranks.
 IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicator& communicator) {
-  constexpr std::size_t kPiece = std::size_t{4} << 20U;
+  constexpr std::size_t kRange = std::size_t{4} << 20U;
   const Destination destination = make_destination(bytes, communicator);
-  for (std::size_t at = 0; at < bytes; at += kPiece) {
-    const std::size_t size = std::min(kPiece, bytes - at);
-    std::vector<std::byte> piece;
+  for (std::size_t at = 0; at < bytes; at += kRange) {
+    const std::size_t size = std::min(kRange, bytes - at);
+    std::vector<std::byte> range;
     std::exception_ptr unreadable;
     try {
       if (own != nullptr) {
-        piece.resize(size);
-        own->read_unchecked(at, piece);
+        range.resize(size);
+        own->read_unchecked(at, range);
       }
     } catch (const Error&) {
       unreadable = std::current_exception();
-      piece.clear();
+      range.clear();
     }
-    piece = communicator.broadcast(std::move(piece), 0);
+    range = communicator.broadcast(std::move(range), 0);
     if (unreadable) std::rethrow_exception(unreadable);
-    if (piece.size() != size)
+    if (range.size() != size)
       throw Error("rank 0 can no longer read the index that it was sending; its error says why");
-    if (destination.writes) std::ranges::copy(piece, destination.bytes.subspan(at).begin());
+    if (destination.writes) std::ranges::copy(range, destination.bytes.subspan(at).begin());
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   (void)communicator.all_gather("");  // every writer has written

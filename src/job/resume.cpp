@@ -29,23 +29,25 @@ struct PartHead {
 
 std::string to_bytes(const RankPart& part) {
   const PartHead head{part.steps, part.fresh_samples, part.has_lost ? 1U : 0U};
-  std::string bytes(sizeof(head) + part.left.size() * sizeof(Piece), '\0');
+  std::string bytes(sizeof(head) + part.left.size() * sizeof(BatchRange), '\0');
   std::memcpy(bytes.data(), &head, sizeof(head));
-  if (!part.left.empty()) std::memcpy(bytes.data() + sizeof(head), part.left.data(), part.left.size() * sizeof(Piece));
+  if (!part.left.empty())
+    std::memcpy(bytes.data() + sizeof(head), part.left.data(), part.left.size() * sizeof(BatchRange));
   return bytes;
 }
 
 // Throws Error for what to_bytes() does not make.
 RankPart from_bytes(const std::string& bytes) {
   PartHead head{};
-  if (bytes.size() < sizeof(head) || (bytes.size() - sizeof(head)) % sizeof(Piece) != 0) {
+  if (bytes.size() < sizeof(head) || (bytes.size() - sizeof(head)) % sizeof(BatchRange) != 0) {
     throw Error("a rank said in " + std::to_string(bytes.size()) +
                 " bytes what it has not served, which no rank of this build does: start all ranks with the same build");
   }
   std::memcpy(&head, bytes.data(), sizeof(head));
   RankPart part{.steps = head.steps, .fresh_samples = head.fresh_samples, .left = {}, .has_lost = head.has_lost != 0};
-  part.left.resize((bytes.size() - sizeof(head)) / sizeof(Piece));
-  if (!part.left.empty()) std::memcpy(part.left.data(), bytes.data() + sizeof(head), part.left.size() * sizeof(Piece));
+  part.left.resize((bytes.size() - sizeof(head)) / sizeof(BatchRange));
+  if (!part.left.empty())
+    std::memcpy(part.left.data(), bytes.data() + sizeof(head), part.left.size() * sizeof(BatchRange));
   return part;
 }
 
@@ -126,7 +128,7 @@ std::optional<SavedState> share_state(const std::filesystem::path& file, Communi
   return SavedState{std::move(text), file.string()};
 }
 
-Origin::Origin(SavedState saved, const Options& options) : saved_(std::move(saved)) {
+ResumePoint::ResumePoint(SavedState saved, const Options& options) : saved_(std::move(saved)) {
   if (options.run.eval) {
     throw ConfigError(saved_.source +
                       ": an evaluation begins at the beginning (run.eval = true); it cannot resume from a saved state");
@@ -134,13 +136,13 @@ Origin::Origin(SavedState saved, const Options& options) : saved_(std::move(save
   job_ = parse_state(saved_.text, saved_.source);
 }
 
-bool Origin::is_end_of(const RunOptions& run) const noexcept {
+bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
   if (!is_saved()) return false;
   return run.steps > 0 ? job_.steps >= static_cast<std::uint64_t>(run.steps)
                        : job_.epochs >= static_cast<std::uint64_t>(run.epochs);
 }
 
-void Origin::require_same_job(const JobState& ours) const {
+void ResumePoint::require_same_job(const JobState& ours) const {
   for (const auto& [key, value] : ours.settings) {
     const auto found = job_.settings.find(key);
     if (found != job_.settings.end() && found->second == value) continue;
@@ -169,12 +171,12 @@ void Origin::require_same_job(const JobState& ours) const {
   }
 }
 
-Ledger Origin::take_ledger(const Deal& deal) {
-  if (!is_saved()) return Ledger(deal);
-  return {deal, job_.epochs, job_.opened, std::move(job_.left), job_.ranks};
+Ledger ResumePoint::take_ledger(const Partition& partition) {
+  if (!is_saved()) return Ledger(partition);
+  return {partition, job_.epochs, job_.opened, std::move(job_.left), job_.ranks};
 }
 
-std::string Origin::describe() const {
+std::string ResumePoint::describe() const {
   return "resumes from " + printable(saved_.source) + ": step " + std::to_string(job_.steps) + ", epoch " +
          std::to_string(job_.epochs) + ", " + std::to_string(job_.fresh_samples) + " samples served fresh, saved by " +
          std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank" : " ranks");

@@ -39,11 +39,11 @@ struct SavedState {
 [[nodiscard]] std::optional<SavedState> share_state(const std::filesystem::path& file, Communicator& communicator);
 
 // Where a run begins: at its beginning, or where a saved job was.
-class Origin {
+class ResumePoint {
  public:
-  Origin() = default;
+  ResumePoint() = default;
   // Throws ConfigError as parse_state(), and in an evaluation, which begins at the beginning.
-  Origin(SavedState saved, const Options& options);
+  ResumePoint(SavedState saved, const Options& options);
 
   [[nodiscard]] bool is_saved() const noexcept { return !saved_.source.empty(); }
   [[nodiscard]] const SavedState& saved() const noexcept { return saved_; }
@@ -55,8 +55,8 @@ class Origin {
   // Throws ConfigError naming the source and the first thing in which the saved job differs from `ours`, which
   // begin_state() made.
   void require_same_job(const JobState& ours) const;
-  // What is left to serve. Once: the pieces move.
-  [[nodiscard]] Ledger take_ledger(const Deal& deal);
+  // What is left to serve. Once: the ranges move.
+  [[nodiscard]] Ledger take_ledger(const Partition& partition);
   // "resumes from FILE: step 40, ...".
   [[nodiscard]] std::string describe() const;
 
@@ -69,7 +69,7 @@ class Origin {
 struct RankPart {
   std::uint64_t steps = 0;          // that it has made since the beginning of the run
   std::uint64_t fresh_samples = 0;  // that it has served since this process began
-  std::vector<Piece> left;          // not served
+  std::vector<BatchRange> left;     // not served
   bool has_lost = false;            // a batch that it served, when its device failed
 };
 

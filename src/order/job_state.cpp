@@ -13,7 +13,7 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "ledger.hpp"
-#include "packed_pieces.hpp"
+#include "packed_ranges.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -37,7 +37,7 @@ constexpr std::size_t kChecksumDigits = 16;
 constexpr std::size_t kEnd = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
-// More means damage or malice: a few bytes could claim to encode more epochs and pieces than fit into memory. No job
+// More means damage or malice: a few bytes could claim to encode more epochs and ranges than fit into memory. No job
 // has more than Ledger::kEpochs open.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
@@ -48,35 +48,35 @@ std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
                             shard);
 }
 
-auto order_of(const Piece& piece) noexcept { return std::tuple(piece.epoch, piece.shard, piece.begin); }
+auto order_of(const BatchRange& range) noexcept { return std::tuple(range.epoch, range.shard, range.begin); }
 
 // What the ledger holds, and in each shard of an opened epoch what a rank has planned and what was then handed to
 // another. It does not depend on the ranks: what many of them left may be saved again by a few.
-std::uint64_t most_pieces(const JobState& state) noexcept {
+std::uint64_t most_ranges(const JobState& state) noexcept {
   constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 22U;
-  const Deal deal{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
-  const std::uint64_t planned = 2 * (state.opened - state.epochs) * used_shards(deal);
-  return Ledger::most_pieces(deal) + std::min(planned, kMostPlanned);
+  const Partition partition{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
+  const std::uint64_t planned = 2 * (state.opened - state.epochs) * used_shards(partition);
+  return Ledger::most_ranges(partition) + std::min(planned, kMostPlanned);
 }
 
-std::string described(const Piece& piece) {
-  return "blocks " + std::to_string(piece.begin) + " to " + std::to_string(piece.end) + " of shard " +
-         std::to_string(piece.shard) + " in epoch " + std::to_string(piece.epoch);
+std::string described(const BatchRange& range) {
+  return "blocks " + std::to_string(range.begin) + " to " + std::to_string(range.end) + " of shard " +
+         std::to_string(range.shard) + " in epoch " + std::to_string(range.epoch);
 }
 
-// What is wrong with the piece by itself; "" if nothing is.
-std::string impossible(const JobState& state, const Piece& piece) {
-  if (piece.epoch < state.epochs || piece.epoch >= state.opened) {
+// What is wrong with the range by itself; "" if nothing is.
+std::string impossible(const JobState& state, const BatchRange& range) {
+  if (range.epoch < state.epochs || range.epoch >= state.opened) {
     return "are outside the opened epochs, " + std::to_string(state.epochs) + " to " + std::to_string(state.opened);
   }
-  if (piece.shard >= state.virtual_shards) {
+  if (range.shard >= state.virtual_shards) {
     return "are outside the " + std::to_string(state.virtual_shards) + " virtual shards";
   }
-  if (piece.begin >= piece.end || piece.end > blocks_of(state, piece.shard)) {
-    return "are not a part of its " + std::to_string(blocks_of(state, piece.shard)) + " blocks";
+  if (range.begin >= range.end || range.end > blocks_of(state, range.shard)) {
+    return "are not a part of its " + std::to_string(blocks_of(state, range.shard)) + " blocks";
   }
-  if (piece.owner >= state.ranks) {
-    return "belong to rank " + std::to_string(piece.owner) + " of " + std::to_string(state.ranks);
+  if (range.owner >= state.ranks) {
+    return "belong to rank " + std::to_string(range.owner) + " of " + std::to_string(state.ranks);
   }
   return {};
 }
@@ -97,18 +97,18 @@ std::string impossible_job(const JobState& state) {
   return {};
 }
 
-// Why these pieces cannot be what is left of the job; "" if they can. REQUIRES: the job is possible.
-std::string impossible_pieces(const JobState& state) {
-  const Piece* before = nullptr;
-  for (const Piece& piece : state.left) {
-    std::string what = impossible(state, piece);
+// Why these ranges cannot be what is left of the job; "" if they can. REQUIRES: the job is possible.
+std::string impossible_ranges(const JobState& state) {
+  const BatchRange* before = nullptr;
+  for (const BatchRange& range : state.left) {
+    std::string what = impossible(state, range);
     if (what.empty() && before != nullptr) {
-      const bool same_shard = before->epoch == piece.epoch && before->shard == piece.shard;
-      if (order_of(piece) < order_of(*before)) what = "are out of order";
-      if (same_shard && what.empty() && piece.begin < before->end) what = "are left twice in part";
+      const bool same_shard = before->epoch == range.epoch && before->shard == range.shard;
+      if (order_of(range) < order_of(*before)) what = "are out of order";
+      if (same_shard && what.empty() && range.begin < before->end) what = "are left twice in part";
     }
-    if (!what.empty()) return described(piece) + " " + what;
-    before = &piece;
+    if (!what.empty()) return described(range) + " " + what;
+    before = &range;
   }
   return {};
 }
@@ -124,13 +124,13 @@ class StateReader {
     JobState state = job();
     if (const std::string what = impossible_job(state); !what.empty()) refuse_contents(what);
     try {
-      state.left = unpack_pieces(member("left"), most_pieces(state));
+      state.left = unpack_ranges(member("left"), most_ranges(state));
     } catch (const Error& error) {
       refuse_contents(error.what());
     } catch (const std::bad_alloc&) {
       refuse("needs more memory than there is");
     }
-    if (const std::string what = impossible_pieces(state); !what.empty()) refuse_contents(what);
+    if (const std::string what = impossible_ranges(state); !what.empty()) refuse_contents(what);
     return state;
   }
 
@@ -246,9 +246,9 @@ class StateReader {
 
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
-  if (what.empty() && state.left.size() > most_pieces(state))
-    what = too_many_pieces(state.left.size(), most_pieces(state));
-  if (what.empty()) what = impossible_pieces(state);
+  if (what.empty() && state.left.size() > most_ranges(state))
+    what = too_many_ranges(state.left.size(), most_ranges(state));
+  if (what.empty()) what = impossible_ranges(state);
   if (!what.empty()) throw Error("the state of the job is impossible, which is a bug in Forebay: " + what);
 
   Json settings = Json::object();
@@ -265,7 +265,7 @@ std::string to_text(const JobState& state) {
             {"dataset", state.dataset},
             {"policy", state.policy},
             {"settings", std::move(settings)},
-            {"left", pack_pieces(state.left)}};
+            {"left", pack_ranges(state.left)}};
   if (state.contiguous) json.emplace(kContiguousMember, true);
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace, which comes after the checksum

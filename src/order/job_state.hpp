@@ -20,7 +20,7 @@ struct JobState {
   std::uint32_t ranks = 1;          // that the job had
   std::uint64_t batches = 0;        // of an epoch
   std::uint32_t virtual_shards = 0;
-  bool contiguous = false;    // how the batches are dealt out (Deal)
+  bool contiguous = false;    // how the batches are dealt out (Partition)
   std::uint64_t samples = 0;  // of the dataset
   std::string dataset;        // fingerprint, 16 hexadecimal digits
   std::string policy;         // for people: the job may resume with another policy
@@ -29,7 +29,7 @@ struct JobState {
   std::map<std::string, std::string> settings;
   // What is left of the opened epochs, ascending by epoch, shard and begin, without overlap. A shard's first block here
   // is its next undelivered batch.
-  std::vector<Piece> left;
+  std::vector<BatchRange> left;
 
   friend bool operator==(const JobState&, const JobState&) = default;
 };
@@ -38,7 +38,7 @@ struct JobState {
 // shorter than 64 KiB. Equal states have equal texts. Throws Error if parse_state() would refuse the state.
 [[nodiscard]] std::string to_text(const JobState& state);
 // Throws ConfigError naming `source` and what is wrong: not a state, cut off, changed since it was written (checksum),
-// of another version, or impossible (a piece outside its shard, pieces that overlap or are out of order, an owner that
+// of another version, or impossible (a range outside its shard, ranges that overlap or are out of order, an owner that
 // is no rank).
 [[nodiscard]] JobState parse_state(std::string_view text, std::string_view source);
 

@@ -26,28 +26,28 @@ std::uint64_t share_of(std::uint64_t count, std::uint64_t number, std::uint64_t 
   return static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * parts - 1) / count);
 }
 
-// Deals the pieces of each epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs
+// Deals the ranges of each epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs
 // that nobody has begun are dealt like those of a new job, without cuts: many may be open.
-std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, const Deal& deal) {
-  std::vector<Piece> dealt;
-  for (std::size_t first = 0; first < pieces.size();) {
+std::vector<BatchRange> dealt_in_order(const std::vector<BatchRange>& ranges, const Partition& partition) {
+  std::vector<BatchRange> dealt;
+  for (std::size_t first = 0; first < ranges.size();) {
     std::size_t end = first;
     std::uint64_t total = 0;
-    for (; end < pieces.size() && pieces[end].epoch == pieces[first].epoch; ++end) {
-      total += pieces[end].end - pieces[end].begin;
+    for (; end < ranges.size() && ranges[end].epoch == ranges[first].epoch; ++end) {
+      total += ranges[end].end - ranges[end].begin;
     }
-    if (total == deal.batches) {
+    if (total == partition.batches) {
       for (; first < end; ++first) {
-        dealt.push_back(pieces[first]);
-        dealt.back().owner = owner_of(deal, pieces[first].shard);
+        dealt.push_back(ranges[first]);
+        dealt.back().owner = owner_of(partition, ranges[first].shard);
       }
     }
     std::uint64_t before = 0;
     for (; first < end; ++first) {
-      for (Piece rest = pieces[first]; rest.begin < rest.end;) {
-        const std::uint64_t rank = share_of(total, before, deal.ranks);
-        const std::uint64_t room = share_begin(total, rank + 1, deal.ranks) - before;
-        Piece part = rest;
+      for (BatchRange rest = ranges[first]; rest.begin < rest.end;) {
+        const std::uint64_t rank = share_of(total, before, partition.ranks);
+        const std::uint64_t room = share_begin(total, rank + 1, partition.ranks) - before;
+        BatchRange part = rest;
         part.owner = static_cast<std::uint32_t>(rank);
         part.end = std::min(part.begin + room, part.end);
         before += part.end - part.begin;
@@ -59,144 +59,150 @@ std::vector<Piece> dealt_in_order(const std::vector<Piece>& pieces, const Deal& 
   return dealt;
 }
 
-void check(const Deal& deal) {
-  if (deal.ranks <= deal.shards) return;
-  throw ConfigError("mpi.virtual_shards = " + std::to_string(deal.shards) + " is less than the " +
-                    std::to_string(deal.ranks) + " ranks of this job: raise it or start fewer ranks");
+void check(const Partition& partition) {
+  if (partition.ranks <= partition.shards) return;
+  throw ConfigError("mpi.virtual_shards = " + std::to_string(partition.shards) + " is less than the " +
+                    std::to_string(partition.ranks) + " ranks of this job: raise it or start fewer ranks");
 }
 
 }  // namespace
 
-std::uint64_t used_shards(const Deal& deal) noexcept { return std::min<std::uint64_t>(deal.batches, deal.shards); }
-
-std::uint64_t blocks_of(const Deal& deal, std::uint32_t shard) noexcept {
-  if (deal.contiguous) {
-    return shard < used_shards(deal) ? share_begin(deal.batches, shard + 1, used_shards(deal)) -
-                                           share_begin(deal.batches, shard, used_shards(deal))
-                                     : 0;
-  }
-  return count_congruent(deal.batches, shard, deal.shards);
+std::uint64_t used_shards(const Partition& partition) noexcept {
+  return std::min<std::uint64_t>(partition.batches, partition.shards);
 }
 
-std::uint64_t batch_of(const Deal& deal, std::uint32_t shard, std::uint64_t block) noexcept {
-  if (deal.contiguous) return share_begin(deal.batches, shard, used_shards(deal)) + block;
-  return block * deal.shards + shard;
+std::uint64_t blocks_of(const Partition& partition, std::uint32_t shard) noexcept {
+  if (partition.contiguous) {
+    return shard < used_shards(partition) ? share_begin(partition.batches, shard + 1, used_shards(partition)) -
+                                                share_begin(partition.batches, shard, used_shards(partition))
+                                          : 0;
+  }
+  return count_congruent(partition.batches, shard, partition.shards);
 }
 
-Block block_of(const Deal& deal, std::uint64_t batch) noexcept {
-  if (!deal.contiguous) {
-    return {.shard = static_cast<std::uint32_t>(batch % deal.shards), .block = batch / deal.shards};
+std::uint64_t batch_of(const Partition& partition, std::uint32_t shard, std::uint64_t block) noexcept {
+  if (partition.contiguous) return share_begin(partition.batches, shard, used_shards(partition)) + block;
+  return block * partition.shards + shard;
+}
+
+Block block_of(const Partition& partition, std::uint64_t batch) noexcept {
+  if (!partition.contiguous) {
+    return {.shard = static_cast<std::uint32_t>(batch % partition.shards), .block = batch / partition.shards};
   }
-  const std::uint64_t shard = share_of(deal.batches, batch, used_shards(deal));
+  const std::uint64_t shard = share_of(partition.batches, batch, used_shards(partition));
   return {.shard = static_cast<std::uint32_t>(shard),
-          .block = batch - share_begin(deal.batches, shard, used_shards(deal))};
+          .block = batch - share_begin(partition.batches, shard, used_shards(partition))};
 }
 
-std::uint32_t owner_of(const Deal& deal, std::uint32_t shard) noexcept {
-  if (!deal.contiguous) return shard % deal.ranks;
-  return static_cast<std::uint32_t>(share_of(used_shards(deal), shard, deal.ranks));
+std::uint32_t owner_of(const Partition& partition, std::uint32_t shard) noexcept {
+  if (!partition.contiguous) return shard % partition.ranks;
+  return static_cast<std::uint32_t>(share_of(used_shards(partition), shard, partition.ranks));
 }
 
 // An epoch is whole blocks of V batches, one per shard, and a last partial block.
-std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept {
-  if (deal.contiguous) {
-    const std::uint64_t shards = used_shards(deal);
+std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept {
+  if (partition.contiguous) {
+    const std::uint64_t shards = used_shards(partition);
     const auto begin = [&](std::uint64_t r) {
-      return share_begin(deal.batches, share_begin(shards, r, deal.ranks), shards);
+      return share_begin(partition.batches, share_begin(shards, r, partition.ranks), shards);
     };
     return begin(std::uint64_t{rank} + 1) - begin(rank);
   }
-  return deal.batches / deal.shards * count_congruent(deal.shards, rank, deal.ranks) +
-         count_congruent(deal.batches % deal.shards, rank, deal.ranks);
+  return partition.batches / partition.shards * count_congruent(partition.shards, rank, partition.ranks) +
+         count_congruent(partition.batches % partition.shards, rank, partition.ranks);
 }
 
-std::uint64_t most_batches(const Deal& deal) noexcept {
-  if (!deal.contiguous) return batches_of(deal, 0);  // the longest shards come first
+std::uint64_t most_batches(const Partition& partition) noexcept {
+  if (!partition.contiguous) return batches_of(partition, 0);  // the longest shards come first
   std::uint64_t most = 0;
-  for (std::uint32_t rank = 0; rank < deal.ranks; ++rank) most = std::max(most, batches_of(deal, rank));
+  for (std::uint32_t rank = 0; rank < partition.ranks; ++rank) most = std::max(most, batches_of(partition, rank));
   return most;
 }
 
-void tidy(std::vector<Piece>& pieces) {
-  std::erase_if(pieces, [](const Piece& piece) { return piece.begin == piece.end; });
-  const auto place = [](const Piece& piece) { return std::tuple(piece.epoch, piece.shard, piece.begin); };
-  // Usually nothing was cut, and thousands of pieces are in order already.
-  if (!std::ranges::is_sorted(pieces, {}, place)) std::ranges::sort(pieces, {}, place);
+void tidy(std::vector<BatchRange>& ranges) {
+  std::erase_if(ranges, [](const BatchRange& range) { return range.begin == range.end; });
+  const auto place = [](const BatchRange& range) { return std::tuple(range.epoch, range.shard, range.begin); };
+  // Usually nothing was cut, and thousands of ranges are in order already.
+  if (!std::ranges::is_sorted(ranges, {}, place)) std::ranges::sort(ranges, {}, place);
   std::size_t kept = 0;
-  for (std::size_t i = 1; i < pieces.size(); ++i) {
-    Piece& last = pieces[kept];
-    const Piece& next = pieces[i];
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    BatchRange& last = ranges[kept];
+    const BatchRange& next = ranges[i];
     if (last.epoch == next.epoch && last.shard == next.shard && last.owner == next.owner && last.end == next.begin) {
       last.end = next.end;
     } else {
-      pieces[++kept] = next;
+      ranges[++kept] = next;
     }
   }
-  if (!pieces.empty()) pieces.resize(kept + 1);
+  if (!ranges.empty()) ranges.resize(kept + 1);
 }
 
-std::size_t Ledger::cut_up_to(const Deal& deal) noexcept {
-  return std::max<std::size_t>(kCutUpTo, 3 * static_cast<std::size_t>(used_shards(deal)));
+std::size_t Ledger::cut_up_to(const Partition& partition) noexcept {
+  return std::max<std::size_t>(kCutUpTo, 3 * static_cast<std::size_t>(used_shards(partition)));
 }
 
-std::size_t Ledger::most_pieces(const Deal& deal) noexcept {
-  return cut_up_to(deal) + static_cast<std::size_t>(used_shards(deal));
+std::size_t Ledger::most_ranges(const Partition& partition) noexcept {
+  return cut_up_to(partition) + static_cast<std::size_t>(used_shards(partition));
 }
 
-Ledger::Ledger(const Deal& deal) : deal_(deal) {
-  check(deal_);
-  pieces_.reserve(most_pieces(deal_));
+Ledger::Ledger(const Partition& partition) : partition_(partition) {
+  check(partition_);
+  ranges_.reserve(most_ranges(partition_));
   open_more();
 }
 
-Ledger::Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, std::vector<Piece> left,
+Ledger::Ledger(const Partition& partition, std::uint64_t completed, std::uint64_t opened, std::vector<BatchRange> left,
                std::uint32_t ranks_before)
-    : deal_(deal), completed_(completed), opened_(opened), first_restored_(completed), restored_(opened - completed) {
-  check(deal_);
-  pieces_.reserve(most_pieces(deal_));
-  for (const Piece& piece : left) restored_[piece.epoch - completed_] += piece.end - piece.begin;
-  if (ranks_before != deal_.ranks) {
-    if (deal_.contiguous) left = dealt_in_order(left, deal_);
-    for (Piece& piece : left) {
-      if (!deal_.contiguous) piece.owner = owner_of(deal_, piece.shard);
+    : partition_(partition),
+      completed_(completed),
+      opened_(opened),
+      first_restored_(completed),
+      restored_(opened - completed) {
+  check(partition_);
+  ranges_.reserve(most_ranges(partition_));
+  for (const BatchRange& range : left) restored_[range.epoch - completed_] += range.end - range.begin;
+  if (ranks_before != partition_.ranks) {
+    if (partition_.contiguous) left = dealt_in_order(left, partition_);
+    for (BatchRange& range : left) {
+      if (!partition_.contiguous) range.owner = owner_of(partition_, range.shard);
     }
   }
   tidy(left);
-  pieces_.assign(left.begin(), left.end());
+  ranges_.assign(left.begin(), left.end());
   open_more();
 }
 
 std::uint64_t Ledger::to_serve(std::uint64_t epoch) const noexcept {
   const bool is_restored = epoch >= first_restored_ && epoch - first_restored_ < restored_.size();
-  return is_restored ? restored_[epoch - first_restored_] : deal_.batches;
+  return is_restored ? restored_[epoch - first_restored_] : partition_.batches;
 }
 
 void Ledger::complete(std::uint64_t epoch) {
   if (epoch == completed_) return;
   completed_ = epoch;
-  const auto first_open = std::ranges::find_if(pieces_, [&](const Piece& piece) { return piece.epoch >= epoch; });
-  pieces_.erase(pieces_.begin(), first_open);
+  const auto first_open = std::ranges::find_if(ranges_, [&](const BatchRange& range) { return range.epoch >= epoch; });
+  ranges_.erase(ranges_.begin(), first_open);
   open_more();
 }
 
-void Ledger::replace(std::vector<Piece> pieces) {
-  tidy(pieces);
-  pieces_.assign(pieces.begin(), pieces.end());
+void Ledger::replace(std::vector<BatchRange> ranges) {
+  tidy(ranges);
+  ranges_.assign(ranges.begin(), ranges.end());
   open_more();
 }
 
 void Ledger::open_more() {
   constexpr std::uint64_t kLeast = 2;
-  const auto shards = static_cast<std::uint32_t>(used_shards(deal_));
-  const std::size_t most = deal_.ranks == 1 ? kPiecesAlone : kPieces;
+  const auto shards = static_cast<std::uint32_t>(used_shards(partition_));
+  const std::size_t most = partition_.ranks == 1 ? kRangesAlone : kRanges;
   while (!is_all_open() && opened_ < completed_ + kEpochs &&
-         (opened_ < completed_ + kLeast || pieces_.size() + shards <= most)) {
+         (opened_ < completed_ + kLeast || ranges_.size() + shards <= most)) {
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
-      pieces_.push_back({.epoch = opened_,
+      ranges_.push_back({.epoch = opened_,
                          .begin = 0,
-                         .end = blocks_of(deal_, shard),
+                         .end = blocks_of(partition_, shard),
                          .shard = shard,
-                         .owner = owner_of(deal_, shard)});
+                         .owner = owner_of(partition_, shard)});
     }
     ++opened_;
   }

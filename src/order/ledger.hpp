@@ -9,20 +9,20 @@ namespace forebay {
 
 // Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1.
 // batch_of() says which batch a block is.
-struct Piece {
+struct BatchRange {
   std::uint64_t epoch = 0;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint32_t shard = 0;
   std::uint32_t owner = 0;  // rank
 
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const BatchRange&, const BatchRange&) = default;
 };
 
 // How an epoch is dealt out. Usually batch b belongs to virtual shard b mod V, and shard v at first to rank v mod P.
 // Contiguous: each shard is a run of consecutive batches, of equal lengths or one more, and each rank at first has
 // consecutive shards, so that it reads what lies side by side.
-struct Deal {
+struct Partition {
   std::uint64_t batches = 1;          // of an epoch, over all ranks
   std::uint32_t shards = 1;           // V
   std::uint32_t ranks = 1;            // P
@@ -31,89 +31,89 @@ struct Deal {
 };
 
 // Shards that have a batch at all.
-[[nodiscard]] std::uint64_t used_shards(const Deal& deal) noexcept;
+[[nodiscard]] std::uint64_t used_shards(const Partition& partition) noexcept;
 // Batches of one shard in an epoch.
-[[nodiscard]] std::uint64_t blocks_of(const Deal& deal, std::uint32_t shard) noexcept;
-// The batch that a block of a shard is. REQUIRES: block < blocks_of(deal, shard).
-[[nodiscard]] std::uint64_t batch_of(const Deal& deal, std::uint32_t shard, std::uint64_t block) noexcept;
-// The shard that a batch belongs to, and its block there. REQUIRES: batch < deal.batches.
+[[nodiscard]] std::uint64_t blocks_of(const Partition& partition, std::uint32_t shard) noexcept;
+// The batch that a block of a shard is. REQUIRES: block < blocks_of(partition, shard).
+[[nodiscard]] std::uint64_t batch_of(const Partition& partition, std::uint32_t shard, std::uint64_t block) noexcept;
+// The shard that a batch belongs to, and its block there. REQUIRES: batch < partition.batches.
 struct Block {
   std::uint32_t shard = 0;
   std::uint64_t block = 0;
 };
-[[nodiscard]] Block block_of(const Deal& deal, std::uint64_t batch) noexcept;
-// The rank that a shard belongs to at first. REQUIRES: shard < used_shards(deal).
-[[nodiscard]] std::uint32_t owner_of(const Deal& deal, std::uint32_t shard) noexcept;
+[[nodiscard]] Block block_of(const Partition& partition, std::uint64_t batch) noexcept;
+// The rank that a shard belongs to at first. REQUIRES: shard < used_shards(partition).
+[[nodiscard]] std::uint32_t owner_of(const Partition& partition, std::uint32_t shard) noexcept;
 // Batches of an epoch that a rank owns at first; may be 0.
-[[nodiscard]] std::uint64_t batches_of(const Deal& deal, std::uint32_t rank) noexcept;
+[[nodiscard]] std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept;
 // The same of the rank that has the most: steps of an epoch in which each is fresh on some rank.
-[[nodiscard]] std::uint64_t most_batches(const Deal& deal) noexcept;
+[[nodiscard]] std::uint64_t most_batches(const Partition& partition) noexcept;
 
 // Which batches of the opened epochs are left, and whose they are. Equal on all ranks at the same step, with one
-// exception: `begin` of a piece says how far its owner has planned, and the others know it as of the last exchange.
+// exception: `begin` of a range says how far its owner has planned, and the others know it as of the last exchange.
 // Everything else changes at agreed steps, from agreed values.
 //
 // An epoch is opened before a rank may plan in it. At least two are open, so that a rank that has done its part of one
-// continues with the next; more while there are few pieces in all, so that with many short epochs the ranks ahead of a
+// continues with the next; more while there are few ranges in all, so that with many short epochs the ranks ahead of a
 // slow one need not wait for its last batches. That keeps what must be exchanged and saved small.
 class Ledger {
  public:
-  // More than two are opened while there are no more pieces than this. A single rank is never ahead of another; it only
+  // More than two are opened while there are no more ranges than this. A single rank is never ahead of another; it only
   // has to fill its queue.
-  static constexpr std::size_t kPieces = 3072;
-  static constexpr std::size_t kPiecesAlone = 256;
+  static constexpr std::size_t kRanges = 3072;
+  static constexpr std::size_t kRangesAlone = 256;
   // Never more than this are open, so that what is kept per epoch is bounded.
   static constexpr std::uint64_t kEpochs = 3072;
-  // Once there are so many pieces, none is cut any more. Where the shards of two epochs are more than that, as many
-  // pieces may be cut as there are shards: else nothing could be handed over but whole shards.
-  static constexpr std::size_t kCutUpTo = kPieces + 1024;
-  [[nodiscard]] static std::size_t cut_up_to(const Deal& deal) noexcept;
-  // An upper bound: one more epoch is opened although there are that many pieces, when only one is open.
-  [[nodiscard]] static std::size_t most_pieces(const Deal& deal) noexcept;
+  // Once there are so many ranges, none is cut any more. Where the shards of two epochs are more than that, as many
+  // ranges may be cut as there are shards: else nothing could be handed over but whole shards.
+  static constexpr std::size_t kCutUpTo = kRanges + 1024;
+  [[nodiscard]] static std::size_t cut_up_to(const Partition& partition) noexcept;
+  // An upper bound: one more epoch is opened although there are that many ranges, when only one is open.
+  [[nodiscard]] static std::size_t most_ranges(const Partition& partition) noexcept;
 
   // A new run. Throws ConfigError naming mpi.virtual_shards if there are more ranks than shards.
-  explicit Ledger(const Deal& deal);
-  // A run that resumes: `completed` epochs are done; of those before `opened` the pieces in `left` are still to be
-  // served. `ranks_before`: with the same number of ranks as now each keeps its pieces; otherwise they are dealt out
-  // anew, by the shard, or, where the deal is contiguous, in equal shares one after the other. Throws ConfigError as
-  // above. REQUIRES: left is ascending by epoch, shard and begin, within the deal's shards.
-  Ledger(const Deal& deal, std::uint64_t completed, std::uint64_t opened, std::vector<Piece> left,
+  explicit Ledger(const Partition& partition);
+  // A run that resumes: `completed` epochs are done; of those before `opened` the ranges in `left` are still to be
+  // served. `ranks_before`: with the same number of ranks as now each keeps its ranges; otherwise they are dealt out
+  // anew, by the shard, or, where the partition is contiguous, in equal shares one after the other. Throws ConfigError
+  // as above. REQUIRES: left is ascending by epoch, shard and begin, within the partition's shards.
+  Ledger(const Partition& partition, std::uint64_t completed, std::uint64_t opened, std::vector<BatchRange> left,
          std::uint32_t ranks_before);
 
-  [[nodiscard]] const Deal& deal() const noexcept { return deal_; }
+  [[nodiscard]] const Partition& partition() const noexcept { return partition_; }
   // Epochs completed ... opened-1 are open.
   [[nodiscard]] std::uint64_t completed() const noexcept { return completed_; }
   [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
   // Every epoch of the run is open.
-  [[nodiscard]] bool is_all_open() const noexcept { return opened_ >= deal_.epochs; }
+  [[nodiscard]] bool is_all_open() const noexcept { return opened_ >= partition_.epochs; }
   // Batches of an epoch that the job has to serve since it started: all, or what was left when it resumed.
   [[nodiscard]] std::uint64_t to_serve(std::uint64_t epoch) const noexcept;
 
   // Ascending by epoch, shard and begin.
-  [[nodiscard]] std::span<const Piece> pieces() const noexcept { return pieces_; }
+  [[nodiscard]] std::span<const BatchRange> ranges() const noexcept { return ranges_; }
 
-  // The owner has planned the first block of a piece.
-  void plan(std::size_t piece) noexcept { ++pieces_[piece].begin; }
+  // The owner has planned the first block of a range.
+  void plan(std::size_t range) noexcept { ++ranges_[range].begin; }
 
   // --- at agreed steps, alike on all ranks ---
   // All epochs before `epoch` are served: drops them and opens others.
   void complete(std::uint64_t epoch);
-  // Takes the pieces after an exchange, with each `begin` known: sorts them, drops what is planned, joins neighbours of
+  // Takes the ranges after an exchange, with each `begin` known: sorts them, drops what is planned, joins neighbours of
   // one owner, and opens epochs if there is room.
-  void replace(std::vector<Piece> pieces);
+  void replace(std::vector<BatchRange> ranges);
 
  private:
   void open_more();
 
-  Deal deal_;
+  Partition partition_;
   std::uint64_t completed_ = 0;
   std::uint64_t opened_ = 0;
   std::uint64_t first_restored_ = 0;
   std::vector<std::uint64_t> restored_;  // to_serve of epochs from first_restored_ on
-  std::vector<Piece> pieces_;
+  std::vector<BatchRange> ranges_;
 };
 
-// Sorts pieces by epoch, shard and begin, drops empty ones and joins neighbours of one owner.
-void tidy(std::vector<Piece>& pieces);
+// Sorts ranges by epoch, shard and begin, drops empty ones and joins neighbours of one owner.
+void tidy(std::vector<BatchRange>& ranges);
 
 }  // namespace forebay

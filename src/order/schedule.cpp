@@ -18,36 +18,36 @@ Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool k
       keep_epoch_order_(keep_epoch_order),
       frontier_(ledger_.completed()),
       allowed_(ledger_.completed()) {
-  row_.reserve(Ledger::most_pieces(ledger_.deal()));
-  left_.resize(ledger_.deal().ranks);
+  row_.reserve(Ledger::most_ranges(ledger_.partition()));
+  left_.resize(ledger_.partition().ranks);
   count_left(allowed_);
   rebuild();
 }
 
 std::optional<BatchRef> Schedule::next() {
   if (row_.empty() || awaits_order()) return std::nullopt;
-  const auto pieces = ledger_.pieces();
-  if (holds_back() && pieces[row_.front()].epoch > allowed_) return std::nullopt;
-  while (pieces[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
-  const std::size_t piece = row_[at_++];
-  ledger_.plan(piece);
-  const Piece& planned = pieces[piece];
+  const auto ranges = ledger_.ranges();
+  if (holds_back() && ranges[row_.front()].epoch > allowed_) return std::nullopt;
+  while (ranges[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
+  const std::size_t range = row_[at_++];
+  ledger_.plan(range);
+  const BatchRange& planned = ranges[range];
   frontier_ = std::max(frontier_, planned.epoch);
-  const BatchRef batch = order_.batch(planned.epoch, batch_of(ledger_.deal(), planned.shard, block_));
-  if (ledger_.deal().contiguous && planned.begin < planned.end) {
+  const BatchRef batch = order_.batch(planned.epoch, batch_of(ledger_.partition(), planned.shard, block_));
+  if (ledger_.partition().contiguous && planned.begin < planned.end) {
     --at_;
     ++block_;
     return batch;
   }
-  if (ledger_.deal().contiguous) at_ = row_.size();
-  while (at_ < row_.size() && pieces[row_[at_]].begin != block_) ++at_;
+  if (ledger_.partition().contiguous) at_ = row_.size();
+  while (at_ < row_.size() && ranges[row_[at_]].begin != block_) ++at_;
   if (at_ == row_.size()) begin_row();
   return batch;
 }
 
 std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
   if (row_.empty()) return std::nullopt;
-  return ledger_.pieces()[row_.front()].epoch;
+  return ledger_.ranges()[row_.front()].epoch;
 }
 
 BatchRef Schedule::padding() const noexcept {
@@ -56,20 +56,20 @@ BatchRef Schedule::padding() const noexcept {
   return batch;
 }
 
-bool Schedule::is_at_end() const noexcept { return ledger_.is_all_open() && ledger_.pieces().empty(); }
+bool Schedule::is_at_end() const noexcept { return ledger_.is_all_open() && ledger_.ranges().empty(); }
 
 bool Schedule::is_exhausted() const noexcept {
-  return awaits_order() || (row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.deal(), rank_) == 0));
+  return awaits_order() || (row_.empty() && (ledger_.is_all_open() || batches_of(ledger_.partition(), rank_) == 0));
 }
 
 bool Schedule::awaits_order() const noexcept {
   const auto& selection = order_.options().selection;
-  return selection && !row_.empty() && !selection->knows(ledger_.pieces()[row_.front()].epoch);
+  return selection && !row_.empty() && !selection->knows(ledger_.ranges()[row_.front()].epoch);
 }
 
 bool Schedule::holds_back() const noexcept {
-  const Deal& deal = ledger_.deal();
-  return keep_epoch_order_ && deal.batches / deal.ranks >= kLong;
+  const Partition& partition = ledger_.partition();
+  return keep_epoch_order_ && partition.batches / partition.ranks >= kLong;
 }
 
 void Schedule::complete(std::uint64_t epoch) {
@@ -81,32 +81,32 @@ void Schedule::complete(std::uint64_t epoch) {
 }
 
 void Schedule::post(std::span<std::int64_t> planned) const {
-  const auto pieces = ledger_.pieces();
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    planned[i] = pieces[i].owner == rank_ ? static_cast<std::int64_t>(pieces[i].begin) : 0;
+  const auto ranges = ledger_.ranges();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    planned[i] = ranges[i].owner == rank_ ? static_cast<std::int64_t>(ranges[i].begin) : 0;
   }
 }
 
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
-  std::vector<Piece> pieces(ledger_.pieces().begin(), ledger_.pieces().end());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    Piece& piece = pieces[i];
+  std::vector<BatchRange> ranges(ledger_.ranges().begin(), ledger_.ranges().end());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    BatchRange& range = ranges[i];
     const auto begin = static_cast<std::uint64_t>(planned[i]);
-    const bool is_own = piece.owner == rank_;
-    if (begin < piece.begin || begin > piece.end || (is_own && begin != piece.begin)) {
-      throw Error("the ranks do not agree on which batches are planned: of shard " + std::to_string(piece.shard) +
-                  " rank " + std::to_string(piece.owner) + " has planned " + std::to_string(begin) + " of " +
-                  std::to_string(piece.end) + ", at least " + std::to_string(piece.begin) +
+    const bool is_own = range.owner == rank_;
+    if (begin < range.begin || begin > range.end || (is_own && begin != range.begin)) {
+      throw Error("the ranks do not agree on which batches are planned: of shard " + std::to_string(range.shard) +
+                  " rank " + std::to_string(range.owner) + " has planned " + std::to_string(begin) + " of " +
+                  std::to_string(range.end) + ", at least " + std::to_string(range.begin) +
                   " of them before; start all ranks with the same build of Forebay");
     }
-    piece.begin = begin;
+    range.begin = begin;
   }
-  hand_over(pieces, ranks,
+  rebalance(ranges, ranks,
             {.keep_epoch_order = keep_epoch_order_,
-             .contiguous = ledger_.deal().contiguous,
+             .contiguous = ledger_.partition().contiguous,
              .last = holds_back() ? allowed_ + 1 : 0,
-             .most_pieces = Ledger::cut_up_to(ledger_.deal())});
-  ledger_.replace(std::move(pieces));
+             .most_ranges = Ledger::cut_up_to(ledger_.partition())});
+  ledger_.replace(std::move(ranges));
   allowed_ = ledger_.completed();
   for (std::size_t rank = 0; rank < left_.size(); ++rank) {
     left_[rank] = {.batches = 0, .pace = ranks[rank].pace, .is_tried = ranks[rank].is_tried};
@@ -125,10 +125,10 @@ std::uint64_t Schedule::unplanned() const noexcept {
 // Agreed: at an exchange all ranks learn how far each is, and from then on none plans any batch of an epoch that is not
 // allowed.
 void Schedule::count_left(std::uint64_t epoch) noexcept {
-  const auto pieces = ledger_.pieces();
-  for (auto piece = std::ranges::lower_bound(pieces, epoch, {}, &Piece::epoch);
-       piece != pieces.end() && piece->epoch == epoch; ++piece) {
-    left_[piece->owner].batches += piece->end - piece->begin;
+  const auto ranges = ledger_.ranges();
+  for (auto range = std::ranges::lower_bound(ranges, epoch, {}, &BatchRange::epoch);
+       range != ranges.end() && range->epoch == epoch; ++range) {
+    left_[range->owner].batches += range->end - range->begin;
   }
 }
 
@@ -154,26 +154,26 @@ void Schedule::rebuild() {
   begin_row();
 }
 
-// The next block of the row that has a piece, or the next epoch's row.
+// The next block of the row that has a range, or the next epoch's row.
 void Schedule::begin_row() {
-  const auto pieces = ledger_.pieces();
-  std::erase_if(row_, [&](std::size_t piece) { return pieces[piece].begin == pieces[piece].end; });
+  const auto ranges = ledger_.ranges();
+  std::erase_if(row_, [&](std::size_t range) { return ranges[range].begin == ranges[range].end; });
   if (row_.empty()) fill_row();
   at_ = 0;
   block_ = UINT64_MAX;
-  if (ledger_.deal().contiguous && !row_.empty()) {
-    block_ = pieces[row_.front()].begin;
+  if (ledger_.partition().contiguous && !row_.empty()) {
+    block_ = ranges[row_.front()].begin;
     return;
   }
-  for (const std::size_t piece : row_) block_ = std::min(block_, pieces[piece].begin);
+  for (const std::size_t range : row_) block_ = std::min(block_, ranges[range].begin);
 }
 
 void Schedule::fill_row() {
-  const auto pieces = ledger_.pieces();
-  for (; behind_ < pieces.size(); ++behind_) {
-    const Piece& piece = pieces[behind_];
-    if (!row_.empty() && piece.epoch != pieces[row_.front()].epoch) return;
-    if (piece.owner != rank_ || piece.begin == piece.end || piece.epoch >= ledger_.deal().epochs) continue;
+  const auto ranges = ledger_.ranges();
+  for (; behind_ < ranges.size(); ++behind_) {
+    const BatchRange& range = ranges[behind_];
+    if (!row_.empty() && range.epoch != ranges[row_.front()].epoch) return;
+    if (range.owner != rank_ || range.begin == range.end || range.epoch >= ledger_.partition().epochs) continue;
     row_.push_back(behind_);
   }
 }

@@ -8,12 +8,12 @@
 
 #include <forebay/order.hpp>
 
-#include "hand_over.hpp"
 #include "ledger.hpp"
+#include "rebalance.hpp"
 
 namespace forebay {
 
-// Which batches one rank serves, and in which order: its pieces of the ledger, by epoch and then by number. What it has
+// Which batches one rank serves, and in which order: its ranges of the ledger, by epoch and then by number. What it has
 // planned stays with this rank; the rest may be handed to another. The consumer thread plans; nothing here waits.
 class Schedule {
  public:
@@ -56,7 +56,7 @@ class Schedule {
 
   // --- at agreed steps, alike on all ranks ---
   void complete(std::uint64_t epoch);
-  // What this rank posts for each piece of the ledger: how far it has planned, 0 for the pieces of others. Nothing may
+  // What this rank posts for each range of the ledger: how far it has planned, 0 for the ranges of others. Nothing may
   // be planned until apply().
   void post(std::span<std::int64_t> planned) const;
   // Takes the sums of what all ranks posted, and how far each is: hands over what the rule says. Throws Error for sums
@@ -92,13 +92,13 @@ class Schedule {
   std::vector<Left> left_;  // by rank
   // Of `left_`; kept, because each plan of a batch asks for it and a job can have 100,000 ranks.
   bool all_keep_pace_ = false;
-  // This rank's pieces of the oldest epoch that has any left, by shard. Blocks are planned one after the other, each
-  // for all pieces that begin with it; where the deal is contiguous, one piece after the other. Both give the batches
-  // in ascending order.
+  // This rank's ranges of the oldest epoch that has any left, by shard. Blocks are planned one after the other, each
+  // for all ranges that begin with it; where the partition is contiguous, one range after the other. Both give the
+  // batches in ascending order.
   std::vector<std::size_t> row_;
   std::size_t at_ = 0;       // in row_
   std::uint64_t block_ = 0;  // the one being planned
-  std::size_t behind_ = 0;   // pieces of the ledger before this are not in a later row
+  std::size_t behind_ = 0;   // ranges of the ledger before this are not in a later row
 };
 
 }  // namespace forebay

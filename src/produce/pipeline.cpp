@@ -27,19 +27,19 @@ std::uint32_t batches_of_window(const Order& order) {
   return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
 }
 
-std::unique_ptr<Stretches> make_stretches(const PipelineLinks& links, ByteBudget& budget, ReadQueue& requests,
-                                          EncodedQueue& encoded) {
+std::unique_ptr<CoalescedReads> make_coalesced_reads(const PipelineLinks& links, ByteBudget& budget,
+                                                     ReadQueue& requests, EncodedQueue& encoded) {
   const PlacedSamples* const samples = placed_samples(links.dataset);
   if (samples == nullptr || (links.order.options().shuffle && !links.order.is_windowed())) return nullptr;
-  return std::make_unique<Stretches>(*samples, budget, requests, encoded,
-                                     static_cast<std::size_t>(links.options.workers.bytes));
+  return std::make_unique<CoalescedReads>(*samples, budget, requests, encoded,
+                                          static_cast<std::size_t>(links.options.workers.bytes));
 }
 
 // Quick reads are the decoders' where a reader would have to take its core from a decoder. Reads from elsewhere than a
-// local disk may hang at any time, and stretches are read ahead of what is needed.
-bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool is_throttled, bool has_stretches) {
+// local disk may hang at any time, and coalesced reads are read ahead of what is needed.
+bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool is_throttled, bool coalesces) {
   const bool use_all_cores = plan.first.decode != plan.most.decode || plan.first.decode >= plan.cores;
-  return use_all_cores && !links.may_be_slow && links.gpu_decoding == nullptr && !is_throttled && !has_stretches;
+  return use_all_cores && !links.may_be_slow && links.gpu_decoding == nullptr && !is_throttled && !coalesces;
 }
 
 std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links, TableCache& tables) {
@@ -65,8 +65,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(links.capacity.most),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
-      stretches_(make_stretches(links, budget_, requests_, encoded_)),
-      pace_(decoders_may_read(links, plan, throttle_.is_active(), stretches_ != nullptr)
+      coalesced_(make_coalesced_reads(links, budget_, requests_, encoded_)),
+      pace_(decoders_may_read(links, plan, throttle_.is_active(), coalesced_ != nullptr)
                 ? std::optional<ReadPace>(std::in_place)
                 : std::nullopt),
       outage_(links.options.policy.watchdog_s, links.time,
@@ -117,7 +117,7 @@ ReaderLinks Pipeline::reader_links() {
           .sink = bad_,
           .totals = totals_,
           .throttle = throttle_.is_active() ? &throttle_ : nullptr,
-          .stretches = stretches_.get(),
+          .coalesced = coalesced_.get(),
           .pace = pace_ ? &*pace_ : nullptr,
           .outage = &outage_};
 }
@@ -187,15 +187,15 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   for (std::uint32_t index = 0; index < batch.size; ++index) {
     const ReadRequest request = request_for(claim.turn, index, claim.slot);
     // Samples that share their image's bytes may have fields of their own.
-    if (stretches_ || field_maker_) {
+    if (coalesced_ || field_maker_) {
       issued_.push_back(request);
     } else {
       add_request(issued_, request, links_.dataset);
     }
   }
-  if (stretches_) {
-    plan_stretches(claim.turn);
-    stretches_->request(issued_);
+  if (coalesced_) {
+    plan_coalesced_reads(claim.turn);
+    coalesced_->request(issued_);
   }
   request_issued();
 }
@@ -207,15 +207,15 @@ void Pipeline::request_issued() {
   encoded_.push(unread_);
 }
 
-void Pipeline::plan_stretches(std::uint64_t turn) {
+void Pipeline::plan_coalesced_reads(std::uint64_t turn) {
   const BatchRef& batch = planned(turn);
   const std::uint64_t batch_size = links_.order.options().batch_size;
   const std::uint64_t end = batch.batch * batch_size + batch.size;
   for (std::uint64_t position = batch.batch * batch_size; position < end;) {
     const PositionRange window = links_.order.window(position);
-    if (!stretches_->is_planned(batch.epoch, position)) {
+    if (!coalesced_->is_planned(batch.epoch, position)) {
       collect(turn, batch.epoch, window);
-      stretches_->plan(planned_);
+      coalesced_->plan(planned_);
     }
     position = window.end;
   }

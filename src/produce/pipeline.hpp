@@ -25,12 +25,12 @@
 #include "make/sample_maker.hpp"
 #include "measure/profiler.hpp"
 #include "read/byte_budget.hpp"
+#include "read/coalesced_reads.hpp"
 #include "read/queues.hpp"
 #include "read/read_pace.hpp"
 #include "read/reader_pool.hpp"
 #include "read/requests.hpp"
 #include "read/store_outage.hpp"
-#include "read/stretches.hpp"
 #include "read/throttle.hpp"
 #include "ring/queue_slots.hpp"
 #include "ring/slot_ring.hpp"
@@ -151,8 +151,8 @@ class Pipeline final : private SampleHandler {
   void request_batch(const SlotRing::Claim& claim);
   // Asks for what is in issued_, of the readers or, where reads are quick, of the decoders.
   void request_issued();
-  // Tells the stretches what this rank will serve of the windows in which the batch's samples are.
-  void plan_stretches(std::uint64_t turn);
+  // Tells the coalesced reads what this rank will serve of the windows in which the batch's samples are.
+  void plan_coalesced_reads(std::uint64_t turn);
   // Puts what is planned of a window, from a turn on, into planned_.
   void collect(std::uint64_t turn, std::uint64_t epoch, const PositionRange& window);
   [[nodiscard]] ReadRequest request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept;
@@ -171,8 +171,8 @@ class Pipeline final : private SampleHandler {
   ReadQueue requests_;
   EncodedQueue encoded_;
   ByteBudget budget_;
-  std::unique_ptr<Stretches> stretches_;  // none where neighbours in storage are not near each other in the order
-  std::optional<ReadPace> pace_;          // none where decoders read nothing
+  std::unique_ptr<CoalescedReads> coalesced_;  // none where neighbours in storage are not near each other in the order
+  std::optional<ReadPace> pace_;               // none where decoders read nothing
   StoreOutage outage_;
   BadSamples bad_;
   TableCache tables_;

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -16,65 +17,70 @@ std::size_t usable_lag(const Communicator& communicator, std::size_t lag) {
   return communicator.size() == 1 ? 0 : lag;
 }
 
+// What the values of a report are, in this order: what is summed over the ranks comes first, and then what the least is
+// taken of. The most uses are the least with the sign turned.
+constexpr std::array kCounts{
+    std::pair(&RankReport::stop, &JobReport::stops), std::pair(&RankReport::error, &JobReport::errors),
+    std::pair(&RankReport::left, &JobReport::left), std::pair(&RankReport::idle, &JobReport::idle),
+    std::pair(&RankReport::at_reuse_cap, &JobReport::at_reuse_cap)};
+constexpr std::array kSums{
+    std::pair(&RankReport::served, &JobReport::served), std::pair(&RankReport::samples, &JobReport::samples),
+    std::pair(&RankReport::new_bad, &JobReport::new_bad), std::pair(&RankReport::fresh, &JobReport::fresh)};
+constexpr std::array kLeast{&Progress::ready, &Progress::produced, &Progress::now_ns, &Progress::blocked_ns};
+constexpr std::size_t kMinima = kLeast.size() + 1;  // and the uses
+constexpr std::size_t kLeft = 2;                    // place of `left`
+
 }  // namespace
 
 Census::Census(Communicator& communicator, std::size_t lag, std::function<void()> while_waiting)
     : communicator_(communicator),
       lag_(usable_lag(communicator, lag)),
       while_waiting_(std::move(while_waiting)),
-      places_(lag_ + 1) {}
+      sent_(lag_ + 1) {}
 
-void Census::post(const Ballot& ballot) {
-  const std::size_t channel = posted_ % places_.size();
-  Place& place = places_[channel];
-  const Progress& progress = ballot.progress;
-  place = {.values = {ballot.stop ? 1 : 0, ballot.error ? 1 : 0, ballot.left ? 1 : 0, ballot.idle ? 1 : 0,
-                      ballot.worn ? 1 : 0, ballot.served, ballot.samples, ballot.new_bad, ballot.fresh, progress.ready,
-                      progress.produced, progress.now_ns, progress.blocked_ns, -ballot.uses},
-           .epoch = ballot.epoch,
-           .bad_round = ballot.bad_round};
+void Census::post(const RankReport& report) {
+  const std::size_t channel = posted_ % sent_.size();
+  Sent& sent = sent_[channel];
+  static_assert(kCounts.size() + kSums.size() + kMinima == std::tuple_size_v<decltype(sent.values)>);
+  std::int64_t* value = sent.values.data();
+  for (const auto& [mine, job] : kCounts) *value++ = report.*mine ? 1 : 0;
+  for (const auto& [mine, job] : kSums) *value++ = report.*mine;
+  for (const auto figure : kLeast) *value++ = report.progress.*figure;
+  *value = -report.uses;
+  sent.epoch = report.epoch;
+  sent.bad_round = report.bad_round;
   ++posted_;
-  if (communicator_.size() > 1) communicator_.start_reduction(channel, place.values, kMinima);
+  if (communicator_.size() > 1) communicator_.start_reduction(channel, sent.values, kMinima);
 }
 
 bool Census::others_went_on() {
-  const std::size_t channel = (posted_ - 1) % places_.size();
-  return communicator_.test(channel) &&
-         places_[channel].values[kLeft] < static_cast<std::int64_t>(communicator_.size());
+  const std::size_t channel = (posted_ - 1) % sent_.size();
+  return communicator_.test(channel) && sent_[channel].values[kLeft] < static_cast<std::int64_t>(communicator_.size());
 }
 
-const Tally* Census::due() {
+const JobReport* Census::due() {
   last_wait_ = {};
   return posted_ - taken_ > lag_ ? take_oldest() : nullptr;
 }
 
-const Tally* Census::rest() {
+const JobReport* Census::rest() {
   last_wait_ = {};
   return posted_ > taken_ ? take_oldest() : nullptr;
 }
 
-const Tally* Census::take_oldest() {
-  const std::size_t channel = taken_ % places_.size();
+const JobReport* Census::take_oldest() {
+  const std::size_t channel = taken_ % sent_.size();
   if (communicator_.size() > 1) last_wait_ = wait_for(communicator_, channel, while_waiting_);
-  const Place& place = places_[channel];
-  const auto& [stops, errors, left, idle, worn, served, samples, new_bad, fresh, ready, produced, now_ns, blocked_ns,
-               uses] = place.values;
-  tally_ = {.step = taken_,
-            .stops = stops,
-            .errors = errors,
-            .left = left,
-            .idle = idle,
-            .worn = worn,
-            .served = served,
-            .samples = samples,
-            .new_bad = new_bad,
-            .fresh = fresh,
-            .uses = -uses,
-            .least = {.ready = ready, .produced = produced, .now_ns = now_ns, .blocked_ns = blocked_ns},
-            .epoch = place.epoch,
-            .bad_round = place.bad_round};
-  ++taken_;
-  return &tally_;
+  const Sent& sent = sent_[channel];
+  const std::int64_t* value = sent.values.data();
+  for (const auto& [mine, job] : kCounts) job_.*job = *value++;
+  for (const auto& [mine, job] : kSums) job_.*job = *value++;
+  for (const auto figure : kLeast) job_.least.*figure = *value++;
+  job_.uses = -*value;
+  job_.step = taken_++;
+  job_.epoch = sent.epoch;
+  job_.bad_round = sent.bad_round;
+  return &job_;
 }
 
 std::chrono::nanoseconds wait_for(Communicator& communicator, std::size_t channel,

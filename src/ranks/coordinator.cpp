@@ -31,11 +31,11 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
       plan_(plan),
       limit_(std::move(limit)),
       has_reason_to_end_(std::move(has_reason_to_end)),
-      attendance_(communicator, patience),
+      liveness_(communicator, patience),
       census_(communicator, plan.lag,
               [this] {
-                if (has_reason_to_end_ && has_reason_to_end_()) attendance_.alert();
-                attendance_.wait_for_ballots();
+                if (has_reason_to_end_ && has_reason_to_end_()) liveness_.alert();
+                liveness_.wait_for_reports();
               }),
       epochs_completed_(plan.completed) {
   if (bad_samples() > limit_.allowed) throw Error(too_many_bad() + what_to_do());
@@ -50,26 +50,27 @@ void Coordinator::report_bad(std::uint64_t sample, std::string_view reason) {
 
 void Coordinator::report_error(std::string_view cause, ErrorKind kind) {
   if (!error_) error_ = AgreedError{kind, cause.empty() ? "unknown error" : std::string(cause)};
-  attendance_.alert();
+  liveness_.alert();
 }
 
-Verdict Coordinator::step(const StepReport& report) {
+Verdict Coordinator::step(RankReport report) {
   waited_ = {};
   if (verdict_ != Verdict::proceed) return verdict_;
   stop_requested_ = stop_requested_ || report.stop;
   to_serve_ = report.to_serve;
-  attendance_.begin(steps_);
-  if (wants_to_end()) attendance_.alert();
-  census_.post(ballot(report));
-  attendance_.has_posted();
+  liveness_.begin(steps_);
+  if (wants_to_end()) liveness_.alert();
+  complete(report);
+  census_.post(report);
+  liveness_.has_posted();
   if (has_made_all_steps()) {
     verdict_ = settle(Verdict::finished);
     return verdict_;
   }
   ++steps_;
-  if (const Tally* const due = census_.due()) verdict_ = hear(*due);
+  if (const JobReport* const due = census_.due()) verdict_ = hear(*due);
   while (verdict_ == Verdict::proceed && may_have_ended_epoch()) {
-    const Tally* const newer = census_.rest();
+    const JobReport* const newer = census_.rest();
     if (newer == nullptr) break;
     verdict_ = hear(*newer);
   }
@@ -78,10 +79,10 @@ Verdict Coordinator::step(const StepReport& report) {
   return verdict_;
 }
 
-Verdict Coordinator::hear(const Tally& tally) {
-  heard_ = &tally;
+Verdict Coordinator::hear(const JobReport& job) {
+  heard_ = &job;
   waited_ += census_.last_wait();
-  return judge(tally);
+  return judge(job);
 }
 
 // Each rank serves one batch in a step at most. A function of what all ranks know alike, so all wait at the same steps.
@@ -93,57 +94,50 @@ bool Coordinator::may_have_ended_epoch() const noexcept {
 
 bool Coordinator::interrupted(bool stop_requested) {
   stop_requested_ = stop_requested_ || stop_requested;
-  const bool alerted = attendance_.alerted();
+  const bool alerted = liveness_.alerted();
   if (!wants_to_end()) return alerted;
-  attendance_.alert();
+  liveness_.alert();
   return true;
 }
 
 void Coordinator::resume_step(bool stop_requested) {
   (void)interrupted(stop_requested);
-  attendance_.go_on();
+  liveness_.go_on();
 }
 
 void Coordinator::leave(std::string_view cause, bool in_step) {
   left_step_ = steps_ - (in_step && steps_ > 0 ? 1 : 0);
-  attendance_.leave(*left_step_, cause);
+  liveness_.leave(*left_step_, cause);
   has_left_ = !in_step && verdict_ == Verdict::proceed && census_.has_room();
   if (has_left_) census_.post({.left = true});
 }
 
 bool Coordinator::others_went_on() {
   if (!left_step_) return false;
-  return attendance_.has_gone_on(*left_step_) || (has_left_ && census_.others_went_on());
+  return liveness_.has_gone_on(*left_step_) || (has_left_ && census_.others_went_on());
 }
 
 bool Coordinator::has_made_all_steps() const noexcept {
   return (plan_.steps > 0 && steps_ == plan_.steps) || (plan_.most_steps > 0 && steps_ == plan_.most_steps);
 }
 
-Ballot Coordinator::ballot(const StepReport& report) const noexcept {
-  return {.stop = stop_requested_,
-          .error = error_.has_value(),
-          .idle = report.idle,
-          .worn = report.worn,
-          .served = static_cast<std::int64_t>(report.served),
-          .samples = static_cast<std::int64_t>(report.samples),
-          .new_bad = static_cast<std::int64_t>(new_bad_.size()),
-          .fresh = report.fresh,
-          .uses = static_cast<std::int64_t>(report.uses),
-          .progress = report.progress,
-          .epoch = epochs_completed_,
-          .bad_round = bad_round_};
+void Coordinator::complete(RankReport& report) const noexcept {
+  report.stop = stop_requested_;
+  report.error = error_.has_value();
+  report.new_bad = static_cast<std::int64_t>(new_bad_.size());
+  report.epoch = epochs_completed_;
+  report.bad_round = bad_round_;
 }
 
-// Everything here is a function of the tally and of what was agreed before, so that all ranks judge alike.
-Verdict Coordinator::judge(const Tally& tally) {
-  if (tally.left > 0) attendance_.name_leaver();
+// Everything here is a function of the report and of what was agreed before, so that all ranks judge alike.
+Verdict Coordinator::judge(const JobReport& job) {
+  if (job.left > 0) liveness_.name_leaver();
 
-  // A ballot posted before the last epoch was agreed says nothing about the one after it.
+  // A report posted before the last epoch was agreed says nothing about the one after it.
   bool has_ended_epoch = false;
-  if (tally.epoch == epochs_completed_) {
-    known_served_ = static_cast<std::uint64_t>(tally.served);
-    known_at_ = tally.step;
+  if (job.epoch == epochs_completed_) {
+    known_served_ = static_cast<std::uint64_t>(job.served);
+    known_at_ = job.step;
     has_ended_epoch = known_served_ == to_serve_;
   }
   if (has_ended_epoch) {
@@ -152,7 +146,7 @@ Verdict Coordinator::judge(const Tally& tally) {
     known_served_ = 0;
   }
 
-  if (tally.errors > 0) {
+  if (job.errors > 0) {
     AgreedError agreed = agreed_error(communicator_, error_).value_or(AgreedError{.text = "unknown error"});
     cause_kind_ = agreed.kind;
     return fail(std::move(agreed.text));
@@ -160,14 +154,14 @@ Verdict Coordinator::judge(const Tally& tally) {
 
   // The sum counts a sample once per rank that met it; only the exchange tells how many are distinct.
   const std::uint64_t agreed_bad = bad_samples() - new_bad_.size();
-  const std::uint64_t bad_at_most = agreed_bad + static_cast<std::uint64_t>(tally.new_bad);
-  const bool may_be_lost = limit_.lost && tally.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
-  if (tally.bad_round == bad_round_ && (bad_at_most > limit_.allowed || may_be_lost)) {
+  const std::uint64_t bad_at_most = agreed_bad + static_cast<std::uint64_t>(job.new_bad);
+  const bool may_be_lost = limit_.lost && job.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
+  if (job.bad_round == bad_round_ && (bad_at_most > limit_.allowed || may_be_lost)) {
     exchange_bad();
     if (auto cause = too_much_bad()) return fail(*std::move(cause));
   }
 
-  if (tally.stops > 0) return Verdict::stopped;
+  if (job.stops > 0) return Verdict::stopped;
   if (plan_.steps == 0 && epochs_completed_ >= plan_.epochs) return Verdict::finished;
   return has_ended_epoch && ends_each_epoch_ ? Verdict::epoch_ended : Verdict::proceed;
 }
@@ -175,9 +169,9 @@ Verdict Coordinator::judge(const Tally& tally) {
 // All ranks end at this step. What they posted in the last steps must not be lost: an error becomes the verdict, and
 // the bad samples are counted exactly.
 Verdict Coordinator::settle(Verdict end) {
-  while (const Tally* tally = census_.rest()) {
+  while (const JobReport* job = census_.rest()) {
     waited_ += census_.last_wait();
-    if (judge(*tally) == Verdict::failed) return Verdict::failed;
+    if (judge(*job) == Verdict::failed) return Verdict::failed;
   }
   exchange_bad();
   if (end != Verdict::finished) return end;

@@ -15,8 +15,8 @@
 #include <forebay/options.hpp>
 
 #include "agreed_error.hpp"
-#include "attendance.hpp"
 #include "census.hpp"
+#include "liveness.hpp"
 #include "lost_part.hpp"
 
 namespace forebay {
@@ -36,7 +36,7 @@ struct RunPlan {
   std::uint64_t steps = 0;       // > 0: end after so many steps (evaluation knows their number beforehand)
   std::uint64_t most_steps = 0;  // > 0: end after so many steps at the latest, whatever the other two say
   std::uint64_t completed = 0;   // epochs that were completed before this run began
-  std::size_t lag = 2;           // steps between a ballot and its effect
+  std::size_t lag = 2;           // steps between a report and its effect
 };
 
 // How many distinct bad samples the job tolerates. Equal on all ranks.
@@ -52,21 +52,6 @@ struct BadLimit {
 
 // The number of bad samples that a budget allows in a dataset of so many samples, rounded down.
 [[nodiscard]] std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept;
-
-// What one rank says at the start of a step.
-struct StepReport {
-  bool stop = false;  // once requested it stays requested
-  bool idle = false;  // has no batch left that it could plan
-  bool worn = false;  // would reuse a batch that was served policy.max_uses times
-  // Of the epoch epochs_completed(): batches that this rank has served fresh since the run began, and that the job has
-  // to serve (equal on all ranks).
-  std::uint64_t served = 0;
-  std::uint64_t to_serve = UINT64_MAX;
-  std::uint64_t samples = 0;  // that it has served fresh since the run began
-  std::uint64_t uses = 0;     // of the batch it has served most often of those it may reuse
-  std::int64_t fresh = 0;     // lockstep: fresh decisions so far
-  Progress progress{};
-};
 
 // Makes all ranks end, fail and count epochs at the same step. Every rank calls step() once at the start of each
 // next(), before it serves; what it reports has effect `lag` steps later, on all ranks at once. Until then a rank
@@ -84,7 +69,7 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   // From now on an epoch ends with a verdict of its own, on all ranks at the step after the one that served its last
-  // batch: once a step may have been that one, step() waits for the ballots of all ranks of this very step.
+  // batch: once a step may have been that one, step() waits for the reports of all ranks of this very step.
   // REQUIRES: before the first step(); on all ranks; no rank serves a batch of an epoch before that epoch's turn.
   void end_each_epoch() noexcept { ends_each_epoch_ = true; }
 
@@ -96,11 +81,11 @@ class Coordinator {
   // The verdict for the step that begins now. Waits only for ranks that are more than `lag` steps behind, or at the end
   // of the run, or where an epoch ends. Keeps its answer once the run has ended. Throws Error naming a rank that has
   // left or does not come.
-  [[nodiscard]] Verdict step(const StepReport& report);
+  [[nodiscard]] Verdict step(RankReport report);
 
   // What all ranks said `lag` steps ago, or later where an epoch ends; at this step the same on every rank. Nothing in
   // the first `lag` steps. One rank on its own has no lag. Valid until the next step().
-  [[nodiscard]] const Tally* heard() const noexcept { return heard_; }
+  [[nodiscard]] const JobReport* heard() const noexcept { return heard_; }
   [[nodiscard]] std::size_t lag() const noexcept { return census_.lag(); }
 
   // To be polled while a step waits for a batch: tells the other ranks if this one wants to end, and returns true if
@@ -109,11 +94,11 @@ class Coordinator {
   [[nodiscard]] bool interrupted(bool stop_requested);
 
   // The step that ended an epoch is made after all, in the next one. Its census was taken already, so the others are
-  // told by a word. Throws Error naming a rank that has left since.
+  // told by a notice. Throws Error naming a rank that has left since.
   void resume_step(bool stop_requested);
 
   // Who takes part.
-  [[nodiscard]] Attendance& attendance() noexcept { return attendance_; }
+  [[nodiscard]] Liveness& liveness() noexcept { return liveness_; }
   // This rank makes no further step, and not the one that was begun last either when it was not served; the others
   // throw `cause`.
   void leave(std::string_view cause, bool in_step);
@@ -136,9 +121,10 @@ class Coordinator {
  private:
   [[nodiscard]] bool has_made_all_steps() const noexcept;
   [[nodiscard]] bool may_have_ended_epoch() const noexcept;
-  [[nodiscard]] Verdict hear(const Tally& tally);
-  [[nodiscard]] Ballot ballot(const StepReport& report) const noexcept;
-  [[nodiscard]] Verdict judge(const Tally& tally);
+  [[nodiscard]] Verdict hear(const JobReport& job);
+  // Fills in what the coordinator knows.
+  void complete(RankReport& report) const noexcept;
+  [[nodiscard]] Verdict judge(const JobReport& job);
   [[nodiscard]] Verdict settle(Verdict end);
   [[nodiscard]] Verdict fail(std::string cause);
   [[nodiscard]] bool wants_to_end() const noexcept;
@@ -153,9 +139,9 @@ class Coordinator {
   RunPlan plan_;
   BadLimit limit_;
   std::function<bool()> has_reason_to_end_;
-  Attendance attendance_;
+  Liveness liveness_;
   Census census_;
-  const Tally* heard_ = nullptr;
+  const JobReport* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
   ErrorKind cause_kind_ = ErrorKind::error;
   std::optional<AgreedError> error_;  // this rank's
@@ -170,14 +156,14 @@ class Coordinator {
   std::chrono::nanoseconds waited_{0};
   bool stop_requested_ = false;
   std::optional<std::uint64_t> left_step_;  // the first that this rank does not make
-  bool has_left_ = false;                   // and said so in a ballot
+  bool has_left_ = false;                   // and said so in a report
 
   // Bad samples: seen = agreed by the job (the same set on all ranks) + new (this rank's since the last exchange).
   std::unordered_set<std::uint64_t> seen_bad_;
   std::vector<std::uint64_t> new_bad_;
   std::unordered_map<std::uint64_t, std::string> reasons_;  // of this rank's, as many as messages could need
   std::uint64_t next_look_ = LostParts::kLeast;             // so many bad samples agreed: look for lost parts
-  std::uint64_t bad_round_ = 0;  // exchanges made; a ballot of an earlier round counts samples that are agreed by now
+  std::uint64_t bad_round_ = 0;  // exchanges made; a report of an earlier round counts samples that are agreed by now
 };
 
 }  // namespace forebay

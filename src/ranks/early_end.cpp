@@ -8,7 +8,7 @@ namespace forebay {
 const std::string& EarlyEnd::fail(const char* what) {
   has_failed_ = true;
   cause_ = what;
-  if (!ranks_.attendance().is_over()) {
+  if (!ranks_.liveness().is_over()) {
     cause_ = "rank " + std::to_string(communicator_.rank()) + ": " + what;
     ranks_.leave(cause_, true);
   }

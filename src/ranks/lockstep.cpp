@@ -21,7 +21,7 @@ Lockstep::Lockstep(std::uint32_t ranks, std::size_t lag, const QueueOptions& que
   pool_.reserve(pool_size_);
 }
 
-Signals Lockstep::signals(const Tally* heard) {
+Signals Lockstep::signals(const JobReport* heard) {
   fresh_before_[step_ % fresh_before_.size()] = fresh_;
   Signals signals{.step = step_,
                   .depth = step_ == 0 ? 1U : 0U,

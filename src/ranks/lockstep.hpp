@@ -24,7 +24,7 @@ class Lockstep {
   // The signals for the step that begins now. `heard`: the census that is due, null in the first `lag` steps, of which
   // nothing is known: their depth is 0, but for the first, whose batch every rank has.
   // Throws Error when the ranks have not decided alike so far.
-  [[nodiscard]] Signals signals(const Tally* heard);
+  [[nodiscard]] Signals signals(const JobReport* heard);
   // What was decided for this step, once.
   void served(Decision decision);
 
@@ -33,11 +33,11 @@ class Lockstep {
     if (mine.ready >= Progress::kIdle) idle_in_ = step_;
   }
   // This rank had nothing to be counted in what was heard, and may lack a batch that the signals promise.
-  [[nodiscard]] bool is_left_out(const Tally* heard) const noexcept {
+  [[nodiscard]] bool is_left_out(const JobReport* heard) const noexcept {
     return heard != nullptr && idle_in_ && heard->step <= *idle_in_;
   }
 
-  // Fresh decisions so far, for the ballot.
+  // Fresh decisions so far, for the report.
   [[nodiscard]] std::int64_t fresh() const noexcept { return static_cast<std::int64_t>(fresh_); }
 
  private:

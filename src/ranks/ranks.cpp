@@ -25,15 +25,15 @@ Ranks::Ranks(Setup setup)
   if (options_.mpi.mode == MpiMode::lockstep && !options_.run.eval) {
     lockstep_.emplace(communicator_.size(), coordinator_.lag(), setup.queue, options_.policy.pick);
   }
-  if (hand_over(options_, communicator_.size())) {
-    exchange_ = std::make_unique<Exchange>(communicator_, schedule_, Communicator::kChannels - 1,
-                                           static_cast<std::size_t>(options_.mpi.lag), end_epochs_together(),
-                                           [this] { attendance().wait_for_ballots(); });
+  if (may_rebalance(options_, communicator_.size())) {
+    rebalancer_ = std::make_unique<Rebalancer>(communicator_, schedule_, Communicator::kChannels - 1,
+                                               static_cast<std::size_t>(options_.mpi.lag), end_epochs_together(),
+                                               [this] { liveness().wait_for_reports(); });
   }
   if (loop_ == Loop::epochs) end_each_epoch();
 }
 
-bool Ranks::hand_over(const Options& options, std::uint32_t ranks) noexcept {
+bool Ranks::may_rebalance(const Options& options, std::uint32_t ranks) noexcept {
   return ranks > 1 && options.mpi.mode == MpiMode::local && !options.run.eval;
 }
 
@@ -57,49 +57,38 @@ bool Ranks::agree_on_loop(Loop loop, bool begins_anew) {
 void Ranks::end_each_epoch() noexcept {
   if (options_.run.eval) return;  // one epoch, of as many steps as are known beforehand
   coordinator_.end_each_epoch();
-  if (exchange_) exchange_->keep_epoch_order();
+  if (rebalancer_) rebalancer_->keep_epoch_order();
 }
 
-Ranks::Agreement Ranks::agree(const Standing& mine) {
+Ranks::Agreement Ranks::agree(RankReport mine, const RankCount& count) {
   if (std::exchange(step_is_agreed_, false)) {
     coordinator_.resume_step(stop_requested_());
     return {};
   }
   if (failure_.happened()) report_failure();
-  const StepReport said = report(mine);
-  if (lockstep_) lockstep_->reports(said.progress);
-  const Verdict verdict = coordinator_.step(said);
+  complete(mine);
+  if (lockstep_) lockstep_->reports(mine.progress);
+  const Verdict verdict = coordinator_.step(mine);
   if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return {.verdict = verdict};
-  const bool has_work = share_work(mine);
+  const bool has_work = share_work(count);
   step_is_agreed_ = verdict == Verdict::epoch_ended;
   return {.verdict = verdict, .has_work = has_work};
 }
 
-StepReport Ranks::report(const Standing& mine) const noexcept {
-  StepReport report{.stop = stop_requested_(),
-                    .idle = exchange_ && schedule_.is_idle(),
-                    .worn = mine.worn,
-                    .served = mine.served,
-                    .to_serve = schedule_.ledger().to_serve(epochs_completed()),
-                    .samples = mine.samples,
-                    .uses = mine.uses};
-  if (lockstep_) {
-    report.fresh = lockstep_->fresh();
-    report.progress = mine.progress;
-    // Comparable also where some were padded: as many as a rank has that never was.
-    if (report.progress.produced != Progress::kDrained) {
-      report.progress.produced = lockstep_->fresh() + report.progress.ready;
-    }
-  }
-  return report;
+void Ranks::complete(RankReport& report) const noexcept {
+  report.stop = stop_requested_();
+  report.idle = rebalancer_ && schedule_.is_idle();
+  report.to_serve = schedule_.ledger().to_serve(epochs_completed());
+  if (!lockstep_) return;
+  report.fresh = lockstep_->fresh();
+  // Comparable also where some were padded: as many as a rank has that never was.
+  if (report.progress.produced != Progress::kDrained) report.progress.produced = report.fresh + report.progress.ready;
 }
 
 // Epochs that are complete, and batches that change hands.
-bool Ranks::share_work(const Standing& mine) {
+bool Ranks::share_work(const RankCount& mine) {
   const std::uint64_t completed = epochs_completed();
-  if (exchange_) {
-    return exchange_->step(heard(), completed, {.fresh = mine.fresh, .offered = mine.offered, .backlog = mine.backlog});
-  }
+  if (rebalancer_) return rebalancer_->step(heard(), completed, mine);
   const bool is_new = completed != schedule_.ledger().completed();
   schedule_.complete(completed);
   return is_new;
@@ -114,26 +103,26 @@ std::optional<Signals> Ranks::shared_signals() {
   }
 }
 
-bool Ranks::are_most_worn() const noexcept {
+bool Ranks::are_most_at_cap() const noexcept {
   const std::int64_t ranks = communicator_.size();
-  return ranks == 1 || (heard() != nullptr && 2 * heard()->worn > ranks);
+  return ranks == 1 || (heard() != nullptr && 2 * heard()->at_reuse_cap > ranks);
 }
 
 std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t fresh) {
-  if (turns_left_ == 0 || (exchange_ && !exchange_->may_plan(backlog, fresh))) return std::nullopt;
+  if (turns_left_ == 0 || (rebalancer_ && !rebalancer_->may_plan(backlog, fresh))) return std::nullopt;
   std::optional<BatchRef> batch = schedule_.next();
   if (batch) --turns_left_;
   return batch;
 }
 
-std::vector<Piece> Ranks::left(std::span<const BatchRef> planned) const {
+std::vector<BatchRange> Ranks::left(std::span<const BatchRef> planned) const {
   const std::uint32_t rank = communicator_.rank();
-  std::vector<Piece> left;
-  std::ranges::copy_if(schedule_.ledger().pieces(), std::back_inserter(left),
-                       [rank](const Piece& piece) { return piece.owner == rank; });
+  std::vector<BatchRange> left;
+  std::ranges::copy_if(schedule_.ledger().ranges(), std::back_inserter(left),
+                       [rank](const BatchRange& range) { return range.owner == rank; });
   for (const BatchRef& batch : planned) {
     if (batch.padding) continue;
-    const Block at = block_of(schedule_.ledger().deal(), batch.batch);
+    const Block at = block_of(schedule_.ledger().partition(), batch.batch);
     left.push_back({.epoch = batch.epoch, .begin = at.block, .end = at.block + 1, .shard = at.shard, .owner = rank});
   }
   tidy(left);
@@ -143,7 +132,7 @@ std::vector<Piece> Ranks::left(std::span<const BatchRef> planned) const {
 bool Ranks::may_be_waited_for() const noexcept {
   if (!is_held_back()) return false;
   const std::uint64_t epoch = epochs_completed();
-  const Tally* const said = heard();
+  const JobReport* const said = heard();
   return said != nullptr && said->epoch == epoch && schedule_.upcoming() != epoch;
 }
 

@@ -17,9 +17,9 @@
 #include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "coordinator.hpp"
-#include "exchange.hpp"
 #include "lockstep.hpp"
 #include "order/schedule.hpp"
+#include "rebalancer.hpp"
 
 namespace forebay {
 
@@ -53,7 +53,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
 
   // Batches change hands between ranks.
-  [[nodiscard]] static bool hand_over(const Options& options, std::uint32_t ranks) noexcept;
+  [[nodiscard]] static bool may_rebalance(const Options& options, std::uint32_t ranks) noexcept;
 
   // --- the kind of loop
   [[nodiscard]] Loop loop() const noexcept { return loop_; }
@@ -67,32 +67,22 @@ class Ranks {
   }
 
   // --- a step
-  // What this rank says before it, of all its steps since the run began.
-  struct Standing {
-    std::uint64_t served = 0;   // batches of the epoch epochs_completed() served fresh
-    std::uint64_t fresh = 0;    // batches served fresh
-    std::uint64_t samples = 0;  // of them
-    std::uint64_t offered = 0;  // steps at which it had a batch to serve, or to wait for
-    std::uint64_t uses = 0;     // of the batch that it served last
-    std::uint64_t backlog = 0;  // batches planned and not served yet
-    bool worn = false;          // would reuse a batch that was served policy.max_uses times
-    Progress progress{};        // in lockstep
-  };
   struct Agreement {
     Verdict verdict = Verdict::proceed;
     bool has_work = false;  // this rank may have got something to plan
   };
   // What all ranks do at the step that begins now. A step that ended an epoch is made in the next epoch after all: the
-  // first agree() there is about that one. Throws Error naming a rank that has left or does not come.
-  [[nodiscard]] Agreement agree(const Standing& mine);
+  // first agree() there is about that one. `mine`, `count`: of all of this rank's steps since the run began. Throws
+  // Error naming a rank that has left or does not come.
+  [[nodiscard]] Agreement agree(RankReport mine, const RankCount& count);
   // Time that this step has spent waiting for other ranks.
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept {
-    return coordinator_.last_wait() + (exchange_ ? exchange_->last_wait() : std::chrono::nanoseconds::zero());
+    return coordinator_.last_wait() + (rebalancer_ ? rebalancer_->last_wait() : std::chrono::nanoseconds::zero());
   }
   // What all ranks said some steps ago; see Coordinator::heard().
-  [[nodiscard]] const Tally* heard() const noexcept { return coordinator_.heard(); }
-  // More than half of the ranks were worn when they last said so. A rank alone goes by itself.
-  [[nodiscard]] bool are_most_worn() const noexcept;
+  [[nodiscard]] const JobReport* heard() const noexcept { return coordinator_.heard(); }
+  // More than half of the ranks were at their cap when they last said so. A rank alone goes by itself.
+  [[nodiscard]] bool are_most_at_cap() const noexcept;
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_.epochs_completed(); }
 
   // --- in lockstep
@@ -116,10 +106,10 @@ class Ranks {
   }
   // It has no batch of its own in any epoch.
   [[nodiscard]] bool has_no_batches() const noexcept {
-    return batches_of(schedule_.ledger().deal(), communicator_.rank()) == 0;
+    return batches_of(schedule_.ledger().partition(), communicator_.rank()) == 0;
   }
   // What it has not delivered of what is its own: what is not planned, and `planned`, which was not served.
-  [[nodiscard]] std::vector<Piece> left(std::span<const BatchRef> planned) const;
+  [[nodiscard]] std::vector<BatchRange> left(std::span<const BatchRef> planned) const;
   // The others may come to wait for what this rank has planned of the epoch epochs_completed(); and they do, so many
   // batches being planned.
   [[nodiscard]] bool may_be_waited_for() const noexcept;
@@ -136,16 +126,17 @@ class Ranks {
   void leave(std::string_view cause, bool in_step = false) { coordinator_.leave(cause, in_step || step_is_agreed_); }
   // After leave(): others have made a step that this rank has left. Never blocks.
   [[nodiscard]] bool others_went_on() { return coordinator_.others_went_on(); }
-  [[nodiscard]] Attendance& attendance() noexcept { return coordinator_.attendance(); }
+  [[nodiscard]] Liveness& liveness() noexcept { return coordinator_.liveness(); }
   [[nodiscard]] AgreedError cause() const { return {coordinator_.cause_kind(), coordinator_.cause()}; }
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return coordinator_.bad_samples(); }
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return coordinator_.met_bad(); }
 
  private:
-  [[nodiscard]] StepReport report(const Standing& mine) const noexcept;
-  [[nodiscard]] bool share_work(const Standing& mine);
-  // This rank may plan fewer batches than the queue can hold: as Exchange says where epochs are served one by one.
-  [[nodiscard]] bool is_held_back() const noexcept { return exchange_ && schedule_.holds_back(); }
+  // Fills in what the ranks know of this one.
+  void complete(RankReport& report) const noexcept;
+  [[nodiscard]] bool share_work(const RankCount& mine);
+  // This rank may plan fewer batches than the queue can hold: as Rebalancer says where epochs are served one by one.
+  [[nodiscard]] bool is_held_back() const noexcept { return rebalancer_ && schedule_.holds_back(); }
 
   Communicator& communicator_;
   Schedule& schedule_;
@@ -157,8 +148,8 @@ class Ranks {
   bool step_is_agreed_ = false;  // its census said that the epoch before has ended
   bool failure_reported_ = false;
   Coordinator coordinator_;
-  std::optional<Lockstep> lockstep_;    // mpi.mode = "lockstep", except for evaluation
-  std::unique_ptr<Exchange> exchange_;  // mpi.mode = "local" with several ranks, except for evaluation
+  std::optional<Lockstep> lockstep_;        // mpi.mode = "lockstep", except for evaluation
+  std::unique_ptr<Rebalancer> rebalancer_;  // mpi.mode = "local" with several ranks, except for evaluation
 };
 
 }  // namespace forebay

@@ -27,7 +27,7 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
     }
     is_late_ = false;
     file_ = std::filesystem::absolute(file);  // as it is now, should the program go to another folder
-    writer_->save(file_, std::move(text), patient([this] { attendance_.excuse(); }));
+    writer_->save(file_, std::move(text), patient([this] { liveness_.excuse(); }));
     if (is_last) wait();
   });
 }
@@ -62,7 +62,7 @@ StateWriter::Hook Saves::patient(std::function<void()> meanwhile) const {
 }
 
 void Saves::wait() {
-  if (writer_) writer_->finish(patient([this] { attendance_.excuse(); }));
+  if (writer_) writer_->finish(patient([this] { liveness_.excuse(); }));
 }
 
 bool Saves::end() {

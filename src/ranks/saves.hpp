@@ -9,7 +9,7 @@
 
 #include <forebay/communicator.hpp>
 
-#include "attendance.hpp"
+#include "liveness.hpp"
 #include "order/state_file.hpp"
 
 namespace forebay {
@@ -21,9 +21,9 @@ class Saves {
   // References must outlive it. `patience`: how long a disk may take to write a state that is waited for. `warn` is
   // told at once what a write met, on the writer's thread: whoever saves hears of it at the next call, which may come
   // late.
-  Saves(Communicator& communicator, Attendance& attendance, std::chrono::duration<double> patience,
+  Saves(Communicator& communicator, Liveness& liveness, std::chrono::duration<double> patience,
         std::function<void(const char*)> warn)
-      : communicator_(communicator), attendance_(attendance), patience_(patience), warn_(std::move(warn)) {}
+      : communicator_(communicator), liveness_(liveness), patience_(patience), warn_(std::move(warn)) {}
   Saves(const Saves&) = delete;
   Saves& operator=(const Saves&) = delete;
 
@@ -51,7 +51,7 @@ class Saves {
   [[nodiscard]] StateWriter::Hook patient(std::function<void()> meanwhile) const;
 
   Communicator& communicator_;
-  Attendance& attendance_;
+  Liveness& liveness_;
   std::chrono::duration<double> patience_;
   std::function<void(const char*)> warn_;
   std::unique_ptr<StateWriter> writer_;  // rank 0's, from the first save() on

@@ -43,7 +43,7 @@ class SoloCommunicator final : public Communicator {
     return std::make_unique<OwnMemory>(bytes);
   }
   void tell(std::string_view /*text*/) override {}
-  [[nodiscard]] std::optional<Word> listen() override { return std::nullopt; }
+  [[nodiscard]] std::optional<Notice> listen() override { return std::nullopt; }
   // Nobody aborts other ranks for this one: the exception that carries the cause is enough.
   void note_failure(std::string_view /*cause*/) override {}
   void abort(std::string_view /*cause*/) override {}

@@ -98,9 +98,9 @@ void Hedging::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<Race> Hedging::race(std::uint32_t number) {
+std::shared_ptr<HedgedRead> Hedging::hedged(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  return std::move(races_.extract(number).mapped());
+  return std::move(hedged_reads_.extract(number).mapped());
 }
 
 void Hedging::run() noexcept {
@@ -148,9 +148,9 @@ void Hedging::hedge(Workload& workload) {
   rule_.hedge();
   {
     const std::lock_guard lock(mutex_);
-    if (++last_race_ == 0) ++last_race_;
-    races_.emplace(last_race_, std::move(hedge->race));
-    hedge->request.hedge = last_race_;
+    if (++last_hedged_ == 0) ++last_hedged_;
+    hedged_reads_.emplace(last_hedged_, std::move(hedge->hedged));
+    hedge->request.hedge = last_hedged_;
   }
   requests_.push_urgent({&hedge->request, 1});
 }

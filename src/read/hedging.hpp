@@ -110,8 +110,9 @@ class Hedging {
   // --- readers ---
   // A read spent `time` in the store.
   void read_took(std::chrono::nanoseconds time) noexcept { rule_.add(time); }
-  // The race that ReadRequest::hedge names. Call once for each. REQUIRES: a number other than 0 from the read queue.
-  [[nodiscard]] std::shared_ptr<Race> race(std::uint32_t number);
+  // The hedged read that ReadRequest::hedge names. Call once for each. REQUIRES: a number other than 0 from the read
+  // queue.
+  [[nodiscard]] std::shared_ptr<HedgedRead> hedged(std::uint32_t number);
 
  private:
   void run() noexcept;
@@ -135,8 +136,8 @@ class Hedging {
   std::vector<ReadRequest> left_;
   std::vector<EncodedSample> read_;
   std::mutex mutex_;  // of what follows
-  std::unordered_map<std::uint32_t, std::shared_ptr<Race>> races_;
-  std::uint32_t last_race_ = 0;
+  std::unordered_map<std::uint32_t, std::shared_ptr<HedgedRead>> hedged_reads_;
+  std::uint32_t last_hedged_ = 0;
 
   std::atomic<bool> stopped_{false};
   std::thread thread_;

@@ -34,7 +34,9 @@ constexpr auto kPatience = std::chrono::milliseconds(1);
 struct NoRoom {};
 
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
-Race::Side side_of(const ReadRequest& request) { return request.hedge == 0 ? Race::Side::first : Race::Side::second; }
+HedgedRead::Side side_of(const ReadRequest& request) {
+  return request.hedge == 0 ? HedgedRead::Side::first : HedgedRead::Side::second;
+}
 
 // The request as everything downstream of the readers knows it.
 ReadRequest plain(ReadRequest request) {
@@ -190,22 +192,22 @@ bool Reader::work() {
 }
 
 void Reader::serve_second(const ReadRequest& request) {
-  const std::shared_ptr<Race> race = hedging_->race(request.hedge);
-  workload_.join(race);
-  if (race->is_won()) {
+  const std::shared_ptr<HedgedRead> hedged = hedging_->hedged(request.hedge);
+  workload_.join(hedged);
+  if (hedged->is_won()) {
     static_cast<void>(workload_.end());
     return;
   }
   links_.totals.hedged_reads.fetch_add(1, std::memory_order_relaxed);
-  try_once(request, race->retry());
+  try_once(request, hedged->retry());
 }
 
 void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
   try {
-    if (request.stretch == 0) {
+    if (request.coalesced == 0) {
       read(request, retry);
     } else {
-      read_stretch(request, retry);
+      read_coalesced(request, retry);
     }
   } catch (const SampleError& error) {
     give_up(request, error.what());
@@ -216,20 +218,20 @@ void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
 
 void Reader::give_up(const ReadRequest& request, std::string_view reason) {
   std::string verdict(reason);
-  if (const std::shared_ptr<Race> race = workload_.end()) {
-    auto last = race->give_up(side_of(request), std::move(verdict));
+  if (const std::shared_ptr<HedgedRead> hedged = workload_.end()) {
+    auto last = hedged->give_up(side_of(request), std::move(verdict));
     if (!last) return;
     verdict = *std::move(last);
   }
-  if (request.stretch != 0) return links_.stretches->give_up(request.stretch);
+  if (request.coalesced != 0) return links_.coalesced->give_up(request.coalesced);
   links_.sink.bad_sample(plain(request), verdict);
 }
 
 void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   EncodedSample sample = fetch(request, retry);
-  const std::shared_ptr<Race> race = workload_.end(sample);
-  if (race) {
-    if (!race->win()) return links_.budget.give_back(std::move(sample.bytes));
+  const std::shared_ptr<HedgedRead> hedged = workload_.end(sample);
+  if (hedged) {
+    if (!hedged->win()) return links_.budget.give_back(std::move(sample.bytes));
     workload_.keep(std::move(sample));
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
@@ -308,7 +310,7 @@ void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target
 bool Reader::read_parts(const ReadRequest& request, Target& target) {
   if (placed_ == nullptr) return false;
   const std::optional<Placement> placement = placed_->placement(request.sample);
-  if (!placement || placement->idle > StretchLimits().gap) return false;
+  if (!placement || placement->idle > CoalescingLimits().gap) return false;
   try {
     std::vector<std::span<std::byte>> parts;
     target.reserve_all(*placement, parts);
@@ -336,34 +338,34 @@ void Reader::add_to_totals() noexcept {
   add(links_.totals.bytes_read, counted_.bytes);
 }
 
-void Reader::read_stretch(const ReadRequest& request, std::uint32_t retry) {
-  Stretches& stretches = *links_.stretches;
-  const std::shared_ptr<Stretches::Stretch> stretch = stretches.find(request.stretch);
-  if (!stretch) {  // the other side of a race was quicker, or it is no longer needed
+void Reader::read_coalesced(const ReadRequest& request, std::uint32_t retry) {
+  CoalescedReads& coalesced = *links_.coalesced;
+  const std::shared_ptr<CoalescedReads::CoalescedRead> group = coalesced.find(request.coalesced);
+  if (!group) {  // the other side of a hedged read was quicker, or it is no longer needed
     static_cast<void>(workload_.end());
     return;
   }
   status_.set(reading(request), request.sample);
   is_behind_read_ = false;
-  auto memory = stretches.take_memory(*stretch, request.order);
+  auto memory = coalesced.take_memory(*group, request.order);
   if (!memory) throw NoRoom();
   struct Guard {
-    Stretches& stretches;
-    Stretches::Buffers buffers;
-    ~Guard() { stretches.give_back(std::move(buffers)); }
-  } held{stretches, *std::move(memory)};
+    CoalescedReads& coalesced;
+    CoalescedReads::Buffers buffers;
+    ~Guard() { coalesced.give_back(std::move(buffers)); }
+  } held{coalesced, *std::move(memory)};
   if (links_.throttle != nullptr) links_.throttle->before_read(request, retry, stop_);
-  const std::size_t bytes = stretches.read(*stretch, held.buffers);
+  const std::size_t bytes = coalesced.read(*group, held.buffers);
   if (links_.throttle != nullptr) links_.throttle->after_read(bytes, stop_);
   count_read(status_.set(reading(request), request.sample), bytes);
-  const std::shared_ptr<Race> race = workload_.end();
-  if (race) {
-    if (!race->win()) return;
+  const std::shared_ptr<HedgedRead> hedged = workload_.end();
+  if (hedged) {
+    if (!hedged->win()) return;
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
   ++counted_.delivered;
   add_to_totals();  // before its samples can be served
-  stretches.deliver(stretch, std::exchange(held.buffers, {}));
+  coalesced.deliver(group, std::exchange(held.buffers, {}));
 }
 
 void Reader::hand_over() {

@@ -48,9 +48,10 @@ class Reader {
   void serve(const ReadRequest& request);
   // Whether the same read may succeed later. Counts those in a row that found a file cut short.
   [[nodiscard]] bool may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept;
-  // Waits before a read that follows `retry` failed ones; false if the other side of its race was quicker meanwhile.
+  // Waits before a read that follows `retry` failed ones; false if the other side of a hedged read was quicker
+  // meanwhile.
   [[nodiscard]] bool wait_to_retry(const ReadRequest& request, std::uint32_t retry);
-  // As the second side of a race: tries once.
+  // As the second side of a hedged read: tries once.
   void serve_second(const ReadRequest& request);
   void try_once(const ReadRequest& request, std::uint32_t retry);
   void read(const ReadRequest& request, std::uint32_t retry);
@@ -60,10 +61,11 @@ class Reader {
   // Reads image and fields by one request; false if they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
   // Throws NoRoom if there is no memory for all of it now.
-  void read_stretch(const ReadRequest& request, std::uint32_t retry);
+  void read_coalesced(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
   void add_to_totals() noexcept;
-  // The sample cannot be read, or the budget has no room for this second read or this stretch: then there is no reason.
+  // The sample cannot be read, or the budget has no room for this second read or this coalesced read: then there is no
+  // reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
 

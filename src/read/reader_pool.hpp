@@ -9,12 +9,12 @@
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 #include "byte_budget.hpp"
+#include "coalesced_reads.hpp"
 #include "hedging.hpp"
 #include "queues.hpp"
 #include "read_pace.hpp"
 #include "requests.hpp"
 #include "store_outage.hpp"
-#include "stretches.hpp"
 #include "throttle.hpp"
 #include "workload.hpp"
 
@@ -29,7 +29,7 @@ struct ReaderLinks {
   BadSampleSink& sink;
   WorkerTotals& totals;
   const StorageThrottle* throttle = nullptr;  // null = no emulated store
-  Stretches* stretches = nullptr;             // null = each sample is read by itself
+  CoalescedReads* coalesced = nullptr;        // null = each sample is read by itself
   ReadPace* pace = nullptr;                   // is told how long reads take; null = nobody asks
   StoreOutage* outage = nullptr;              // is told of reads that fail; null = they are repeated for ever
 };

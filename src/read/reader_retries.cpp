@@ -14,7 +14,7 @@
 namespace forebay {
 
 void Reader::serve(const ReadRequest& request) {
-  if (request.stretch != 0) return try_once(request, 0);
+  if (request.coalesced != 0) return try_once(request, 0);
   StoreOutage::Trial trial(outage_);
   std::uint32_t truncated = 0;
   for (std::uint32_t retry = request.failed;; ++retry) {

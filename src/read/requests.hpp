@@ -26,10 +26,10 @@ struct ReadRequest {
   // The number of samples with the same bytes that are needed together, at consecutive positions and places; `sample`
   // is the first, the others follow from the order. Above 1 only at the first attempt.
   std::uint32_t count = 1;
-  // Not 0: a second read of a sample that another reader is slow with; the number of their race (Hedging).
+  // Not 0: a second read of a sample that another reader is slow with; the number of their HedgedRead (Hedging).
   std::uint32_t hedge = 0;
-  // Not 0: the request is for all samples of this stretch; this one is needed first (Stretches).
-  std::uint32_t stretch = 0;
+  // Not 0: the request is for all samples of this coalesced read; this one is needed first (CoalescedReads).
+  std::uint32_t coalesced = 0;
   // Reads of this sample that have failed, with errors that may pass.
   std::uint32_t failed = 0;
 };

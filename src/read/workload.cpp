@@ -52,29 +52,29 @@ void Workload::resume(std::uint32_t retry) {
   begin(retry);
 }
 
-void Workload::join(std::shared_ptr<Race> race) {
+void Workload::join(std::shared_ptr<HedgedRead> hedged) {
   const auto guard = lock();
-  race_ = std::move(race);
+  hedged_ = std::move(hedged);
 }
 
 bool Workload::is_lost() const {
   const auto guard = lock();
-  return race_ && race_->is_won();
+  return hedged_ && hedged_->is_won();
 }
 
-std::shared_ptr<Race> Workload::finish() noexcept {
+std::shared_ptr<HedgedRead> Workload::finish() noexcept {
   in_store_ = false;
-  return std::exchange(race_, nullptr);
+  return std::exchange(hedged_, nullptr);
 }
 
-std::shared_ptr<Race> Workload::end(EncodedSample& sample) {
+std::shared_ptr<HedgedRead> Workload::end(EncodedSample& sample) {
   const auto guard = lock();
-  std::shared_ptr<Race> race = finish();
-  if (!race) read_.push_back(std::move(sample));
-  return race;
+  std::shared_ptr<HedgedRead> hedged = finish();
+  if (!hedged) read_.push_back(std::move(sample));
+  return hedged;
 }
 
-std::shared_ptr<Race> Workload::end() {
+std::shared_ptr<HedgedRead> Workload::end() {
   const auto guard = lock();
   return finish();
 }
@@ -94,7 +94,7 @@ Workload::Watch Workload::watch(Clock::time_point now, std::chrono::nanoseconds 
   if (!in_store_) return {};
   if (now < since_ + slow_after) return {.look_again = since_ + slow_after};
   if (!std::exchange(suspected_, true)) return {.look_again = now + kSecondLook};
-  return {.is_slow = true, .may_hedge = !race_ && request_.hedge == 0, .order = request_.order};
+  return {.is_slow = true, .may_hedge = !hedged_ && request_.hedge == 0, .order = request_.order};
 }
 
 void Workload::take_waiting(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples) {
@@ -108,9 +108,9 @@ void Workload::take_waiting(std::vector<ReadRequest>& requests, std::vector<Enco
 
 std::optional<Workload::Hedge> Workload::hedge() {
   const auto guard = lock();
-  if (!in_store_ || !suspected_ || race_ || request_.hedge != 0) return std::nullopt;
-  race_ = std::make_shared<Race>(retry_);
-  return Hedge{.request = request_, .race = race_};
+  if (!in_store_ || !suspected_ || hedged_ || request_.hedge != 0) return std::nullopt;
+  hedged_ = std::make_shared<HedgedRead>(retry_);
+  return Hedge{.request = request_, .hedged = hedged_};
 }
 
 }  // namespace forebay

@@ -41,13 +41,13 @@ class Pace {
 
 // Two reads of one sample under way at the same time. Either exactly one of them hands bytes on, the first to have
 // them, or exactly one reports the sample as bad, the last to give up. Any thread may call any member.
-class Race {
+class HedgedRead {
  public:
   enum class Side : std::uint8_t { first, second };
 
   // `retry`: reads of the first side that failed before the one under way. From an emulated store the second side draws
   // the same failures, so that which samples are bad does not depend on which side is quicker.
-  explicit Race(std::uint32_t retry) noexcept : retry_(retry) {}
+  explicit HedgedRead(std::uint32_t retry) noexcept : retry_(retry) {}
   [[nodiscard]] std::uint32_t retry() const noexcept { return retry_; }
 
   [[nodiscard]] bool is_won() const {
@@ -98,14 +98,14 @@ class Workload {
   // The read waits for something other than the store; it asks the store again, after `retry` failures.
   void pause();
   void resume(std::uint32_t retry);
-  // This read is the second side of a race, and is not hedged itself.
-  void join(std::shared_ptr<Race> race);
-  // The other side has won the race of the read under way.
+  // This read is the second side of a hedged, and is not hedged itself.
+  void join(std::shared_ptr<HedgedRead> hedged);
+  // The other side has won the hedged read under way.
   [[nodiscard]] bool is_lost() const;
-  // The read has ended and will not be hedged any more. Returns its race, if there is one, which decides what becomes
+  // The read has ended and will not be hedged any more. Returns its hedged, if there is one, which decides what becomes
   // of the sample. Otherwise the sample is kept with the others that were read.
-  [[nodiscard]] std::shared_ptr<Race> end(EncodedSample& sample);
-  [[nodiscard]] std::shared_ptr<Race> end();
+  [[nodiscard]] std::shared_ptr<HedgedRead> end(EncodedSample& sample);
+  [[nodiscard]] std::shared_ptr<HedgedRead> end();
   void keep(EncodedSample sample);
   // Puts what was read into `out`. REQUIRES: out.empty().
   void take_read(std::vector<EncodedSample>& out);
@@ -124,9 +124,9 @@ class Workload {
   void take_waiting(std::vector<ReadRequest>& requests, std::vector<EncodedSample>& samples);
   struct Hedge {
     ReadRequest request;
-    std::shared_ptr<Race> race;
+    std::shared_ptr<HedgedRead> hedged;
   };
-  // Starts a race for the read under way, unless it has ended since it was seen to be slow.
+  // Hedges the read under way, unless it has ended since it was seen to be slow.
   [[nodiscard]] std::optional<Hedge> hedge();
 
  private:
@@ -134,7 +134,7 @@ class Workload {
     return watched_ ? std::unique_lock(mutex_) : std::unique_lock<std::mutex>();
   }
   void begin(std::uint32_t retry);
-  [[nodiscard]] std::shared_ptr<Race> finish() noexcept;
+  [[nodiscard]] std::shared_ptr<HedgedRead> finish() noexcept;
 
   const bool watched_;
   mutable std::mutex mutex_;
@@ -148,7 +148,7 @@ class Workload {
   bool in_store_ = false;
   bool suspected_ = false;  // one look found it slow
   Clock::time_point since_;
-  std::shared_ptr<Race> race_;
+  std::shared_ptr<HedgedRead> hedged_;
 };
 
 }  // namespace forebay

@@ -4,18 +4,18 @@ namespace forebay {
 namespace {
 
 // Held for two calls of the device's driver. Threads meet here only when leases of one batch end on two at once.
-class Turn {
+class FlagLock {
  public:
-  explicit Turn(std::atomic_flag& busy) noexcept : busy_(busy) {
+  explicit FlagLock(std::atomic_flag& busy) noexcept : busy_(busy) {
     // Acquire pairs with the release below: used_ and the event are as the previous thread left them.
     while (busy_.test_and_set(std::memory_order_acquire)) busy_.wait(true, std::memory_order_relaxed);
   }
-  ~Turn() {
+  ~FlagLock() {
     busy_.clear(std::memory_order_release);
     busy_.notify_one();
   }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+  FlagLock(const FlagLock&) = delete;
+  FlagLock& operator=(const FlagLock&) = delete;
 
  private:
   std::atomic_flag& busy_;
@@ -25,7 +25,7 @@ class Turn {
 
 void StreamUses::end(StreamView stream) {
   device_.check_capture(stream);
-  const Turn turn(busy_);
+  const FlagLock lock(busy_);
   put_after(stream);
   device_.record(event_, stream);
   used_ = true;

@@ -15,7 +15,7 @@ RuledPolicy::RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& op
       max_wait_s_(options.max_wait_ms / 1000) {}
 
 Decision RuledPolicy::decide(const Signals& signals) {
-  is_worn_ = false;
+  is_at_cap_ = false;
   if (signals.uses == 0) return Decision::fresh;
   const Decision decision = policy_->decide(signals);
   if (decision != Decision::reuse) return decision;
@@ -24,7 +24,7 @@ Decision RuledPolicy::decide(const Signals& signals) {
     return Decision::wait;
   }
   if (signals.depth > 0 && waited_in_ == signals.step) return Decision::fresh;
-  is_worn_ = limit_.now() > 0 && signals.uses >= limit_.now();
+  is_at_cap_ = limit_.now() > 0 && signals.uses >= limit_.now();
   if (!is_capped() || on_max_uses_ == OnMaxUses::warn) return Decision::reuse;
   if (on_max_uses_ == OnMaxUses::wait) return Decision::fresh;
   throw Error("step " + std::to_string(signals.step) + " would reuse a batch that was served " +

@@ -24,7 +24,7 @@ constexpr auto kStopPatience = 30s;
 Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledPolicy> policy)
     : links_(std::move(links)),
       policy_(std::move(policy)),
-      residents_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.retired)),
+      pool_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.retired)),
       growth_({links_.ring.capacity(), links_.ring.most_capacity()}),
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),
@@ -43,13 +43,13 @@ bool Server::wait_for_first_batch() {
   return is_ready;
 }
 
-Served Server::serve(const Outlook& outlook, Clock::time_point now) {
+Served Server::serve(const StepContext& context, Clock::time_point now) {
   const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
-  residents_.sweep();
-  policy_->begin_step(outlook.are_most_worn);
+  pool_.sweep();
+  policy_->begin_step(context.are_most_at_cap);
   std::uint32_t depth = links_.ring.depth();
   if (is_out) return serve_leased(depth);
-  if (outlook.must_pad) {
+  if (context.must_pad) {
     watch(false);
     return pad(depth);
   }
@@ -58,9 +58,9 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   const std::uint32_t entry_depth = depth;
   const Clock::time_point started = now;
   for (;;) {
-    const std::uint32_t candidate = residents_.empty() ? LeaseMaker::kEmpty : residents_.pick();
+    const std::uint32_t candidate = pool_.empty() ? LeaseMaker::kEmpty : pool_.pick();
     const std::uint64_t uses = candidate == LeaseMaker::kEmpty ? 0 : links_.store.slot(candidate).uses;
-    const Signals known = signals(outlook, depth, uses, now, now - started);
+    const Signals known = signals(context, depth, uses, now, now - started);
     const std::optional<Decision> decision = decide(known);
     if (!decision) return pad(entry_depth);
     if (decision == Decision::reuse) {
@@ -68,7 +68,7 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
       return serve_again(candidate, false, entry_depth);
     }
     if (depth > 0) {
-      if (!tell_policy(Decision::fresh, known) && (outlook.is_alone || !has_nothing_to_pad_with())) {
+      if (!tell_policy(Decision::fresh, known) && (context.is_alone || !has_nothing_to_pad_with())) {
         return pad(entry_depth);
       }
       return serve_fresh(entry_depth);
@@ -81,31 +81,31 @@ Served Server::serve(const Outlook& outlook, Clock::time_point now) {
   }
 }
 
-Server::Alike Server::serve_alike(const Outlook& outlook, const std::optional<Signals>& shared) {
+Server::Alike Server::serve_alike(const StepContext& context, const std::optional<Signals>& shared) {
   const bool is_out = is_out_of_leases();  // as in serve()
-  residents_.sweep();
+  pool_.sweep();
   const std::uint32_t depth = links_.ring.depth();
-  watch(!outlook.must_pad && depth == 0);
+  watch(!context.must_pad && depth == 0);
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
   // Told once the step is served: a wait that ends by an exception is made again.
-  Served served = is_out ? serve_leased(depth) : serve_decided(*decision, outlook, depth);
+  Served served = is_out ? serve_leased(depth) : serve_decided(*decision, context, depth);
   if (is_out) served.decided_fresh = decision == Decision::fresh;
   (void)tell_policy(*decision, *shared);
   return {served, decision};
 }
 
 // A fresh decision at a known depth of 0 is a policy's will to wait; each rank then waits for its own batch.
-Served Server::serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth) {
+Served Server::serve_decided(Decision decision, const StepContext& context, std::uint32_t depth) {
   const auto decided = [&](Served served) {
     served.decided_fresh = decision == Decision::fresh;
     return served;
   };
-  if (outlook.must_pad) return decided(pad(depth));
+  if (context.must_pad) return decided(pad(depth));
   if (decision == Decision::reuse) {
     // The ranks decide by what they have in common. Where this one was padded before, its own batch may have had all
     // the uses that it may have: then it is padded again.
-    const std::uint32_t candidate = residents_.pick();
+    const std::uint32_t candidate = pool_.pick();
     return serve_again(candidate, most_uses_ > 0 && links_.store.slot(candidate).uses >= most_uses_, depth);
   }
   while (links_.ring.depth() == 0) {
@@ -160,10 +160,10 @@ void Server::consider_growth(Decision decision, const Signals& now) noexcept {
   if (capacity > now.capacity) links_.ring.grow(capacity);
 }
 
-Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
+Signals Server::signals(const StepContext& context, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
                         Clock::duration waited) noexcept {
   SlotRing& ring = links_.ring;
-  const bool spends_reserve = (outlook.is_all_planned && ring.is_complete()) || (depth > 0 && outlook.is_waited_for);
+  const bool spends_reserve = (context.is_all_planned && ring.is_complete()) || (depth > 0 && context.is_waited_for);
   const bool is_first = counts_.steps == 0;
   return {.step = counts_.steps,
           .depth = spends_reserve ? ring.capacity() : depth,
@@ -176,7 +176,7 @@ Signals Server::signals(const Outlook& outlook, std::uint32_t depth, std::uint64
 }
 
 Served Server::serve_fresh(std::uint32_t depth) {
-  const std::uint32_t slot = residents_.admit();
+  const std::uint32_t slot = pool_.admit();
   SlotStore::Slot& batch = links_.store.slot(slot);
   if (batch.batch.padding) {
     batch.uses = 1;  // it is another rank's to serve fresh
@@ -220,12 +220,12 @@ void Server::found_change(std::uint32_t slot) {
 // A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
 Served Server::serve_leased(std::uint32_t depth) {
   if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
-  return serve_again(residents_.leased(), true, depth);
+  return serve_again(pool_.leased(), true, depth);
 }
 
 Served Server::pad(std::uint32_t depth) {
   if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
-  return serve_again(residents_.pick(), true, depth);
+  return serve_again(pool_.pick(), true, depth);
 }
 
 // Another rank serves a fresh batch at this step, and its trainer may wait there for this one's: a stop that is asked

@@ -15,7 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/thread.hpp"
-#include "residents.hpp"
+#include "reuse_pool.hpp"
 #include "ring/queue_growth.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
@@ -35,12 +35,12 @@ struct Served {
 };
 
 // What is known of a step before it is served: what the ranks have agreed on, and what is planned.
-struct Outlook {
+struct StepContext {
   bool must_pad = false;        // nothing fresh is there for this rank, until the others have caught up or at all
   bool is_all_planned = false;  // nothing more is planned before what is planned was served
   bool is_alone = false;        // nobody waits for the step: one that fails need not have a batch
   bool is_waited_for = false;   // the other ranks wait for what this one has ready, and have no use for its reserve
-  bool are_most_worn = true;    // more than half of the ranks would reuse batches that were served max_uses times
+  bool are_most_at_cap = true;  // more than half of the ranks would reuse batches that were served max_uses times
 };
 
 // What a server works on, and asks while it waits. All must outlive it.
@@ -49,7 +49,7 @@ struct ServerLinks {
   SlotRing& ring;
   const RunningTime& time;
   Failure& failure;                      // breaks waits; what the policy throws and the watchdog's error go there
-  Residents::Retired retired;            // told how often a batch was served when it leaves the pool
+  ReusePool::Retired retired;            // told how often a batch was served when it leaves the pool
   std::function<bool()> stop_requested;  // this rank is to stop; also asked before the ring wakes it
   // Asked every few milliseconds of a wait: a rank wants to end, this one or another. May end the wait by throwing.
   std::function<bool()> interrupted;
@@ -59,10 +59,9 @@ struct ServerLinks {
 };
 
 // Decides each step and serves it: asks the policy, takes a batch from the ring or one of the residents again, waits
-// where that must be, watches for how long, and counts. A function of the ring, the policy and the step's Outlook: it
-// knows of no other thread and of no other rank.
-// Used by the thread that calls next(). serve() neither allocates, nor locks, nor enters the kernel while a batch is
-// ready.
+// where that must be, watches for how long, and counts. A function of the ring, the policy and the step's StepContext:
+// it knows of no other thread and of no other rank. Used by the thread that calls next(). serve() neither allocates,
+// nor locks, nor enters the kernel while a batch is ready.
 class Server {
  public:
   using Clock = SlotRing::Clock;
@@ -87,7 +86,7 @@ class Server {
 
   // The step that begins at `now`. The policy may decide for a wait, which ends with a batch, or with padding once it
   // is broken.
-  [[nodiscard]] Served serve(const Outlook& outlook, Clock::time_point now);
+  [[nodiscard]] Served serve(const StepContext& context, Clock::time_point now);
 
   struct Alike {
     Served served;
@@ -95,7 +94,7 @@ class Server {
   };
   // The same where all ranks must decide alike: the policy is asked with signals that all share, or not at all where
   // they do not. A fresh decision waits for this rank's batch.
-  [[nodiscard]] Alike serve_alike(const Outlook& outlook, const std::optional<Signals>& shared);
+  [[nodiscard]] Alike serve_alike(const StepContext& context, const std::optional<Signals>& shared);
 
   // The step is about to return.
   void returned(const Served& served, Clock::time_point now) noexcept;
@@ -109,14 +108,14 @@ class Server {
   [[nodiscard]] std::chrono::nanoseconds blocked_before() const noexcept { return blocked_before_; }
 
   // The batch that the last step reused, or would have, was served policy.max_uses times before.
-  [[nodiscard]] bool is_worn() const noexcept { return policy_->is_worn(); }
+  [[nodiscard]] bool is_at_cap() const noexcept { return policy_->is_at_cap(); }
   // Serves that policy.max_uses allows a batch now; 0 = no cap.
   [[nodiscard]] std::uint64_t max_uses() const noexcept { return policy_->max_uses(); }
   [[nodiscard]] bool is_out_of_leases() const noexcept { return links_.store.held() >= max_leases_; }
   // Throws Error when no lease is to be had.
   void require_free_lease() const;
   // Slots of the batches that may be served again, oldest first.
-  [[nodiscard]] std::span<const std::uint32_t> residents() const noexcept { return residents_.slots(); }
+  [[nodiscard]] std::span<const std::uint32_t> residents() const noexcept { return pool_.slots(); }
 
  private:
   [[nodiscard]] std::optional<Decision> decide(const Signals& now);
@@ -126,9 +125,9 @@ class Server {
   void served(Decision decision, const Signals& now);
   // The ring gets more room where this step lacked a batch.
   void consider_growth(Decision decision, const Signals& now) noexcept;
-  [[nodiscard]] Signals signals(const Outlook& outlook, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
-                                Clock::duration waited) noexcept;
-  [[nodiscard]] Served serve_decided(Decision decision, const Outlook& outlook, std::uint32_t depth);
+  [[nodiscard]] Signals signals(const StepContext& context, std::uint32_t depth, std::uint64_t uses,
+                                Clock::time_point now, Clock::duration waited) noexcept;
+  [[nodiscard]] Served serve_decided(Decision decision, const StepContext& context, std::uint32_t depth);
   [[nodiscard]] Served serve_fresh(std::uint32_t depth);
   [[nodiscard]] Served serve_again(std::uint32_t slot, bool padding, std::uint32_t depth);
   [[nodiscard]] Served serve_leased(std::uint32_t depth);
@@ -136,7 +135,7 @@ class Server {
   // The run ends: a batch was written to, and a reuse would serve what is left of it.
   void found_change(std::uint32_t slot);
   // Padding with nothing: in evaluation, which counts every sample once, and while there is no batch.
-  [[nodiscard]] bool has_nothing_to_pad_with() const noexcept { return is_eval_ || residents_.empty(); }
+  [[nodiscard]] bool has_nothing_to_pad_with() const noexcept { return is_eval_ || pool_.empty(); }
   // True once a batch is ready; false at the deadline, or when the wait was broken.
   [[nodiscard]] bool wait_for_batch(Clock::time_point deadline);
   // The same for a step that all ranks serve fresh; false once this rank has failed.
@@ -148,7 +147,7 @@ class Server {
 
   ServerLinks links_;
   std::unique_ptr<RuledPolicy> policy_;
-  Residents residents_;
+  ReusePool pool_;
   QueueGrowth growth_;
   Watchdog watchdog_;
   std::uint64_t arrived_ = 0;  // batches, when the watchdog looked last

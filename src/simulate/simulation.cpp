@@ -102,16 +102,17 @@ class Job {
   Outcome outcome_;
 };
 
-// How many ranks said that they are worn. They say it before the next step, and hear it mpi.lag steps after that.
-class WornRanks {
+// How many ranks said that they are at their cap. They say it before the next step, and hear it mpi.lag steps after
+// that.
+class RanksAtCap {
  public:
-  explicit WornRanks(const Scenario& scenario)
+  explicit RanksAtCap(const Scenario& scenario)
       : ranks_(scenario.ranks), said_(static_cast<std::size_t>(scenario.mpi.lag) + 1) {}
 
   [[nodiscard]] bool are_most() const noexcept { return ranks_ == 1 || 2 * said_.front() > ranks_; }
-  void add(std::uint64_t worn) {
+  void add(std::uint64_t at_cap) {
     said_.pop_front();
-    said_.push_back(worn);
+    said_.push_back(at_cap);
   }
 
  private:
@@ -126,16 +127,16 @@ Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry,
   for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
     policies.push_back(with_rules(registry.make(scenario.policy), scenario.policy));
   }
-  WornRanks worn(scenario);
+  RanksAtCap at_cap(scenario);
   for (std::uint64_t step = 0; step < scenario.steps; ++step) {
-    const bool are_most_worn = worn.are_most();
-    std::uint64_t now_worn = 0;
+    const bool are_most_at_cap = at_cap.are_most();
+    std::uint64_t now_at_cap = 0;
     for (std::size_t rank = 0; rank < policies.size(); ++rank) {
-      policies[rank]->begin_step(are_most_worn);
+      policies[rank]->begin_step(are_most_at_cap);
       job.served(rank, job.ranks()[rank].step(*policies[rank], job.now()));
-      now_worn += policies[rank]->is_worn() ? 1 : 0;
+      now_at_cap += policies[rank]->is_at_cap() ? 1 : 0;
     }
-    worn.add(now_worn);
+    at_cap.add(now_at_cap);
     job.end_step();
   }
   return job.finish();

@@ -19,7 +19,7 @@
 #include "order/job_state.hpp"
 #include "order/schedule.hpp"
 #include "ranks/coordinator.hpp"
-#include "ranks/exchange.hpp"
+#include "ranks/rebalancer.hpp"
 #include "taken.hpp"
 #include "targets.hpp"
 
@@ -62,13 +62,13 @@ class Hearsay final : public testing::FakeJob::SameRank {
   }
   [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
   void tell(std::string_view /*text*/) override {}
-  [[nodiscard]] std::optional<Word> listen() override {
+  [[nodiscard]] std::optional<Notice> listen() override {
     // Nobody waits for a word for ever, and who says nothing more has left.
     if (taken_.is_at_end())
-      return ++silence_ % 64 == 0 ? std::optional(Word{.rank = 0, .text = "left 0 0 gone"}) : std::nullopt;
+      return ++silence_ % 64 == 0 ? std::optional(Notice{.rank = 0, .text = "left 0 0 gone"}) : std::nullopt;
     if (!taken_.flag()) return std::nullopt;
     const std::uint32_t rank = taken_.flag() ? 0 : 2;
-    return Word{.rank = rank, .text = std::string(taken_.text())};
+    return Notice{.rank = rank, .text = std::string(taken_.text())};
   }
 
  private:
@@ -84,7 +84,8 @@ bool coordinate(Communicator& job, Taken& taken) {
   for (std::uint64_t step = 0; step < 64; ++step) {
     if (taken.below(16) == 1) coordinator.report_bad(taken.byte());
     if (taken.below(64) == 1) coordinator.report_error("this rank's own");
-    const Verdict verdict = coordinator.step({.stop = taken.below(32) == 1, .served = step, .to_serve = 8});
+    const Verdict verdict =
+        coordinator.step({.served = static_cast<std::int64_t>(step), .stop = taken.below(32) == 1, .to_serve = 8});
     if (verdict == Verdict::failed && coordinator.cause().empty()) throw std::logic_error("a failure without a cause");
     if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return true;
     (void)coordinator.interrupted(false);
@@ -97,26 +98,26 @@ bool coordinate(Communicator& job, Taken& taken) {
 bool exchange(Communicator& job, Taken& taken) {
   const std::uint64_t batches = 1 + taken.number<std::uint16_t>() % 300;
   const Order order(OrderOptions{.samples = batches, .batch_size = 1, .shuffle = false});
-  const Deal deal{.batches = batches,
-                  .shards = static_cast<std::uint32_t>(kRanks + taken.below(16)),
-                  .ranks = kRanks,
-                  .epochs = 2,
-                  .contiguous = taken.flag()};
+  const Partition partition{.batches = batches,
+                            .shards = static_cast<std::uint32_t>(kRanks + taken.below(16)),
+                            .ranks = kRanks,
+                            .epochs = 2,
+                            .contiguous = taken.flag()};
   const bool keeps_order = taken.flag();
-  Schedule schedule(order, Ledger(deal), job.rank(), keeps_order);
-  Exchange exchange(job, schedule, Communicator::kChannels - 1, 1 + taken.below(3), keeps_order);
+  Schedule schedule(order, Ledger(partition), job.rank(), keeps_order);
+  Rebalancer rebalancer(job, schedule, Communicator::kChannels - 1, 1 + taken.below(3), keeps_order);
   std::set<std::pair<std::uint64_t, std::uint64_t>> planned;
   RankCount count;
-  Tally heard;
+  JobReport heard;
   heard.idle = 1;
   std::uint64_t completed = 0;
   for (int step = 0; step < 200; ++step) {
-    (void)exchange.step(taken.flag() ? &heard : nullptr, completed, count);
-    if (taken.below(64) == 1 && completed < deal.epochs) ++completed;
-    for (std::size_t i = taken.below(4); i > 0 && exchange.may_plan(count.backlog, count.fresh); --i) {
+    (void)rebalancer.step(taken.flag() ? &heard : nullptr, completed, count);
+    if (taken.below(64) == 1 && completed < partition.epochs) ++completed;
+    for (std::size_t i = taken.below(4); i > 0 && rebalancer.may_plan(count.backlog, count.fresh); --i) {
       const std::optional<BatchRef> batch = schedule.next();
       if (!batch) break;
-      const bool is_one = batch->epoch < deal.epochs && batch->batch < batches;
+      const bool is_one = batch->epoch < partition.epochs && batch->batch < batches;
       if (!is_one || !planned.emplace(batch->epoch, batch->batch).second) {
         throw std::logic_error("a batch that does not exist, or twice");
       }
@@ -129,11 +130,11 @@ bool exchange(Communicator& job, Taken& taken) {
 
 // A state that is made of what all ranks said is one, or is refused.
 bool gather(Communicator& job, Taken& taken) {
-  const Deal deal{.batches = 40, .shards = 8, .ranks = kRanks, .epochs = 2};
+  const Partition partition{.batches = 40, .shards = 8, .ranks = kRanks, .epochs = 2};
   JobState state;
   state.ranks = kRanks;
-  state.batches = deal.batches;
-  state.virtual_shards = deal.shards;
+  state.batches = partition.batches;
+  state.virtual_shards = partition.shards;
   state.samples = 40;
   state.dataset = "0123456789abcdef";
   state.policy = "block";

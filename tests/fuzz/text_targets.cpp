@@ -57,7 +57,7 @@ std::vector<std::string> config_seeds() {
           "[dataset]\npath = \"d\"\n\0queue.capacity=\"auto\"\0transform.mirror=0.25"s};
 }
 
-// With the checksum that it should have, and its pieces, if they are not compressed, as they should be.
+// With the checksum that it should have, and its ranges, if they are not compressed, as they should be.
 bool use_state(std::string_view input) {
   std::string text(input);
   auto json = nlohmann::ordered_json::parse(input, nullptr, false);

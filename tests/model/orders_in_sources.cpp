@@ -11,7 +11,7 @@ namespace forebay::model {
 
 std::vector<NamedOrder> orders_in_sources() {
   const std::filesystem::path top = testing::source_dir();
-  std::vector<std::string> files{"src/base/wait.hpp", "src/base/wait.cpp", "src/serve/residents.cpp",
+  std::vector<std::string> files{"src/base/wait.hpp", "src/base/wait.cpp", "src/serve/reuse_pool.cpp",
                                  "src/measure/record_ring.hpp"};
   for (const auto& entry : std::filesystem::directory_iterator(top / "src/ring")) {
     files.push_back("src/ring/" + entry.path().filename().string());

@@ -16,7 +16,7 @@
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "scenario.hpp"
-#include "serve/residents.hpp"
+#include "serve/reuse_pool.hpp"
 
 namespace forebay::model {
 
@@ -106,7 +106,7 @@ class World {
   std::atomic<std::int64_t> not_begun{0};  // samples
   SlotStore store;
   SlotRing ring;
-  Residents residents;
+  ReusePool residents;
   std::uint64_t taken = 0;
   bool is_up_to_the_end = true;  // end() expects that all turns were taken
 

@@ -33,7 +33,7 @@ constexpr std::array kUnneeded = {
     Unneeded{"src/base/wait.hpp", "raised_.store", std::memory_order_release, kSignal},
     Unneeded{"src/base/wait.hpp", "raised_.load", std::memory_order_acquire, kSignal},
     Unneeded{"src/ring/lease.cpp", "leases.fetch_sub", std::memory_order_relaxed, kHeld},
-    Unneeded{"src/serve/residents.cpp", "leases.load", std::memory_order_relaxed, kHeld},
+    Unneeded{"src/serve/reuse_pool.cpp", "leases.load", std::memory_order_relaxed, kHeld},
 };
 
 std::string text_of(std::string_view file, unsigned line) {

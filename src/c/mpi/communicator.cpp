@@ -26,7 +26,7 @@ namespace {
 struct MpiRanks {
   std::unique_ptr<Communicator> ranks;
   std::map<void*, std::unique_ptr<SharedMemory>> shared = {};
-  std::optional<Word> heard = {};
+  std::optional<Notice> heard = {};
 };
 
 struct Interrupted {};

@@ -18,7 +18,7 @@
 #include "data/placed_samples.hpp"
 #include "dataset_support.hpp"
 #include "make/decoder_pool.hpp"
-#include "read/stretches.hpp"
+#include "read/coalesced_reads.hpp"
 #include "reader_stage.hpp"
 #include "support.hpp"
 
@@ -37,27 +37,27 @@ std::optional<Placement> at(std::uint64_t source, std::uint64_t offset, std::uin
 
 using Cut = std::vector<std::vector<std::size_t>>;
 
-TEST_CASE("neighbours in a source are one stretch; what is alone is in none") {
-  const StretchLimits limits{.gap = 10, .bytes = 1000, .samples = 4};
+TEST_CASE("neighbours in a source are one coalesced read; what is alone is in none") {
+  const CoalescingLimits limits{.gap = 10, .bytes = 1000, .samples = 4};
   using Placements = std::vector<std::optional<Placement>>;
-  CHECK(cut_into_stretches({}, limits).empty());
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50)}, limits).empty());
-  CHECK(cut_into_stretches(Placements{at(0, 50, 50), at(0, 0, 50)}, limits) == Cut{{1, 0}});
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), std::nullopt, at(0, 60, 50)}, limits) == Cut{{0, 2}});
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 61, 50)}, limits).empty());
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(1, 50, 50)}, limits).empty());
+  CHECK(coalesce({}, limits).empty());
+  CHECK(coalesce(Placements{at(0, 0, 50)}, limits).empty());
+  CHECK(coalesce(Placements{at(0, 50, 50), at(0, 0, 50)}, limits) == Cut{{1, 0}});
+  CHECK(coalesce(Placements{at(0, 0, 50), std::nullopt, at(0, 60, 50)}, limits) == Cut{{0, 2}});
+  CHECK(coalesce(Placements{at(0, 0, 50), at(0, 61, 50)}, limits).empty());
+  CHECK(coalesce(Placements{at(0, 0, 50), at(1, 50, 50)}, limits).empty());
   // At most so many samples, and so many bytes.
-  CHECK(cut_into_stretches(Placements{at(0, 0, 9), at(0, 9, 9), at(0, 18, 9), at(0, 27, 9), at(0, 36, 9), at(0, 45, 9)},
-                           limits) == Cut{{0, 1, 2, 3}, {4, 5}});
-  CHECK(cut_into_stretches(Placements{at(0, 0, 500), at(0, 500, 500), at(0, 1000, 500), at(0, 1500, 500)}, limits) ==
+  CHECK(coalesce(Placements{at(0, 0, 9), at(0, 9, 9), at(0, 18, 9), at(0, 27, 9), at(0, 36, 9), at(0, 45, 9)},
+                 limits) == Cut{{0, 1, 2, 3}, {4, 5}});
+  CHECK(coalesce(Placements{at(0, 0, 500), at(0, 500, 500), at(0, 1000, 500), at(0, 1500, 500)}, limits) ==
         Cut{{0, 1}, {2, 3}});
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 50, 1001), at(0, 1051, 50)}, limits).empty());
+  CHECK(coalesce(Placements{at(0, 0, 50), at(0, 50, 1001), at(0, 1051, 50)}, limits).empty());
   // The same sample twice, and bytes that two have in common.
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 0, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), at(0, 40, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
+  CHECK(coalesce(Placements{at(0, 0, 50), at(0, 0, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
+  CHECK(coalesce(Placements{at(0, 0, 50), at(0, 40, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
   // A checksum's bytes belong to the sample.
   const Placement checked{.source = 0, .offset = 65, .length = 10, .before = 5, .after = 4};
-  CHECK(cut_into_stretches(Placements{at(0, 0, 50), checked, at(0, 89, 5)}, limits) == Cut{{0, 1, 2}});
+  CHECK(coalesce(Placements{at(0, 0, 50), checked, at(0, 89, 5)}, limits) == Cut{{0, 1, 2}});
 }
 
 TEST_CASE("several records are read as each by itself is, damage is found, and a file that ends early") {
@@ -143,7 +143,7 @@ struct Run {
     std::iota(ids.begin(), ids.end(), 0U);
     Random random(17);
     for (std::size_t i = count - 1; i > 0; --i) std::swap(ids[i], ids[random.below(i + 1)]);
-    stretches.emplace(tape, stage.budget, stage.requests, stage.encoded, budget_bytes);
+    coalesced.emplace(tape, stage.budget, stage.requests, stage.encoded, budget_bytes);
   }
 
   [[nodiscard]] ReadRequest request(std::uint64_t position) const {
@@ -152,13 +152,13 @@ struct Run {
   void plan(std::uint64_t begin, std::uint64_t end) {
     std::vector<ReadRequest> requests;
     for (std::uint64_t position = begin; position < end; ++position) requests.push_back(request(position));
-    stretches->plan(requests);
+    coalesced->plan(requests);
   }
   void ask(std::uint64_t turn) {
     std::vector<ReadRequest> requests;
     for (std::uint64_t i = 0; i < batch && turn * batch + i < samples; ++i)
       requests.push_back(request(turn * batch + i));
-    stretches->request(requests);
+    coalesced->request(requests);
     stage.requests.push(requests);
   }
   // All of them, at most `ahead` batches before they were decoded, as the ring would.
@@ -166,7 +166,7 @@ struct Run {
     testing::Tally tally(samples);
     DecoderPool decoders(stage.decoder_links(tally), 2);
     ReaderLinks links = stage.reader_links();
-    links.stretches = &*stretches;
+    links.coalesced = &*coalesced;
     ReaderPool pool(links, {.threads = readers, .backoff = std::chrono::nanoseconds(1), .hedge = hedge});
     const std::uint64_t turns = (samples + batch - 1) / batch;
     for (std::uint64_t turn = 0; turn < turns; ++turn) {
@@ -174,7 +174,7 @@ struct Run {
         const auto done = static_cast<int>((turn - ahead + 1) * batch);
         REQUIRE(tally.wait_for(done - static_cast<int>(stage.reports.count())));
       }
-      if (!stretches->is_planned(0, turn * batch)) plan(turn * batch, samples);
+      if (!coalesced->is_planned(0, turn * batch)) plan(turn * batch, samples);
       ask(turn);
     }
     REQUIRE(eventually(
@@ -187,7 +187,7 @@ struct Run {
     pool.stop();
     decoders.stop();
     CHECK(stage.reports.failures.empty());
-    stretches.reset();
+    coalesced.reset();
     CHECK(stage.budget.in_flight() == 0);
   }
 
@@ -197,7 +197,7 @@ struct Run {
   Stage stage;
   Tape tape;
   std::vector<std::uint64_t> ids;
-  std::optional<Stretches> stretches;
+  std::optional<CoalescedReads> coalesced;
 };
 
 TEST_CASE("each sample is decoded once, by few requests") {
@@ -211,7 +211,7 @@ TEST_CASE("each sample is decoded once, by few requests") {
   }
 }
 
-TEST_CASE("a stretch that cannot be read is read sample by sample, and the bad one is named") {
+TEST_CASE("a coalesced read that cannot be read is read sample by sample, and the bad one is named") {
   for (const bool is_truncated : {false, true}) {
     const auto fail = [is_truncated] {
       const SampleError error("is broken on purpose",
@@ -249,7 +249,7 @@ TEST_CASE("samples that nobody asked for yet give way when a reader has to wait 
   run.stage.dataset.size_of_sample = [](std::uint64_t id) { return id == 1000 ? std::size_t{60'000} : size_of(id); };
   testing::Tally tally(64);
   ReaderLinks links = run.stage.reader_links();
-  links.stretches = &*run.stretches;
+  links.coalesced = &*run.coalesced;
   run.plan(0, 64);
   ReaderPool pool(links, {.threads = 2});
   // All are read and kept, as far as the budget lets them.
@@ -265,7 +265,7 @@ TEST_CASE("of what is kept, that which is needed last gives way, and only as muc
   Run run(640, 16, 1 << 22);
   testing::Tally tally(640);
   ReaderLinks links = run.stage.reader_links();
-  links.stretches = &*run.stretches;
+  links.coalesced = &*run.coalesced;
   run.plan(0, 640);
   ReaderPool pool(links, {.threads = 1});
   DecoderPool decoders(run.stage.decoder_links(tally), 1);
@@ -299,16 +299,16 @@ TEST_CASE("a batch of many windows is read in long pieces") {
   Run run(600, 300, 1 << 22);
   testing::Tally tally(600);
   ReaderLinks links = run.stage.reader_links();
-  links.stretches = &*run.stretches;
+  links.coalesced = &*run.coalesced;
   ReaderPool pool(links, {.threads = 2});
   DecoderPool decoders(run.stage.decoder_links(tally), 2);
   for (std::uint64_t turn = 0; turn < 2; ++turn) {
     for (std::uint64_t window = 0; window < 10; ++window) {
       const std::uint64_t begin = turn * 300 + window * 30;
-      CHECK_FALSE(run.stretches->is_planned(0, begin));
+      CHECK_FALSE(run.coalesced->is_planned(0, begin));
       run.plan(begin, begin + 30);
     }
-    CHECK(run.stretches->is_planned(0, turn * 300));
+    CHECK(run.coalesced->is_planned(0, turn * 300));
     run.ask(turn);
   }
   REQUIRE(tally.wait_for(600));
@@ -324,7 +324,7 @@ TEST_CASE("what is planned may be far apart, and batches may be planned twice") 
   Run run(64, 16, 1 << 22);
   testing::Tally tally(64);
   ReaderLinks links = run.stage.reader_links();
-  links.stretches = &*run.stretches;
+  links.coalesced = &*run.coalesced;
   std::vector<ReadRequest> requests;
   for (std::uint64_t i = 0; i < 64; ++i) {
     ReadRequest request = run.request(i);
@@ -333,31 +333,31 @@ TEST_CASE("what is planned may be far apart, and batches may be planned twice") 
   }
   requests[31].position = requests[30].position;
   requests[31].sample = requests[30].sample;
-  run.stretches->plan(requests);
-  CHECK(run.stretches->is_planned(0, (std::uint64_t{1} << 60U) + 40));
-  CHECK_FALSE(run.stretches->is_planned(0, 1000));
+  run.coalesced->plan(requests);
+  CHECK(run.coalesced->is_planned(0, (std::uint64_t{1} << 60U) + 40));
+  CHECK_FALSE(run.coalesced->is_planned(0, 1000));
   ReaderPool pool(links, {.threads = 2});
   DecoderPool decoders(run.stage.decoder_links(tally), 2);
-  run.stretches->request(requests);
+  run.coalesced->request(requests);
   run.stage.requests.push(requests);
   REQUIRE(tally.wait_for(64));
   pool.stop();
   decoders.stop();
   CHECK_FALSE(tally.wrong);
-  CHECK_FALSE(run.stretches->is_planned(0, 0));
-  run.stretches.reset();
+  CHECK_FALSE(run.coalesced->is_planned(0, 0));
+  run.coalesced.reset();
   CHECK(run.stage.budget.in_flight() == 0);
 }
 
 TEST_CASE("what was planned and is not asked for is dropped in the end") {
   Run run(400, 16, 1 << 22);
   ReaderLinks links = run.stage.reader_links();
-  links.stretches = &*run.stretches;
+  links.coalesced = &*run.coalesced;
   ReaderPool pool(links, {.threads = 2});
   for (std::uint64_t i = 0; i < 5; ++i) run.plan(i * 80, (i + 1) * 80);
   REQUIRE(eventually([&] { return run.tape.samples > 300; }));
   pool.stop();
-  run.stretches.reset();
+  run.coalesced.reset();
   CHECK(run.stage.budget.in_flight() == 0);
 }
 

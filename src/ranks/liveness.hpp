@@ -19,30 +19,31 @@ struct Patience {
   const RunningTime* time = nullptr;  // must outlive what uses it; null = no limit
   double limit_s = 0;                 // 0 = no limit
 
-  // How long ranks that give up listen to each other, so that all end on one cause: many times as long as a word takes.
+  // How long ranks that give up listen to each other, so that all end on one cause: many times as long as a notice
+  // takes.
   [[nodiscard]] std::chrono::duration<double> settling() const noexcept {
     return std::chrono::duration<double>(std::min(2.0, limit_s / 10));
   }
 };
 
 // Which ranks still take part. Agreements travel in collective calls, so a rank that makes none any more can only be
-// named by words of its own, or by the silence that it leaves. Ranks tell each other that one of them wants to end,
+// named by notices of its own, or by the silence that it leaves. Ranks tell each other that one of them wants to end,
 // that one has left and why, that one resumes after the end of an epoch, and, once a wait gets long, that one is
 // waiting, is busy with what is waited for, or has given the silent ones up. Used by the thread that calls next().
-class Attendance {
+class Liveness {
  public:
   // The communicator must outlive this.
-  Attendance(Communicator& communicator, Patience patience);
-  ~Attendance();
-  Attendance(const Attendance&) = delete;
-  Attendance& operator=(const Attendance&) = delete;
+  Liveness(Communicator& communicator, Patience patience);
+  ~Liveness();
+  Liveness(const Liveness&) = delete;
+  Liveness& operator=(const Liveness&) = delete;
 
   // From now on waits in Communicator::all_gather() are watched as well.
   void watch_gathers();
 
   // Step `step` begins, counted from 0 on all ranks alike. Throws Error naming a rank that will not make it.
   void begin(std::uint64_t step);
-  // This rank's ballot of the step is posted.
+  // This rank's report of the step is posted.
   void has_posted() noexcept { ++posts_; }
 
   // This rank wants to end, and others may be waiting for what never comes: breaks their waits, once. May be called
@@ -54,14 +55,14 @@ class Attendance {
   // Another rank wants to end. Never blocks. Throws Error when one that has left is missing in this very step.
   [[nodiscard]] bool alerted();
 
-  // To be called again and again while ballots of others are waited for. Throws Error naming a rank that will not make
+  // To be called again and again while reports of others are waited for. Throws Error naming a rank that will not make
   // this step, and, when that gets too long, WatchdogError naming the ranks that have not come, which ends the run for
   // all: ranks that hear each other throw the same text.
-  void wait_for_ballots() { wait(false); }
-  // A ballot says that its rank has left. Throws Error naming it.
+  void wait_for_reports() { wait(false); }
+  // A report says that its rank has left. Throws Error naming it.
   [[noreturn]] void name_leaver();
 
-  // This rank makes the step that was begun last, which no ballot of the others shows.
+  // This rank makes the step that was begun last, which no report of the others shows.
   void go_on();
   // Another rank has said that it makes a step from `step` on. Never blocks.
   [[nodiscard]] bool has_gone_on(std::uint64_t step);
@@ -88,7 +89,7 @@ class Attendance {
 
   [[nodiscard]] std::chrono::milliseconds hold_off() const noexcept;
   void hear();
-  void understand(const Word& word);
+  void understand(const Notice& notice);
   // In line: each step asks, and mostly nobody has left.
   void require_all(bool gathers) {
     if (!departures_.empty()) end_if_missed(gathers);

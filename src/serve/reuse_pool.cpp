@@ -1,11 +1,11 @@
-#include "residents.hpp"
+#include "reuse_pool.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace forebay {
 
-Residents::Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
+ReusePool::ReusePool(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
     : store_(store),
       ring_(ring),
       pool_size_(static_cast<std::size_t>(pool_of(queue))),
@@ -16,7 +16,7 @@ Residents::Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue
   leaving_.reserve(static_cast<std::size_t>(queue.max_leases));
 }
 
-void Residents::sweep() noexcept {
+void ReusePool::sweep() noexcept {
   // Acquire pairs with Lease::release(): ring invariant R5.
   std::erase_if(leaving_, [&](std::uint32_t slot) {
     if (store_.slot(slot).leases.load(std::memory_order_acquire) != 0) return false;
@@ -25,7 +25,7 @@ void Residents::sweep() noexcept {
   });
 }
 
-void Residents::evict_oldest() {
+void ReusePool::evict_oldest() {
   const std::uint32_t slot = pool_.front();
   pool_.erase(pool_.begin());
   retired_(store_.slot(slot).uses);
@@ -36,7 +36,7 @@ void Residents::evict_oldest() {
   }
 }
 
-std::uint32_t Residents::admit() {
+std::uint32_t ReusePool::admit() {
   const std::uint32_t slot = ring_.take();
   if (pool_.size() == pool_size_) evict_oldest();
   pool_.push_back(slot);
@@ -44,7 +44,7 @@ std::uint32_t Residents::admit() {
   return slot;
 }
 
-std::uint32_t Residents::leased() const noexcept {
+std::uint32_t ReusePool::leased() const noexcept {
   // Relaxed: only this thread adds leases and retires slots. One whose last lease ends meanwhile was counted when this
   // rank was found to hold too many.
   const auto is_leased = [this](std::uint32_t slot) {
@@ -55,7 +55,7 @@ std::uint32_t Residents::leased() const noexcept {
   return pool_.back();
 }
 
-std::uint32_t Residents::pick() noexcept {
+std::uint32_t ReusePool::pick() noexcept {
   if (pick_ == Pick::current) return pool_.back();
   candidates_.clear();
   for (const std::uint32_t slot : pool_) candidates_.push_back({store_.slot(slot).uses, store_.slot(slot).turn});

@@ -1,4 +1,4 @@
-#include "hand_over.hpp"
+#include "rebalance.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace {
 // epoch, in steps, and at least one batch, so that a slow rank is tried again.
 constexpr std::uint64_t kTolerated = 4;
 
-std::uint64_t size_of(const Piece& piece) { return piece.end - piece.begin; }
+std::uint64_t size_of(const BatchRange& range) { return range.end - range.begin; }
 
 // The share of the total that the pace deserves, rounded down, or to the nearest with `rest` = paces / 2. 128 bits
 // because both factors may be large.
@@ -24,16 +24,16 @@ std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces
   return static_cast<std::uint64_t>((static_cast<Wide>(total) * pace + rest) / paces);
 }
 
-// The pieces of one epoch by their owners.
+// The ranges of one epoch by their owners.
 class Owned {
  public:
-  Owned(std::span<const Piece> pieces, std::size_t first, std::size_t end, std::size_t ranks)
+  Owned(std::span<const BatchRange> ranges, std::size_t first, std::size_t end, std::size_t ranks)
       : ends_(ranks + 1), numbers_(end - first) {
     // ends_[r + 1] first counts what rank r has, then says where that begins, and in the end where it ends.
-    for (std::size_t i = first; i < end; ++i) ++ends_[pieces[i].owner + 1];
+    for (std::size_t i = first; i < end; ++i) ++ends_[ranges[i].owner + 1];
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
     std::vector<std::size_t> at(ends_.begin(), ends_.end() - 1);
-    for (std::size_t i = first; i < end; ++i) numbers_[at[pieces[i].owner]++] = i;
+    for (std::size_t i = first; i < end; ++i) numbers_[at[ranges[i].owner]++] = i;
   }
 
   [[nodiscard]] std::span<const std::size_t> of(std::uint32_t rank) const {
@@ -84,8 +84,8 @@ class Takers {
 
 class Dealer {
  public:
-  Dealer(std::vector<Piece>& pieces, std::span<const RankWork> ranks, const DealingRule& rule)
-      : pieces_(pieces), ranks_(ranks), rule_(rule), work_(ranks.size()), movable_(ranks.size()) {
+  Dealer(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule)
+      : ranges_(ranges), ranks_(ranks), rule_(rule), work_(ranks.size()), movable_(ranks.size()) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
       work_[rank] = ranks[rank].backlog;
       paces_ += ranks[rank].pace;
@@ -96,21 +96,21 @@ class Dealer {
   void deal() {
     if (paces_ == 0) return;
     const std::uint64_t last = std::max(rule_.last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
-    for (std::size_t first = 0; first < pieces_.size() && pieces_[first].epoch <= last;) {
+    for (std::size_t first = 0; first < ranges_.size() && ranges_[first].epoch <= last;) {
       std::size_t end = first;
-      while (end < pieces_.size() && pieces_[end].epoch == pieces_[first].epoch) ++end;
+      while (end < ranges_.size() && ranges_[end].epoch == ranges_[first].epoch) ++end;
       deal_epoch(first, end);
       first = end;
     }
-    pieces_.insert(pieces_.end(), cut_.begin(), cut_.end());
+    ranges_.insert(ranges_.end(), cut_.begin(), cut_.end());
   }
 
  private:
   void deal_epoch(std::size_t first, std::size_t end) {
     std::ranges::fill(movable_, 0);
-    for (std::size_t i = first; i < end; ++i) movable_[pieces_[i].owner] += size_of(pieces_[i]);
+    for (std::size_t i = first; i < end; ++i) movable_[ranges_[i].owner] += size_of(ranges_[i]);
     for (std::size_t rank = 0; rank < work_.size(); ++rank) work_[rank] += movable_[rank];
-    epoch_ = pieces_[first].epoch;
+    epoch_ = ranges_[first].epoch;
     total_ = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
     std::vector<std::uint32_t> givers;
     for (std::uint32_t rank = 0; rank < work_.size(); ++rank) {
@@ -119,7 +119,7 @@ class Dealer {
     if (givers.empty()) return;
     // Who takes never gives in the same epoch: it is filled to its share, and a giver is beyond that by a batch at
     // least. So what the givers own is what they own now.
-    const Owned owned(pieces_, first, end, work_.size());
+    const Owned owned(ranges_, first, end, work_.size());
     Takers takers;
     for (std::uint32_t rank = 0; rank < work_.size(); ++rank) takers.add({room(rank), rank});
     for (const std::uint32_t giver : givers) give(giver, owned.of(giver), takers);
@@ -147,12 +147,12 @@ class Dealer {
     std::uint64_t surplus = std::min(work_[giver] - fair, movable_[giver]);
     // The batches that it would serve last are given away first.
     std::vector<std::size_t> own;
-    std::ranges::copy_if(owned, std::back_inserter(own), [&](std::size_t i) { return size_of(pieces_[i]) > 0; });
+    std::ranges::copy_if(owned, std::back_inserter(own), [&](std::size_t i) { return size_of(ranges_[i]) > 0; });
     std::ranges::sort(own, {}, [&](std::size_t i) {
-      const std::uint64_t shard = pieces_[i].shard;
-      return rule_.contiguous ? std::tuple(shard, pieces_[i].end) : std::tuple(pieces_[i].end, shard);
+      const std::uint64_t shard = ranges_[i].shard;
+      return rule_.contiguous ? std::tuple(shard, ranges_[i].end) : std::tuple(ranges_[i].end, shard);
     });
-    // One rank gets all that it lacks before the next gets any: adjacent pieces then go to one rank, which keeps saved
+    // One rank gets all that it lacks before the next gets any: adjacent ranges then go to one rank, which keeps saved
     // states small.
     while (surplus > 0 && !own.empty()) {
       const auto taker = takers.furthest_below([this](std::uint32_t rank) { return room(rank); });
@@ -166,20 +166,20 @@ class Dealer {
     takers.add({room(giver), giver});
   }
 
-  // Hands at most `most` batches, from the last of these pieces, to a rank and drops them from the list. Returns how
+  // Hands at most `most` batches, from the last of these ranges, to a rank and drops them from the list. Returns how
   // many.
   std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<std::size_t>& own) {
     std::uint64_t moved = 0;
     while (moved < most && !own.empty()) {
-      Piece& piece = pieces_[own.back()];
+      BatchRange& range = ranges_[own.back()];
       const std::uint64_t wanted = most - moved;
-      if (size_of(piece) <= wanted) {
-        piece.owner = taker;
-        moved += size_of(piece);
+      if (size_of(range) <= wanted) {
+        range.owner = taker;
+        moved += size_of(range);
         own.pop_back();
-      } else if (pieces_.size() + cut_.size() < rule_.most_pieces) {
-        piece.end -= wanted;
-        cut_.push_back({piece.epoch, piece.end, piece.end + wanted, piece.shard, taker});
+      } else if (ranges_.size() + cut_.size() < rule_.most_ranges) {
+        range.end -= wanted;
+        cut_.push_back({range.epoch, range.end, range.end + wanted, range.shard, taker});
         moved = most;
       } else {
         own.pop_back();  // it must not be cut, so it stays
@@ -188,22 +188,22 @@ class Dealer {
     return moved;
   }
 
-  std::vector<Piece>& pieces_;
+  std::vector<BatchRange>& ranges_;
   std::span<const RankWork> ranks_;
-  DealingRule rule_;
+  RebalanceRule rule_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
   std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the epoch being dealt
   std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
-  std::vector<Piece> cut_;
+  std::vector<BatchRange> cut_;
   std::uint64_t epoch_ = 0;  // the one being dealt
   std::uint64_t total_ = 0;  // of `work_`; the same however much is given
 };
 
 }  // namespace
 
-void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, const DealingRule& rule) {
-  Dealer(pieces, ranks, rule).deal();
+void rebalance(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule) {
+  Dealer(ranges, ranks, rule).deal();
 }
 
 }  // namespace forebay

@@ -21,14 +21,14 @@ struct RankCount {
 };
 
 // Lets the ranks of a job exchange how far they are, every few hundred steps and when one of them runs out of batches,
-// and hand batches over from those that are behind to those that are ahead (hand_over.hpp).
+// and hand batches over from those that are behind to those that are ahead (order/rebalance.hpp).
 //
-// At step k each rank posts what it has planned of each piece: its fence. Until step k + lag it plans nothing more,
+// At step k each rank posts what it has planned of each range: its fence. Until step k + lag it plans nothing more,
 // because others will count what lies beyond; it serves what it has planned, which is lag batches more than the queue
 // can hold. At step k + lag all apply the same sums by the same rule. Nothing but decisions of the ranks goes into an
 // exchange, no clock: a run that is replayed exchanges and hands over the same.
 // Used by the thread that calls next().
-class Exchange {
+class Rebalancer {
  public:
   // Steps between exchanges, while nobody runs out of batches and when somebody does.
   static constexpr std::uint64_t kPeriod = 256;
@@ -46,15 +46,15 @@ class Exchange {
   // for the others. Where they are long (Schedule::holds_back()) exchanges then come when half of what may be planned
   // is served, so that the last of an epoch is dealt out among those that have time; and until all keep pace a rank
   // plans few batches before it has shown its own, because what is planned stays with it.
-  Exchange(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag, bool keep_epoch_order,
-           std::function<void()> while_waiting = {});
+  Rebalancer(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
+             bool keep_epoch_order, std::function<void()> while_waiting = {});
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
   void keep_epoch_order() noexcept;
 
   // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
   // rank may have got something to plan.
-  bool step(const Tally* heard, std::uint64_t completed, const RankCount& mine);
+  bool step(const JobReport* heard, std::uint64_t completed, const RankCount& mine);
   // Time that the last step() waited for other ranks.
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
   // A batch may be planned by this rank now, with so many planned and not served yet, and so many served since the run
@@ -66,7 +66,7 @@ class Exchange {
  private:
   static constexpr std::size_t kCounts = 4;  // fresh, offered, backlog, frontier
 
-  [[nodiscard]] bool is_due(const Tally* heard) const noexcept;
+  [[nodiscard]] bool is_due(const JobReport* heard) const noexcept;
   void post(const RankCount& mine);
   void apply();
   [[nodiscard]] std::vector<RankWork> works();
@@ -84,7 +84,7 @@ class Exchange {
   std::uint64_t next_in_;     // steps after posted_at_; where the schedule holds back
   bool is_open_ = false;
   std::chrono::nanoseconds waited_{0};
-  std::vector<std::int64_t> values_;  // by piece what its owner planned, then kCounts of each rank
+  std::vector<std::int64_t> values_;  // by range what its owner planned, then kCounts of each rank
   // By rank: fresh and offered as of the last exchange, and both since, older exchanges counting less.
   struct Pace {
     std::uint64_t fresh_then = 0;

@@ -19,27 +19,27 @@ struct RankWork {
   bool is_tried = true;        // the pace was measured over some steps
 };
 
-struct DealingRule {
+struct RebalanceRule {
   // A rank whose frontier is past an epoch gets nothing of that epoch, because it will serve what it has planned of the
   // later one only after the earlier one is complete; and "a few batches" means those of a few steps, because the
   // others wait for the end of the epoch.
   bool keep_epoch_order = false;
-  // Ranks serve one shard after the other (Deal).
+  // Ranks serve one shard after the other (Partition).
   bool contiguous = false;
   // The epochs dealt are those up to this one, or up to the one after the latest that has a planned batch.
   std::uint64_t last = 0;
-  // Once there are so many pieces, none is cut.
-  std::size_t most_pieces = Ledger::kCutUpTo;
+  // Once there are so many ranges, none is cut.
+  std::size_t most_ranges = Ledger::kCutUpTo;
 };
 
 // Redistributes what is left and not planned yet, from the ranks that are behind to those that are ahead. For each
 // epoch, oldest first, all ranks should finish their parts of it and of all earlier ones at the same time: a rank's
 // share of the work is its share of the pace. A rank whose work is a quarter above its share, and by more than a few
 // batches, gives away the excess, its last batches first; the ranks that are furthest below their shares get it. A
-// function of its arguments alone, in integers: every rank computes the same. `pieces`: ascending by epoch; `begin` is
-// the first block that is not planned; owners change and pieces are cut in place. Nothing moves until a rank has served
-// something. Takes time in proportion to the pieces and the ranks of each epoch dealt, and the logarithm of the ranks
-// for each piece that moves.
-void hand_over(std::vector<Piece>& pieces, std::span<const RankWork> ranks, const DealingRule& rule);
+// function of its arguments alone, in integers: every rank computes the same. `ranges`: ascending by epoch; `begin` is
+// the first block that is not planned; owners change and ranges are cut in place. Nothing moves until a rank has served
+// something. Takes time in proportion to the ranges and the ranks of each epoch dealt, and the logarithm of the ranks
+// for each range that moves.
+void rebalance(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule);
 
 }  // namespace forebay

@@ -1,4 +1,4 @@
-#include "attendance.hpp"
+#include "liveness.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kEnd = "end";         // the speaker wants to end
 constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in it
-constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no ballot shows that
+constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no report shows that
 constexpr std::string_view kBusy = "busy";       // the speaker does what is waited for
 constexpr std::string_view kLeft = "left";       // STEP GATHERS CAUSE: a Departure
 constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
@@ -28,62 +28,62 @@ std::string one_decimal(double number) {
 
 }  // namespace
 
-Attendance::Attendance(Communicator& communicator, Patience patience)
+Liveness::Liveness(Communicator& communicator, Patience patience)
     : communicator_(communicator),
       patience_(patience),
       others_events_(communicator.size(), 0),
       has_spoken_(communicator.size(), false) {}
 
-Attendance::~Attendance() {
+Liveness::~Liveness() {
   if (watches_gathers_) communicator_.while_waiting({});
 }
 
-void Attendance::watch_gathers() {
+void Liveness::watch_gathers() {
   watches_gathers_ = true;
   communicator_.while_waiting([this] { wait(true); });
 }
 
-void Attendance::begin(std::uint64_t step) {
+void Liveness::begin(std::uint64_t step) {
   step_ = step;
   if (is_over()) throw Error(over_);
   hear();
   require_all(false);
 }
 
-void Attendance::alert() {
+void Liveness::alert() {
   if (has_alerted_ || is_alerted_) return;
   const auto now = std::chrono::steady_clock::now();
   if (!wished_) wished_ = now;
   if (now - *wished_ >= hold_off()) alert_at_once();
 }
 
-void Attendance::alert_at_once() {
+void Liveness::alert_at_once() {
   if (has_alerted_ || is_alerted_) return;
   has_alerted_ = true;
   communicator_.tell(kEnd);
 }
 
-// Each group of ranks, twice as large as the one before, leaves that one time to be heard. A ballot says the same; so
+// Each group of ranks, twice as large as the one before, leaves that one time to be heard. A report says the same; so
 // where no rank waits for its storage all have ended meanwhile and nothing is told.
-std::chrono::milliseconds Attendance::hold_off() const noexcept {
+std::chrono::milliseconds Liveness::hold_off() const noexcept {
   constexpr std::uint32_t kFew = 64;
   constexpr std::chrono::milliseconds kToBeHeard{50};
   return communicator_.size() <= kFew ? std::chrono::milliseconds(0)
                                       : std::bit_width(communicator_.rank()) * kToBeHeard;
 }
 
-bool Attendance::alerted() {
+bool Liveness::alerted() {
   hear();
   require_all(false);
   return is_alerted_;
 }
 
-void Attendance::hear() {
-  while (const auto word = communicator_.listen()) understand(*word);
+void Liveness::hear() {
+  while (const auto notice = communicator_.listen()) understand(*notice);
 }
 
-void Attendance::understand(const Word& word) {
-  std::istringstream text(word.text);
+void Liveness::understand(const Notice& notice) {
+  std::istringstream text(notice.text);
   std::string kind;
   text >> kind;
   if (kind == kEnd) is_alerted_ = true;
@@ -93,16 +93,16 @@ void Attendance::understand(const Word& word) {
     latest_on_ = std::max(latest_on_.value_or(0), step);
   }
   if (kind == kHere) {
-    std::uint64_t& event = others_events_.at(word.rank);
+    std::uint64_t& event = others_events_.at(notice.rank);
     text >> event;
     latest_here_ = std::max(latest_here_, event);
-    has_spoken_.at(word.rank) = true;
+    has_spoken_.at(notice.rank) = true;
   }
   if (kind == kBusy && patience_.time != nullptr) began_ = patience_.time->now();
   if (kind != kLeft && kind != kGaveUp) return;
   // No reason to break a wait: the steps before are whole, and a rank that is slower has a right to its batches.
   Departure departure;
-  departure.rank = word.rank;
+  departure.rank = notice.rank;
   departure.gave_up = kind == kGaveUp;
   if (departure.gave_up && !given_up_at_) given_up_at_ = std::chrono::steady_clock::now();
   text >> departure.step >> departure.gathers;
@@ -113,7 +113,7 @@ void Attendance::understand(const Word& word) {
 }
 
 // A rank that left after it had completed a gather took part in it, however late this one comes to it.
-void Attendance::end_if_missed(bool gathers) {
+void Liveness::end_if_missed(bool gathers) {
   const auto gone = std::ranges::find_if(departures_, [&](const Departure& departure) {
     return gathers ? departure.gathers <= communicator_.gathers() : departure.step <= step_;
   });
@@ -122,8 +122,8 @@ void Attendance::end_if_missed(bool gathers) {
   end(gone->cause);
 }
 
-void Attendance::name_leaver() {
-  // Its word came on its way before its ballot.
+void Liveness::name_leaver() {
+  // Its notice came on its way before its report.
   constexpr auto kBound = std::chrono::seconds(30);
   const auto start = std::chrono::steady_clock::now();
   while (departures_.empty() && std::chrono::steady_clock::now() - start < kBound) {
@@ -133,13 +133,13 @@ void Attendance::name_leaver() {
   end(departures_.empty() ? "a rank has left" : departures_.front().cause);
 }
 
-void Attendance::end(const std::string& cause) {
+void Liveness::end(const std::string& cause) {
   over_ = cause;
   throw Error(cause);
 }
 
 // Several ranks miss the same ones, and lose patience within a moment of each other, each in its own words.
-void Attendance::end_together() {
+void Liveness::end_together() {
   constexpr std::chrono::milliseconds kPause{1};
   for (hear(); std::chrono::steady_clock::now() - *given_up_at_ < patience_.settling(); hear()) {
     std::this_thread::sleep_for(kPause);
@@ -152,26 +152,26 @@ void Attendance::end_together() {
   throw WatchdogError(over_);
 }
 
-void Attendance::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
+void Liveness::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
 
-bool Attendance::has_gone_on(std::uint64_t step) {
+bool Liveness::has_gone_on(std::uint64_t step) {
   hear();
   return latest_on_ && *latest_on_ >= step;
 }
 
-void Attendance::leave(std::uint64_t step, std::string_view cause) {
+void Liveness::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
   tell_departure(kLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
 }
 
-void Attendance::tell_departure(std::string_view kind, const Departure& departure) {
-  std::string word(kind);
-  word.append(" ").append(std::to_string(departure.step)).append(" ").append(std::to_string(departure.gathers));
-  communicator_.tell(word.append(" ").append(departure.cause));
+void Liveness::tell_departure(std::string_view kind, const Departure& departure) {
+  std::string text(kind);
+  text.append(" ").append(std::to_string(departure.step)).append(" ").append(std::to_string(departure.gathers));
+  communicator_.tell(text.append(" ").append(departure.cause));
 }
 
-void Attendance::wait(bool gathers) {
+void Liveness::wait(bool gathers) {
   hear();
   if (wished_) alert();
   require_all(gathers);
@@ -194,7 +194,7 @@ void Attendance::wait(bool gathers) {
 
 // When the wait gets long, and in answer to others: one of them may be an event ahead, where a reduction was complete
 // for it alone before a rank fell silent.
-void Attendance::say_here(std::uint64_t event, double waited_s) {
+void Liveness::say_here(std::uint64_t event, double waited_s) {
   const bool is_first = said_here_ < event && (latest_here_ >= event || waited_s >= patience_.limit_s / 2);
   if (!is_first && answered_ >= latest_here_) return;
   if (is_first) has_spoken_.assign(has_spoken_.size(), false);
@@ -203,7 +203,7 @@ void Attendance::say_here(std::uint64_t event, double waited_s) {
   communicator_.tell(std::string(kHere) + " " + std::to_string(event));
 }
 
-void Attendance::excuse() {
+void Liveness::excuse() {
   if (patience_.time == nullptr || patience_.limit_s <= 0) return;
   constexpr double kShare = 0.25;
   const bool is_due = !excused_at_ || std::chrono::duration<double>(patience_.time->since(*excused_at_)).count() >=
@@ -213,7 +213,7 @@ void Attendance::excuse() {
   communicator_.tell(kBusy);
 }
 
-void Attendance::give_up(std::uint64_t event, double waited_s) {
+void Liveness::give_up(std::uint64_t event, double waited_s) {
   Departure mine{
       .step = step_, .rank = communicator_.rank(), .gathers = communicator_.gathers(), .gave_up = true, .cause = {}};
   mine.cause = "rank " + std::to_string(mine.rank) + " has waited " + one_decimal(waited_s) +
@@ -224,7 +224,7 @@ void Attendance::give_up(std::uint64_t event, double waited_s) {
   end_together();
 }
 
-std::string Attendance::missing(std::uint64_t event) const {
+std::string Liveness::missing(std::uint64_t event) const {
   constexpr std::size_t kNamed = 8;
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < others_events_.size(); ++rank) {

@@ -20,7 +20,7 @@
 namespace forebay {
 
 // Limits on what one request may read.
-struct StretchLimits {
+struct CoalescingLimits {
   // Unneeded bytes between two samples, or within one, that are read rather than skipped: what a store delivers in the
   // time of another request.
   std::uint64_t gap = std::uint64_t{128} << 10U;
@@ -28,30 +28,32 @@ struct StretchLimits {
   std::size_t samples = 256;
 };
 
-// Groups samples into stretches of indexes into `placements`, ascending by place. A stretch has at least two samples;
-// samples that are alone are in none. Of several samples at the same place only one is in a stretch.
-[[nodiscard]] std::vector<std::vector<std::size_t>> cut_into_stretches(
-    std::span<const std::optional<Placement>> placements, const StretchLimits& limits);
+// Groups samples into coalesced reads of indexes into `placements`, ascending by place. A coalesced read has at least
+// two samples; samples that are alone are in none. Of several samples at the same place only one is in a coalesced
+// read.
+[[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
+                                                             const CoalescingLimits& limits);
 
-// Samples of all planned batches that lie side by side are read by one request: a stretch.
+// Samples of all planned batches that lie side by side are read by one request: a coalesced read.
 //
 // The issuer announces what is planned, and then asks for the samples of one batch after the other. A reader reads a
-// stretch when the first of its samples is needed, if there is memory for it without waiting. Samples that were asked
-// for by then go to the decoders; the others are kept until the issuer asks for them. When a reader has to wait for
-// memory, kept samples are dropped, those needed last first, until there is room; they are read one by one later. So
-// are the samples of a stretch that cannot be read: the reader of a single sample retries, and names the bad one.
+// coalesced read when the first of its samples is needed, if there is memory for it without waiting. Samples that were
+// asked for by then go to the decoders; the others are kept until the issuer asks for them. When a reader has to wait
+// for memory, kept samples are dropped, those needed last first, until there is room; they are read one by one later.
+// So are the samples of a coalesced read that cannot be read: the reader of a single sample retries, and names the bad
+// one.
 //
 // Kept samples can never hold up what is needed now: while anything is kept, there is room beside it for all that
 // readers wait for. A waiting reader first joins the budget's queue and then has samples dropped until that holds;
 // whoever keeps a sample checks that queue afterwards.
-class Stretches {
+class CoalescedReads {
  public:
   // References must outlive it. Sets the budget's shortage hook.
-  Stretches(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests, EncodedQueue& encoded,
-            std::size_t budget_bytes);
-  ~Stretches();
-  Stretches(const Stretches&) = delete;
-  Stretches& operator=(const Stretches&) = delete;
+  CoalescedReads(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests, EncodedQueue& encoded,
+                 std::size_t budget_bytes);
+  ~CoalescedReads();
+  CoalescedReads(const CoalescedReads&) = delete;
+  CoalescedReads& operator=(const CoalescedReads&) = delete;
 
   // --- issuer ---
   // Whether plan() was told of this place.
@@ -59,22 +61,22 @@ class Stretches {
   // Announces samples of one epoch in the order in which they will be asked for: those that lie side by side will be
   // read together. If the budget is too small for all, only the first of them are planned.
   void plan(std::span<const ReadRequest> requests);
-  // Asks for those samples of a batch that are in stretches, and removes them from `requests`. REQUIRES: each is for
-  // one sample.
+  // Asks for those samples of a batch that are in coalesced reads, and removes them from `requests`. REQUIRES: each is
+  // for one sample.
   void request(std::vector<ReadRequest>& requests);
 
-  // --- readers --- The stretch with this ReadRequest::stretch; null once it was handed on or given up. Its samples do
-  // not change.
-  struct Stretch;
-  [[nodiscard]] std::shared_ptr<Stretch> find(std::uint32_t number);
+  // --- readers --- The coalesced read with this ReadRequest::coalesced; null once it was handed on or given up. Its
+  // samples do not change.
+  struct CoalescedRead;
+  [[nodiscard]] std::shared_ptr<CoalescedRead> find(std::uint32_t number);
   // Memory for all of its samples, in their order; nothing if there is not enough. Must be handed on, or given back.
   using Buffers = std::vector<std::vector<std::byte>>;
-  [[nodiscard]] std::optional<Buffers> take_memory(const Stretch& stretch, std::uint64_t order);
+  [[nodiscard]] std::optional<Buffers> take_memory(const CoalescedRead& group, std::uint64_t order);
   void give_back(Buffers buffers) noexcept;
   // Reads them. Throws SampleError. Returns the bytes of the request.
-  std::size_t read(const Stretch& stretch, std::span<std::vector<std::byte>> buffers) const;
-  // Hands the samples on, or keeps them. Call once for a stretch, or give_up().
-  void deliver(const std::shared_ptr<Stretch>& stretch, Buffers buffers);
+  std::size_t read(const CoalescedRead& group, std::span<std::vector<std::byte>> buffers) const;
+  // Hands the samples on, or keeps them. Call once for a coalesced read, or give_up().
+  void deliver(const std::shared_ptr<CoalescedRead>& group, Buffers buffers);
   // Has its samples read one by one.
   void give_up(std::uint32_t number);
 
@@ -84,12 +86,12 @@ class Stretches {
   // Kept samples, ordered by when they will be needed.
   struct Kept {
     std::uint64_t order = 0;
-    std::uint32_t stretch = 0;
+    std::uint32_t group = 0;
     // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler makes of it compares with 0
     friend auto operator<=>(const Kept&, const Kept&) = default;
   };
   struct KeptAt {
-    std::shared_ptr<Stretch> stretch;
+    std::shared_ptr<CoalescedRead> group;
     std::uint32_t member = 0;
   };
 
@@ -101,14 +103,14 @@ class Stretches {
   ByteBudget& budget_;
   ReadQueue& requests_;
   EncodedQueue& encoded_;
-  StretchLimits limits_;
+  CoalescingLimits limits_;
   std::size_t most_planned_;  // the most encoded bytes of one plan
   std::deque<Plan> plans_;    // the issuer's: those with samples not yet asked for
   std::vector<ReadRequest> asked_;
   std::vector<EncodedSample> there_;
 
-  mutable std::mutex mutex_;  // of what follows and of what changes in stretches
-  std::unordered_map<std::uint32_t, std::shared_ptr<Stretch>> stretches_;  // neither handed on nor given up
+  mutable std::mutex mutex_;  // of what follows and of what changes in coalesced reads
+  std::unordered_map<std::uint32_t, std::shared_ptr<CoalescedRead>> coalesced_;  // neither handed on nor given up
   std::map<Kept, KeptAt> kept_;
   std::uint32_t last_number_ = 0;
 };

@@ -1,4 +1,4 @@
-#include "exchange.hpp"
+#include "rebalancer.hpp"
 
 #include <algorithm>
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace forebay {
 
-Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
-                   bool keep_epoch_order, std::function<void()> while_waiting)
+Rebalancer::Rebalancer(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
+                       bool keep_epoch_order, std::function<void()> while_waiting)
     : communicator_(communicator),
       schedule_(schedule),
       channel_(channel),
@@ -18,14 +18,14 @@ Exchange::Exchange(Communicator& communicator, Schedule& schedule, std::size_t c
   if (keep_epoch_order) this->keep_epoch_order();
 }
 
-void Exchange::keep_epoch_order() noexcept {
+void Rebalancer::keep_epoch_order() noexcept {
   schedule_.keep_epoch_order();
   if (!schedule_.holds_back()) return;
   // The first batch was ready when the run began: it says nothing of the pace.
   std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
 }
 
-bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount& mine) {
+bool Rebalancer::step(const JobReport* heard, std::uint64_t completed, const RankCount& mine) {
   const std::uint64_t step = step_++;
   waited_ = {};
   if (is_open_) {
@@ -46,19 +46,19 @@ bool Exchange::step(const Tally* heard, std::uint64_t completed, const RankCount
   return false;
 }
 
-bool Exchange::is_due(const Tally* heard) const noexcept {
+bool Rebalancer::is_due(const JobReport* heard) const noexcept {
   const Ledger& ledger = schedule_.ledger();
-  if (ledger.is_all_open() && ledger.pieces().empty()) return false;
+  if (ledger.is_all_open() && ledger.ranges().empty()) return false;
   const std::uint64_t steps = step_ - 1 - posted_at_;
   return steps >= (schedule_.holds_back() ? next_in_ : kPeriod) ||
          (steps >= kShortest && heard != nullptr && heard->idle > 0);
 }
 
-void Exchange::post(const RankCount& mine) {
-  const std::size_t pieces = schedule_.ledger().pieces().size();
-  values_.assign(pieces + kCounts * communicator_.size(), 0);
-  schedule_.post(std::span(values_).first(pieces));
-  std::int64_t* const counts = values_.data() + pieces + kCounts * communicator_.rank();
+void Rebalancer::post(const RankCount& mine) {
+  const std::size_t ranges = schedule_.ledger().ranges().size();
+  values_.assign(ranges + kCounts * communicator_.size(), 0);
+  schedule_.post(std::span(values_).first(ranges));
+  std::int64_t* const counts = values_.data() + ranges + kCounts * communicator_.rank();
   counts[0] = static_cast<std::int64_t>(mine.fresh);
   counts[1] = static_cast<std::int64_t>(mine.offered);
   counts[2] = static_cast<std::int64_t>(mine.backlog);
@@ -67,25 +67,25 @@ void Exchange::post(const RankCount& mine) {
   is_open_ = true;
 }
 
-void Exchange::apply() {
+void Rebalancer::apply() {
   // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
   waited_ = wait_for(communicator_, channel_, while_waiting_);
   is_open_ = false;
   const std::vector<RankWork> ranks = works();
-  const std::size_t pieces = schedule_.ledger().pieces().size();
-  schedule_.apply(std::span<const std::int64_t>(values_).first(pieces), ranks);
+  const std::size_t ranges = schedule_.ledger().ranges().size();
+  schedule_.apply(std::span<const std::int64_t>(values_).first(ranges), ranks);
   next_in_ = steps_to_next();
 }
 
 // Half of the steps in which what is left to plan can be served: the less is left, the better each rank's share is
 // known. No pace is taken into account, because a rank that was slow may be fast by now.
-std::uint64_t Exchange::steps_to_next() const noexcept {
+std::uint64_t Rebalancer::steps_to_next() const noexcept {
   const std::uint64_t left = schedule_.unplanned();
   const std::uint64_t closest = std::max<std::uint64_t>(kClosest, lag_ + 1);
   return left == 0 ? std::max(kShortest, closest) : std::clamp(left / paces_.size() / 2, closest, kPeriod);
 }
 
-std::vector<RankWork> Exchange::works() {
+std::vector<RankWork> Rebalancer::works() {
   // A quarter is forgotten in kPeriod steps.
   const bool holds_back = schedule_.holds_back();
   const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
@@ -97,7 +97,7 @@ std::vector<RankWork> Exchange::works() {
     return then - before;
   };
   std::vector<RankWork> ranks(paces_.size());
-  const std::int64_t* counts = values_.data() + schedule_.ledger().pieces().size();
+  const std::int64_t* counts = values_.data() + schedule_.ledger().ranges().size();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank, counts += kCounts) {
     const auto fresh = static_cast<std::uint64_t>(counts[0]);
     const auto offered = static_cast<std::uint64_t>(counts[1]);

@@ -1,4 +1,4 @@
-#include "stretches.hpp"
+#include "coalesced_reads.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -9,7 +9,7 @@
 #include "encoded_parts.hpp"
 
 namespace forebay {
-struct Stretches::Stretch {
+struct CoalescedReads::CoalescedRead {
   enum class State : std::uint8_t { wanted, kept, gone };
   struct Member {
     State state = State::wanted;
@@ -26,10 +26,10 @@ struct Stretches::Stretch {
 };
 
 // Samples of one epoch by position; positions may have wide gaps.
-struct Stretches::Plan {
+struct CoalescedReads::Plan {
   struct Place {
     std::uint64_t position = 0;
-    std::shared_ptr<Stretch> stretch = {};  // null: it is read alone
+    std::shared_ptr<CoalescedRead> group = {};  // null: it is read alone
     std::uint32_t member = 0;
   };
 
@@ -44,8 +44,8 @@ struct Stretches::Plan {
   }
 };
 
-std::vector<std::vector<std::size_t>> cut_into_stretches(std::span<const std::optional<Placement>> placements,
-                                                         const StretchLimits& limits) {
+std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
+                                               const CoalescingLimits& limits) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const auto& each = placements[i];
@@ -54,28 +54,28 @@ std::vector<std::vector<std::size_t>> cut_into_stretches(std::span<const std::op
   std::ranges::sort(order, {}, [&](std::size_t i) {
     return std::tuple(placements[i]->source, placements[i]->begin(), placements[i]->end(), i);
   });
-  std::vector<std::vector<std::size_t>> stretches;
-  const auto goes_on = [&](const std::vector<std::size_t>& stretch, const Placement& next) {
-    const Placement& first = *placements[stretch.front()];
-    const Placement& last = *placements[stretch.back()];
+  std::vector<std::vector<std::size_t>> coalesced;
+  const auto goes_on = [&](const std::vector<std::size_t>& group, const Placement& next) {
+    const Placement& first = *placements[group.front()];
+    const Placement& last = *placements[group.back()];
     return next.source == last.source && next.begin() - last.end() <= limits.gap &&
-           next.end() - first.begin() <= limits.bytes && stretch.size() < limits.samples;
+           next.end() - first.begin() <= limits.bytes && group.size() < limits.samples;
   };
-  const auto overlaps = [&](const std::vector<std::size_t>& stretch, const Placement& next) {
-    const Placement& last = *placements[stretch.back()];
+  const auto overlaps = [&](const std::vector<std::size_t>& group, const Placement& next) {
+    const Placement& last = *placements[group.back()];
     return next.source == last.source && next.begin() < last.end();
   };
   for (const std::size_t i : order) {
-    if (!stretches.empty() && overlaps(stretches.back(), *placements[i])) continue;
-    if (stretches.empty() || !goes_on(stretches.back(), *placements[i])) stretches.emplace_back();
-    stretches.back().push_back(i);
+    if (!coalesced.empty() && overlaps(coalesced.back(), *placements[i])) continue;
+    if (coalesced.empty() || !goes_on(coalesced.back(), *placements[i])) coalesced.emplace_back();
+    coalesced.back().push_back(i);
   }
-  std::erase_if(stretches, [](const auto& stretch) { return stretch.size() < 2; });
-  return stretches;
+  std::erase_if(coalesced, [](const auto& group) { return group.size() < 2; });
+  return coalesced;
 }
 
-Stretches::Stretches(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests, EncodedQueue& encoded,
-                     std::size_t budget_bytes)
+CoalescedReads::CoalescedReads(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests,
+                               EncodedQueue& encoded, std::size_t budget_bytes)
     : samples_(samples),
       budget_(budget),
       requests_(requests),
@@ -86,17 +86,17 @@ Stretches::Stretches(const PlacedSamples& samples, ByteBudget& budget, ReadQueue
   budget_.on_shortage([this] { make_room(); });
 }
 
-Stretches::~Stretches() {
+CoalescedReads::~CoalescedReads() {
   budget_.on_shortage({});
   while (drop_last()) {
   }
 }
 
-bool Stretches::is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept {
+bool CoalescedReads::is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept {
   return std::ranges::any_of(plans_, [&](const Plan& plan) { return plan.find(epoch, position) != nullptr; });
 }
 
-void Stretches::plan(std::span<const ReadRequest> requests) {
+void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   if (requests.empty()) return;
   std::vector<std::optional<Placement>> placements;
   placements.reserve(requests.size());
@@ -119,35 +119,34 @@ void Stretches::plan(std::span<const ReadRequest> requests) {
 
   std::vector<ReadRequest> reads;
   const std::lock_guard lock(mutex_);
-  for (const std::vector<std::size_t>& cut : cut_into_stretches(placements, limits_)) {
-    auto stretch = std::make_shared<Stretch>();
+  for (const std::vector<std::size_t>& cut : coalesce(placements, limits_)) {
+    auto group = std::make_shared<CoalescedRead>();
     if (++last_number_ == 0) ++last_number_;
-    stretch->number = last_number_;
-    stretch->length = placements[cut.back()]->end() - placements[cut.front()]->begin();
+    group->number = last_number_;
+    group->length = placements[cut.back()]->end() - placements[cut.front()]->begin();
     std::size_t earliest = cut.front();
     for (const std::size_t i : cut) {
       Plan::Place& place = plan.places[i];
-      place.stretch = stretch;
-      place.member = static_cast<std::uint32_t>(stretch->members.size());
-      Stretch::Member& member = stretch->members.emplace_back();
+      place.group = group;
+      place.member = static_cast<std::uint32_t>(group->members.size());
+      CoalescedRead::Member& member = group->members.emplace_back();
       member.sample = requests[i].sample;
       member.order = requests[i].order;
       member.placement = std::move(*placements[i]);
       if (requests[i].order < requests[earliest].order) earliest = i;
     }
     reads.push_back(requests[earliest]);
-    reads.back().stretch = stretch->number;
-    stretches_.emplace(stretch->number, std::move(stretch));
+    reads.back().coalesced = group->number;
+    coalesced_.emplace(group->number, std::move(group));
   }
-  // If a batch is planned twice (once as padding), the entry in a stretch is found.
-  std::ranges::sort(plan.places, {},
-                    [](const Plan::Place& place) { return std::pair(place.position, !place.stretch); });
+  // If a batch is planned twice (once as padding), the entry in a coalesced read is found.
+  std::ranges::sort(plan.places, {}, [](const Plan::Place& place) { return std::pair(place.position, !place.group); });
   plans_.push_back(std::move(plan));
   std::ranges::sort(reads, {}, &ReadRequest::order);
   requests_.push(reads);
 }
 
-void Stretches::request(std::vector<ReadRequest>& requests) {
+void CoalescedReads::request(std::vector<ReadRequest>& requests) {
   asked_.clear();
   there_.clear();
   {
@@ -160,17 +159,17 @@ void Stretches::request(std::vector<ReadRequest>& requests) {
         --plan.left;
         break;
       }
-      Stretch::Member* const member =
-          place == nullptr || !place->stretch ? nullptr : &place->stretch->members[place->member];
+      CoalescedRead::Member* const member =
+          place == nullptr || !place->group ? nullptr : &place->group->members[place->member];
       // A sample that is asked for twice is read alone the second time.
-      if (member == nullptr || member->state == Stretch::State::gone || member->request) {
+      if (member == nullptr || member->state == CoalescedRead::State::gone || member->request) {
         asked_.push_back(request);
-      } else if (member->state == Stretch::State::kept) {
+      } else if (member->state == CoalescedRead::State::kept) {
         there_.push_back({.request = request,
                           .bytes = std::exchange(member->kept, {}),
                           .image_bytes = image_bytes_of(member->placement)});
-        member->state = Stretch::State::gone;
-        kept_.erase({.order = member->order, .stretch = place->stretch->number});
+        member->state = CoalescedRead::State::gone;
+        kept_.erase({.order = member->order, .group = place->group->number});
       } else {
         member->request = request;
       }
@@ -181,85 +180,85 @@ void Stretches::request(std::vector<ReadRequest>& requests) {
   encoded_.push(there_);
 }
 
-std::shared_ptr<Stretches::Stretch> Stretches::find(std::uint32_t number) {
+std::shared_ptr<CoalescedReads::CoalescedRead> CoalescedReads::find(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
-  const auto found = stretches_.find(number);
-  return found == stretches_.end() ? nullptr : found->second;
+  const auto found = coalesced_.find(number);
+  return found == coalesced_.end() ? nullptr : found->second;
 }
 
-std::optional<Stretches::Buffers> Stretches::take_memory(const Stretch& stretch, std::uint64_t order) {
+std::optional<CoalescedReads::Buffers> CoalescedReads::take_memory(const CoalescedRead& group, std::uint64_t order) {
   std::vector<std::size_t> sizes;
-  for (const Stretch::Member& member : stretch.members) sizes.push_back(encoded_bytes(member.placement));
+  for (const CoalescedRead::Member& member : group.members) sizes.push_back(encoded_bytes(member.placement));
   return budget_.try_take(order, sizes);
 }
 
-void Stretches::give_back(Buffers buffers) noexcept {
+void CoalescedReads::give_back(Buffers buffers) noexcept {
   for (std::vector<std::byte>& buffer : buffers) budget_.give_back(std::move(buffer));
 }
 
-std::size_t Stretches::read(const Stretch& stretch, std::span<std::vector<std::byte>> buffers) const {
+std::size_t CoalescedReads::read(const CoalescedRead& group, std::span<std::vector<std::byte>> buffers) const {
   std::vector<std::uint64_t> ids;
   std::vector<std::span<std::byte>> parts;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    ids.push_back(stretch.members[i].sample);
-    lay_out(buffers[i], stretch.members[i].placement, parts);
+    ids.push_back(group.members[i].sample);
+    lay_out(buffers[i], group.members[i].placement, parts);
   }
   samples_.read_together(ids, parts);
-  return static_cast<std::size_t>(stretch.length);
+  return static_cast<std::size_t>(group.length);
 }
 
-void Stretches::deliver(const std::shared_ptr<Stretch>& stretch, Buffers buffers) {
+void CoalescedReads::deliver(const std::shared_ptr<CoalescedRead>& group, Buffers buffers) {
   std::vector<EncodedSample> wanted;
   bool keeps = false;
   {
     const std::lock_guard lock(mutex_);
     for (std::uint32_t i = 0; i < buffers.size(); ++i) {
-      Stretch::Member& member = stretch->members[i];
+      CoalescedRead::Member& member = group->members[i];
       if (member.request) {
         wanted.push_back({.request = *member.request,
                           .bytes = std::move(buffers[i]),
                           .image_bytes = image_bytes_of(member.placement)});
-        member.state = Stretch::State::gone;
+        member.state = CoalescedRead::State::gone;
       } else {
-        kept_.insert({{.order = member.order, .stretch = stretch->number}, {.stretch = stretch, .member = i}});
+        kept_.insert({{.order = member.order, .group = group->number}, {.group = group, .member = i}});
         member.kept = std::move(buffers[i]);
-        member.state = Stretch::State::kept;
+        member.state = CoalescedRead::State::kept;
         keeps = true;
       }
     }
-    stretches_.erase(stretch->number);
+    coalesced_.erase(group->number);
   }
   encoded_.push(wanted);
   if (keeps) make_room();
 }
 
-void Stretches::give_up(std::uint32_t number) {
+void CoalescedReads::give_up(std::uint32_t number) {
   std::vector<ReadRequest> alone;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = stretches_.find(number);
-    if (found == stretches_.end()) return;
-    for (Stretch::Member& member : found->second->members) {
+    const auto found = coalesced_.find(number);
+    if (found == coalesced_.end()) return;
+    for (CoalescedRead::Member& member : found->second->members) {
       if (member.request) alone.push_back(*member.request);
-      member.state = Stretch::State::gone;
+      member.state = CoalescedRead::State::gone;
     }
-    stretches_.erase(found);
+    coalesced_.erase(found);
   }
   requests_.push_urgent(alone);
 }
 
-void Stretches::make_room() noexcept {
+void CoalescedReads::make_room() noexcept {
   while (budget_.is_short() && drop_last()) {
   }
 }
 
-bool Stretches::drop_last() noexcept {
+bool CoalescedReads::drop_last() noexcept {
   const std::lock_guard lock(mutex_);
   if (kept_.empty()) return false;
   const auto last = std::prev(kept_.end());
-  Stretch::Member& member = last->second.stretch->members[last->second.member];
+  CoalescedRead::Member& member = last->second.group->members[last->second.member];
   budget_.give_back(std::exchange(member.kept, {}));
-  member.state = Stretch::State::gone;
+  member.state = CoalescedRead::State::gone;
   kept_.erase(last);
   return true;
 }

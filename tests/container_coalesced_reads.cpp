@@ -216,7 +216,7 @@ TEST_CASE("a sample with fields costs one request, and neighbours cost one toget
     for (const bool in_windows : {false, true}) {
       CAPTURE(in_windows);
       testing::Stage stage(60, std::size_t{1} << 24U);
-      std::optional<Stretches> stretches;
+      std::optional<CoalescedReads> coalesced;
       const ReaderLinks stage_links = stage.reader_links();
       ReaderLinks links{.dataset = *dataset,
                         .requests = stage_links.requests,
@@ -227,11 +227,11 @@ TEST_CASE("a sample with fields costs one request, and neighbours cost one toget
       std::vector<ReadRequest> requests;
       for (std::uint64_t id = 0; id < 60; ++id) requests.push_back({.order = id, .position = id, .sample = id});
       if (in_windows) {
-        stretches.emplace(*placed_samples(*dataset), stage.budget, stage.requests, stage.encoded,
+        coalesced.emplace(*placed_samples(*dataset), stage.budget, stage.requests, stage.encoded,
                           std::size_t{1} << 24U);
-        links.stretches = &*stretches;
-        stretches->plan(requests);
-        stretches->request(requests);
+        links.coalesced = &*coalesced;
+        coalesced->plan(requests);
+        coalesced->request(requests);
         CHECK(requests.empty());
       }
       stage.requests.push(requests);
@@ -245,7 +245,7 @@ TEST_CASE("a sample with fields costs one request, and neighbours cost one toget
       }
       CHECK(stage.totals.reads == (in_windows ? 1 : 60));
       for (const auto& [id, texts] : parts.seen()) CHECK(texts == one_by_one(*dataset, id));
-      stretches.reset();
+      coalesced.reset();
       CHECK(stage.budget.in_flight() == 0);
     }
   });

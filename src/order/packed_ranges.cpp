@@ -1,4 +1,4 @@
-#include "packed_pieces.hpp"
+#include "packed_ranges.hpp"
 
 #include <zlib.h>
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A piece's numbers, by the names of their lists in the text.
+// A range's numbers, by the names of their lists in the text.
 constexpr std::array<const char*, 5> kColumns{"epoch", "shard", "begin", "end", "owner"};
 using Row = std::array<std::uint64_t, kColumns.size()>;
 using Columns = std::array<std::vector<std::int64_t>, kColumns.size()>;
 
-Row row_of(const Piece& piece) noexcept { return {piece.epoch, piece.shard, piece.begin, piece.end, piece.owner}; }
+Row row_of(const BatchRange& range) noexcept { return {range.epoch, range.shard, range.begin, range.end, range.owner}; }
 
-Piece piece_of(const Row& row) noexcept {
+BatchRange range_of(const Row& row) noexcept {
   // Numbers that are too large become one that no shard and no rank has.
   const auto small = [](std::uint64_t number) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
@@ -34,7 +34,7 @@ Piece piece_of(const Row& row) noexcept {
   return {.epoch = row[0], .begin = row[2], .end = row[3], .shard = small(row[1]), .owner = small(row[4])};
 }
 
-// The text that was compressed, a piece at a time: nobody holds all of it.
+// The text that was compressed, a range at a time: nobody holds all of it.
 class InflatedText {
  public:
   InflatedText(const std::string& packed, std::uint64_t bytes) : bytes_(bytes) {
@@ -49,7 +49,7 @@ class InflatedText {
 
   // What is read next; none at the end.
   [[nodiscard]] bool is_at_end() const noexcept { return at_ == filled_; }
-  [[nodiscard]] char front() const noexcept { return piece_[at_]; }
+  [[nodiscard]] char front() const noexcept { return range_[at_]; }
   void pop() {
     if (++at_ == filled_) refill();
   }
@@ -64,17 +64,17 @@ class InflatedText {
   void refill() {
     at_ = filled_ = 0;
     if (result_ != Z_OK || stream_.total_out > bytes_) return;
-    stream_.next_out = reinterpret_cast<Bytef*>(piece_.data());
-    stream_.avail_out = static_cast<uInt>(piece_.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(range_.data());
+    stream_.avail_out = static_cast<uInt>(range_.size());
     result_ = ::inflate(&stream_, Z_NO_FLUSH);
     if (result_ == Z_MEM_ERROR) throw std::bad_alloc();
-    filled_ = piece_.size() - stream_.avail_out;
+    filled_ = range_.size() - stream_.avail_out;
   }
 
   std::uint64_t bytes_;
   z_stream stream_{};
   int result_ = Z_OK;
-  std::array<char, std::size_t{16} << 10U> piece_{};
+  std::array<char, std::size_t{16} << 10U> range_{};
   std::size_t at_ = 0;
   std::size_t filled_ = 0;
 };
@@ -120,7 +120,7 @@ class ColumnReader {
   bool number_integer(std::int64_t number) {
     if (!column_ || !in_list_) return false;
     std::vector<std::int64_t>& numbers = columns_[*column_];
-    if (numbers.size() == most_) throw Error(too_many_pieces(most_ + 1, most_));
+    if (numbers.size() == most_) throw Error(too_many_ranges(most_ + 1, most_));
     numbers.push_back(number);
     return true;
   }
@@ -171,7 +171,7 @@ Columns columns_of(const OrderedJson& left, std::uint64_t most) {
   if (!packed) throw Error("left: \"zlib\" is not base64");
   const auto size = bytes->get<std::uint64_t>();
   if (size > kFrame + most * kColumns.size() * kLongest || size / kShrinks > packed->size()) {
-    throw Error("left: " + std::to_string(size) + " bytes are more than the pieces of the job can have");
+    throw Error("left: " + std::to_string(size) + " bytes are more than the ranges of the job can have");
   }
   Columns columns;
   ColumnReader reader(columns, most);
@@ -185,15 +185,15 @@ Columns columns_of(const OrderedJson& left, std::uint64_t most) {
 
 }  // namespace
 
-std::string too_many_pieces(std::uint64_t pieces, std::uint64_t most) {
-  return "left has " + std::to_string(pieces) + " pieces, and a job can have " + std::to_string(most) + " at most";
+std::string too_many_ranges(std::uint64_t ranges, std::uint64_t most) {
+  return "left has " + std::to_string(ranges) + " ranges, and a job can have " + std::to_string(most) + " at most";
 }
 
-OrderedJson pack_pieces(const std::vector<Piece>& pieces) {
+OrderedJson pack_ranges(const std::vector<BatchRange>& ranges) {
   Columns numbers;
   Row before{};
-  for (const Piece& piece : pieces) {
-    const Row row = row_of(piece);
+  for (const BatchRange& range : ranges) {
+    const Row row = row_of(range);
     for (std::size_t i = 0; i < row.size(); ++i) {
       numbers[i].push_back(static_cast<std::int64_t>(row[i] - before[i]));
     }
@@ -213,19 +213,19 @@ OrderedJson pack_pieces(const std::vector<Piece>& pieces) {
   return {{"bytes", text.size()}, {"zlib", base64(packed)}};
 }
 
-std::vector<Piece> unpack_pieces(const OrderedJson& left, std::uint64_t most) {
+std::vector<BatchRange> unpack_ranges(const OrderedJson& left, std::uint64_t most) {
   const Columns numbers = columns_of(left, most);
   for (const auto& column : numbers) {
     if (column.size() != numbers[0].size()) throw Error("left: its lists differ in length");
   }
-  std::vector<Piece> pieces;
-  pieces.reserve(numbers[0].size());
+  std::vector<BatchRange> ranges;
+  ranges.reserve(numbers[0].size());
   Row row{};
   for (std::size_t k = 0; k < numbers[0].size(); ++k) {
     for (std::size_t i = 0; i < row.size(); ++i) row[i] += static_cast<std::uint64_t>(numbers[i][k]);
-    pieces.push_back(piece_of(row));
+    ranges.push_back(range_of(row));
   }
-  return pieces;
+  return ranges;
 }
 
 }  // namespace forebay

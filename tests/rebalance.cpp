@@ -11,20 +11,20 @@
 
 #include <forebay/random.hpp>
 
-#include "order/hand_over.hpp"
 #include "order/ledger.hpp"
+#include "order/rebalance.hpp"
 #include "support.hpp"
 
 namespace forebay {
 namespace {
 
-std::uint64_t size_of(const Piece& piece) { return piece.end - piece.begin; }
+std::uint64_t size_of(const BatchRange& range) { return range.end - range.begin; }
 
-// hand_over(), with a look at every piece for each rank that gives, and at every rank for each that takes.
+// rebalance(), with a look at every range for each rank that gives, and at every rank for each that takes.
 class Definition {
  public:
-  Definition(std::vector<Piece>& pieces, const std::vector<RankWork>& ranks, const DealingRule& rule)
-      : pieces_(pieces), ranks_(ranks), rule_(rule) {
+  Definition(std::vector<BatchRange>& ranges, const std::vector<RankWork>& ranks, const RebalanceRule& rule)
+      : ranges_(ranges), ranks_(ranks), rule_(rule) {
     for (const RankWork& rank : ranks) {
       work_.push_back(rank.backlog);
       paces_ += rank.pace;
@@ -32,24 +32,24 @@ class Definition {
     }
   }
 
-  void deal() {
+  void partition() {
     if (paces_ == 0) return;
     const std::uint64_t frontier = std::ranges::max(ranks_, {}, &RankWork::frontier).frontier;
     std::optional<std::uint64_t> dealt;
-    for (std::size_t i = 0; i < pieces_.size(); ++i) {
-      const std::uint64_t epoch = pieces_[i].epoch;
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const std::uint64_t epoch = ranges_[i].epoch;
       if (dealt == epoch || epoch > std::max(rule_.last, frontier + 1)) continue;
       dealt = epoch;
       deal_epoch(epoch);
     }
-    pieces_.insert(pieces_.end(), cut_.begin(), cut_.end());
+    ranges_.insert(ranges_.end(), cut_.begin(), cut_.end());
   }
 
  private:
   void deal_epoch(std::uint64_t epoch) {
     std::vector<std::uint64_t> movable(ranks_.size(), 0);
-    for (const Piece& piece : pieces_) {
-      if (piece.epoch == epoch) movable[piece.owner] += size_of(piece);
+    for (const BatchRange& range : ranges_) {
+      if (range.epoch == epoch) movable[range.owner] += size_of(range);
     }
     for (std::size_t rank = 0; rank < work_.size(); ++rank) work_[rank] += movable[rank];
     const std::uint64_t total = std::accumulate(work_.begin(), work_.end(), std::uint64_t{0});
@@ -67,7 +67,7 @@ class Definition {
   }
 
   void give(std::uint32_t giver, std::uint64_t epoch, std::uint64_t total, std::uint64_t surplus) {
-    std::vector<Piece*> own = in_order(giver, epoch);
+    std::vector<BatchRange*> own = in_order(giver, epoch);
     while (surplus > 0 && !own.empty()) {
       std::uint32_t taker = 0;
       std::uint64_t room = 0;
@@ -86,25 +86,25 @@ class Definition {
     }
   }
 
-  // The piece of which the rank would serve the last batch is the last.
-  [[nodiscard]] std::vector<Piece*> in_order(std::uint32_t rank, std::uint64_t epoch) {
-    std::vector<Piece*> own;
-    for (Piece& piece : pieces_) {
-      if (piece.epoch == epoch && piece.owner == rank && size_of(piece) > 0) own.push_back(&piece);
+  // The range of which the rank would serve the last batch is the last.
+  [[nodiscard]] std::vector<BatchRange*> in_order(std::uint32_t rank, std::uint64_t epoch) {
+    std::vector<BatchRange*> own;
+    for (BatchRange& range : ranges_) {
+      if (range.epoch == epoch && range.owner == rank && size_of(range) > 0) own.push_back(&range);
     }
-    std::ranges::sort(own, {}, [&](const Piece* piece) {
-      const std::uint64_t shard = piece->shard;
-      return rule_.contiguous ? std::tuple(shard, piece->end) : std::tuple(piece->end, shard);
+    std::ranges::sort(own, {}, [&](const BatchRange* range) {
+      const std::uint64_t shard = range->shard;
+      return rule_.contiguous ? std::tuple(shard, range->end) : std::tuple(range->end, shard);
     });
     return own;
   }
 
-  std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<Piece*>& own) {
+  std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<BatchRange*>& own) {
     std::uint64_t moved = 0;
     while (moved < most && !own.empty()) {
-      Piece& last = *own.back();
+      BatchRange& last = *own.back();
       const std::uint64_t wanted = most - moved;
-      if (size_of(last) > wanted && pieces_.size() + cut_.size() < rule_.most_pieces) {
+      if (size_of(last) > wanted && ranges_.size() + cut_.size() < rule_.most_ranges) {
         last.end -= wanted;
         cut_.push_back({last.epoch, last.end, last.end + wanted, last.shard, taker});
         return most;
@@ -118,16 +118,16 @@ class Definition {
     return moved;
   }
 
-  std::vector<Piece>& pieces_;
+  std::vector<BatchRange>& ranges_;
   const std::vector<RankWork>& ranks_;
-  DealingRule rule_;
+  RebalanceRule rule_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
   std::vector<std::uint64_t> work_;
-  std::vector<Piece> cut_;
+  std::vector<BatchRange> cut_;
 };
 
-TEST_CASE("it does what its definition says, whatever the pieces, the paces and the rule") {
+TEST_CASE("it does what its definition says, whatever the ranges, the paces and the rule") {
   constexpr std::uint64_t seed = 23;
   CAPTURE(seed);
   Random random(seed);
@@ -141,48 +141,48 @@ TEST_CASE("it does what its definition says, whatever the pieces, the paces and 
                        .pace = random.below(3) == 0 ? random.below(20) : 100 + random.below(4),
                        .frontier = random.below(3)});
     }
-    std::vector<Piece> pieces;
+    std::vector<BatchRange> ranges;
     const std::uint64_t epochs = 1 + random.below(4);
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
       for (std::uint32_t shard = 0; shard < 30; ++shard) {
         const std::uint64_t end = random.below(12);
         const auto owner = static_cast<std::uint32_t>(random.below(4) == 0 ? random.below(count) : shard % count);
-        pieces.push_back({epoch, random.below(end + 1), end, shard, owner});
+        ranges.push_back({epoch, random.below(end + 1), end, shard, owner});
       }
     }
-    const DealingRule rule{.keep_epoch_order = random.below(2) == 0,
-                           .contiguous = random.below(2) == 0,
-                           .last = random.below(4),
-                           .most_pieces = pieces.size() + (random.below(2) == 0 ? 1000 : random.below(4))};
-    std::vector<Piece> expected = pieces;
-    Definition(expected, ranks, rule).deal();
-    const std::vector<Piece> before = pieces;
-    hand_over(pieces, ranks, rule);
-    REQUIRE(pieces == expected);
-    moved += pieces != before ? 1 : 0;
+    const RebalanceRule rule{.keep_epoch_order = random.below(2) == 0,
+                             .contiguous = random.below(2) == 0,
+                             .last = random.below(4),
+                             .most_ranges = ranges.size() + (random.below(2) == 0 ? 1000 : random.below(4))};
+    std::vector<BatchRange> expected = ranges;
+    Definition(expected, ranks, rule).partition();
+    const std::vector<BatchRange> before = ranges;
+    rebalance(ranges, ranks, rule);
+    REQUIRE(ranges == expected);
+    moved += ranges != before ? 1 : 0;
   }
   CHECK(moved > 100);
 }
 
 // The definition would look 10^10 times.
 TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much more than its pace deserves") {
-  constexpr std::uint32_t kRanks = 100'000;
-  constexpr std::uint32_t kShards = 131'072;
-  const Deal deal{.batches = std::uint64_t{200} * kShards, .shards = kShards, .ranks = kRanks};
-  Ledger ledger(deal);
-  std::vector<Piece> pieces(ledger.pieces().begin(), ledger.pieces().end());
+  constexpr std::uint32_t kRanks = testing::kSanitized ? 10'000 : 100'000;
+  constexpr std::uint32_t kShards = testing::kSanitized ? 16'384 : 131'072;
+  const Partition partition{.batches = std::uint64_t{200} * kShards, .shards = kShards, .ranks = kRanks};
+  Ledger ledger(partition);
+  std::vector<BatchRange> ranges(ledger.ranges().begin(), ledger.ranges().end());
   std::vector<RankWork> ranks(kRanks, {.backlog = 19, .pace = RankWork::kPace, .frontier = 0});
   for (std::uint32_t rank = 0; rank < kRanks; rank += 4) ranks[rank].pace = RankWork::kPace / 4;
-  hand_over(pieces, ranks, {.most_pieces = Ledger::cut_up_to(deal)});
-  CHECK(pieces.size() <= Ledger::cut_up_to(deal));
+  rebalance(ranges, ranks, {.most_ranges = Ledger::cut_up_to(partition)});
+  CHECK(ranges.size() <= Ledger::cut_up_to(partition));
   std::vector<std::uint64_t> work(kRanks, 19);
   std::uint64_t total = 0;
-  for (const Piece& piece : pieces) {
-    if (piece.epoch > 0) continue;
-    work[piece.owner] += size_of(piece);
-    total += size_of(piece);
+  for (const BatchRange& range : ranges) {
+    if (range.epoch > 0) continue;
+    work[range.owner] += size_of(range);
+    total += size_of(range);
   }
-  CHECK(total == deal.batches);
+  CHECK(total == partition.batches);
   const std::uint64_t of_fast = (total + 19ULL * kRanks) / (kRanks - kRanks / 4 * 3 / 4);
   std::size_t too_much = 0;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -190,8 +190,8 @@ TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much mor
     too_much += work[rank] > fair * 5 / 4 + 5 ? 1 : 0;
   }
   CHECK(too_much == 0);
-  ledger.replace(pieces);
-  CHECK(ledger.pieces().size() <= Ledger::most_pieces(deal));
+  ledger.replace(ranges);
+  CHECK(ledger.ranges().size() <= Ledger::most_ranges(partition));
 }
 
 }  // namespace

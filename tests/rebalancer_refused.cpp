@@ -14,7 +14,7 @@
 #include "fake_job.hpp"
 #include "job/resume.hpp"
 #include "order/schedule.hpp"
-#include "ranks/exchange.hpp"
+#include "ranks/rebalancer.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -40,25 +40,25 @@ struct Misled final : FakeJob::SameRank {
 
 TEST_CASE("sums that ranks of one build do not have are refused") {
   const Order order(OrderOptions{.samples = 100, .batch_size = 1, .shuffle = false});
-  const auto exchanged = [&](std::size_t piece, std::int64_t more) {
+  const auto exchanged = [&](std::size_t range, std::int64_t more) {
     FakeJob job(2);
-    Misled misled(job.rank(0), piece, more);
+    Misled misled(job.rank(0), range, more);
     Schedule schedule(order, Ledger({.batches = 100, .shards = 16, .ranks = 2, .epochs = 2}), 0);
     for (int i = 0; i < 3; ++i) (void)schedule.next();
-    Exchange exchange(misled, schedule, Communicator::kChannels - 1, 1, false);
-    Tally heard;
+    Rebalancer rebalancer(misled, schedule, Communicator::kChannels - 1, 1, false);
+    JobReport heard;
     heard.idle = 1;
     return testing::error_of([&] {
-      for (std::uint64_t step = 0; step < 2 * Exchange::kShortest; ++step) (void)exchange.step(&heard, 0, {});
+      for (std::uint64_t step = 0; step < 2 * Rebalancer::kShortest; ++step) (void)rebalancer.step(&heard, 0, {});
       return 0;
     });
   };
   CHECK(exchanged(1, 2).empty());  // rank 1 has planned two batches of its first shard, which has seven
-  for (const auto& [piece, more] :
+  for (const auto& [range, more] :
        {std::pair<std::size_t, std::int64_t>{1, -1}, {1, 8}, {1, 1'000'000}, {0, 1}, {0, -1}}) {
-    CAPTURE(piece);
+    CAPTURE(range);
     CAPTURE(more);
-    CHECK(testing::contains(exchanged(piece, more), "start all ranks with the same build"));
+    CHECK(testing::contains(exchanged(range, more), "start all ranks with the same build"));
   }
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("what is not served can be gathered from ranks of one build alone") {
     return testing::error_of([&] { return gather_state({}, mine, misled).left.size(); });
   };
   CHECK(gathered(0).empty());
-  CHECK(gathered(sizeof(Piece)).empty());
+  CHECK(gathered(sizeof(BatchRange)).empty());
   for (const std::int64_t missing : {1, 47}) {
     CHECK(testing::contains(gathered(missing), "start all ranks with the same build"));
   }

@@ -14,12 +14,12 @@ namespace forebay {
 
 // The batches that were taken from the ring and not yet given back: the last `pool` ones may be reused, older ones
 // stay only while a lease holds them. Consumer thread only; no allocation after construction.
-class Residents {
+class ReusePool {
  public:
   // `retired(uses)` is told how often a batch was served when it leaves the pool.
   using Retired = std::function<void(std::uint64_t uses)>;
 
-  Residents(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
+  ReusePool(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
 
   [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
   // Gives back slots that have left the pool and whose leases have ended since. Call before admit().

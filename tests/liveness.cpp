@@ -13,7 +13,7 @@
 
 #include "eventually.hpp"
 #include "fake_job.hpp"
-#include "ranks/attendance.hpp"
+#include "ranks/liveness.hpp"
 #include "support.hpp"
 
 namespace forebay {
@@ -25,7 +25,7 @@ using testing::eventually;
 using testing::FakeJob;
 
 constexpr double kLimit = 1;
-constexpr double kGivenUp = kLimit + 1 + 0.25 * kLimit;  // as Attendance waits
+constexpr double kGivenUp = kLimit + 1 + 0.25 * kLimit;  // as Liveness waits
 
 struct Passing {
   void pass(double time_s) {
@@ -39,16 +39,16 @@ struct Passing {
 
 // One rank, which has begun its first step.
 struct Present {
-  Present(Communicator& communicator, const Passing& passing) : attendance(communicator, {&passing.time, kLimit}) {
+  Present(Communicator& communicator, const Passing& passing) : liveness(communicator, {&passing.time, kLimit}) {
     step();
   }
   void step() {
-    attendance.begin(steps++);
-    attendance.has_posted();
+    liveness.begin(steps++);
+    liveness.has_posted();
   }
   // Why the rank gives the others up; empty when it goes on waiting.
   std::string wait() {
-    return error_of([this] { attendance.wait_for_ballots(); });
+    return error_of([this] { liveness.wait_for_reports(); });
   }
   // Until it gives them up.
   std::string wait_in_vain() {
@@ -57,7 +57,7 @@ struct Present {
     return cause;
   }
 
-  Attendance attendance;
+  Liveness liveness;
   std::uint64_t steps = 0;
 };
 
@@ -73,7 +73,7 @@ struct LateWords final : FakeJob::SameRank {
       CHECK(eventually([this] { return given_up_ == wanted_; }));
     }
   }
-  [[nodiscard]] std::optional<Word> listen() override {
+  [[nodiscard]] std::optional<Notice> listen() override {
     return is_deaf && given_up_ < wanted_ ? std::nullopt : SameRank::listen();
   }
 
@@ -106,8 +106,8 @@ TEST_CASE("ranks that give another one up at the same moment throw one text") {
   CHECK(causes[0].find("rank 0 has waited ") == 0);
   CHECK(causes[0].find(" for rank 2, not heard of since") != std::string::npos);
   CHECK(causes[1] == causes[0]);
-  CHECK(a.attendance.cause() == causes[0]);
-  CHECK(b.attendance.cause() == causes[0]);
+  CHECK(a.liveness.cause() == causes[0]);
+  CHECK(b.liveness.cause() == causes[0]);
 }
 
 // As when a rank falls silent in the middle of a reduction.
@@ -144,7 +144,7 @@ TEST_CASE("a rank that is busy with what the others wait for is waited for as lo
     CHECK(waiter.wait().empty());
     passing.pass(kGivenUp - 0.2);
     CHECK(waiter.wait().empty());
-    writer.attendance.excuse();
+    writer.liveness.excuse();
   }
   CHECK(waiter.wait().empty());
   passing.pass(kGivenUp + 0.2);
