@@ -162,7 +162,7 @@ struct Cell {
 template <typename Check>
 void over_grid(Check check) {
   std::uint64_t seed = 2024;
-  const std::uint64_t every = testing::kSanitized ? 17 : 1;
+  const std::uint64_t every = testing::kSanitized ? 37 : 1;
   for (const Shape shape : kShapes) {
     for (const double ratio : kRatios) {
       for (const int capacity : kCapacities) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/wait.hpp"
+#include "support.hpp"
 
 namespace {
 
@@ -115,7 +116,7 @@ TEST_CASE("two threads hand a number back and forth without losing a wake-up") {
   };
   const std::uint64_t seed = 17;
   CAPTURE(seed);
-  constexpr int kRounds = 30'000;
+  constexpr int kRounds = forebay::testing::kSanitized ? 5'000 : 30'000;
   WaitPoint ping;
   WaitPoint pong;
   std::atomic<int> sent{0};
