@@ -1,11 +1,11 @@
 """Says what a package of Forebay contains of others: THIRD-PARTY-NOTICES.txt has the notices that are owed, and
 forebay.cdx.json is a bill of materials (CycloneDX). Needs Debian, whose packages say under which licence they are.
 
-  third_party.py wheel WHEEL      Of a repaired wheel, into it: what it carries and what was compiled in. Fails for a library
-                                  of which nobody knows the licence. Writes the wheel anew, with the times of
-                                  SOURCE_DATE_EPOCH. Run by scripts/wheel, in an environment with nanobind.
-  third_party.py prefix PREFIX DOC    Of what `cmake --install` put there, into PREFIX/DOC: what was compiled in, and in the
-                                  bill also what the libraries and the command need.
+  third_party.py wheel WHEEL          Of a repaired wheel, into it: what it carries and what was compiled in. Fails for
+                                      a library of which nobody knows the licence. Writes the wheel anew, with the times
+                                      of SOURCE_DATE_EPOCH. Run by scripts/wheel, in an environment with nanobind.
+  third_party.py prefix PREFIX DOC    Of what `cmake --install` put there, into PREFIX/DOC: what was compiled in, and in
+                                      the bill also what the libraries and the command need.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def said_by(*command: str) -> str:
 
 
 def package_of(library: str) -> str | None:
-    found = re.findall(rf"^([^:\s]+)(?::\w+)?: (?!\S*/lib32/)\S+/{re.escape(library)}$", said_by("dpkg", "-S", f"*/{library}"), re.M)
+    line = rf"^([^:\s]+)(?::\w+)?: (?!\S*/lib32/)\S+/{re.escape(library)}$"
+    found = re.findall(line, said_by("dpkg", "-S", f"*/{library}"), re.M)
     return found[0] if found else None
 
 
