@@ -72,7 +72,8 @@ class _Reading:
                     f"transform: {name} has a counterpart in Forebay that draws differently (docs/operations.md): "
                     f"remove {name} from the chain and give {_NEAR[name]}"
                 )
-        raise NoCounterpart(f"transform: {name} has no counterpart in Forebay: {_WAYS}")
+        inner = "give its .transforms in its place, or " if hasattr(step, "transforms") else ""  # a preset
+        raise NoCounterpart(f"transform: {name} has no counterpart in Forebay: {inner}{_WAYS}")
 
     def _geometry(self, step: Any, **options: Any) -> None:
         if "crop" in self.options:

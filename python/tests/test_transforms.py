@@ -116,8 +116,13 @@ def test_a_function_of_the_program_is_not_mistaken_for_torchvisions() -> None:
     class Resize:
         size = (8, 8)
 
+    class Preset:  # of torchvision's reference scripts
+        transforms = chain(RANDOM, TENSOR)
+
     with pytest.raises(ValueError, match="Resize has no counterpart"):
         options_of(chain(Resize(), TENSOR))
+    with pytest.raises(ValueError, match="Preset has no counterpart in Forebay: give its .transforms in its place"):
+        options_of(Preset())
 
 
 SIZES = ((500, 375), (333, 480), (320, 320), (90, 41))  # width and height

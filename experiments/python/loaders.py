@@ -1,0 +1,144 @@
+"""Images/s and CPU time of forebay.torch.DataLoader and PyTorch's, and how far pixels are from torchvision's.
+
+  loaders.py --data FOLDER [--rounds N] [--workers N] [--other FOLDER]
+
+FOLDER has folders of photographs by class. In turn, A B A B: PyTorch's loader alone, Forebay's the general way
+(native="off", with the queue behind the workers, and without), and natively. Ratios are of neighbouring rounds.
+--other: also the native way of another build of the package, in processes of its own: the folder that holds it.
+Then the mean difference in grey levels of Resize(256), CenterCrop(224). Needs the package, PyTorch and torchvision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torchvision import datasets, transforms
+
+import forebay.torch
+
+EPOCHS = 3
+
+
+class Rate(NamedTuple):
+    """Behind the first epoch, which warms caches. images_per_s: of the last one, from its first batch on. cpu_ms: of
+    this process and its workers for an image, which other programs on the machine change little."""
+
+    images_per_s: float
+    cpu_ms: float
+
+
+def cpu_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def rate_of(loader: Any) -> Rate:
+    used, images, images_per_s = 0.0, 0, 0.0
+    for epoch in range(EPOCHS):
+        first, began, served = 0, 0.0, 0
+        for batch, _ in loader:
+            served += len(batch)
+            first, began = (first, began) if began else (served, time.perf_counter())
+        images_per_s = (served - first) / (time.perf_counter() - began)
+        used, images = (used, images + served) if epoch > 0 else (cpu_s(), 0)
+    used = cpu_s() - used
+    if hasattr(loader, "close"):
+        loader.close()
+    return Rate(images_per_s, 1000 * used / images)
+
+
+def training(root: str) -> Any:
+    chain = [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
+    return datasets.ImageFolder(root, transforms.Compose([*chain, transforms.Normalize([0.5] * 3, [0.25] * 3)]))
+
+
+def ratios(some: list[Rate], others: list[Rate]) -> str:
+    faster = spread([one.images_per_s / other.images_per_s for one, other in zip(some, others)])
+    return f"images/s {faster}, CPU time {spread([one.cpu_ms / other.cpu_ms for one, other in zip(some, others)])}"
+
+
+def spread(values: list[float]) -> str:
+    return f"{statistics.median(values):.3f} [{min(values):.3f} .. {max(values):.3f}]"
+
+
+def print_pixels(root: str) -> None:
+    chain = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224), transforms.PILToTensor()])
+    dataset = datasets.ImageFolder(root, chain)
+    ours: Any = forebay.torch.DataLoader(dataset, 16, native="require")
+    means, most = [], 0
+    for (images, _), (theirs, _) in zip(ours, torch.utils.data.DataLoader(dataset, 16)):
+        apart = (images.int() - theirs.int()).abs()
+        means += apart.float().mean((1, 2, 3)).tolist()
+        most = max(most, int(apart.max()))
+    print(
+        f"grey levels between torchvision's Resize(256), CenterCrop(224) and Forebay's, {len(means)} photographs: mean "
+        f"{statistics.mean(means):.3f}, of the worst photograph {max(means):.3f}, at most {most}"
+    )
+    ours.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--other")
+    parser.add_argument("--native-alone", action="store_true", help=argparse.SUPPRESS)
+    of = parser.parse_args()
+    logging.getLogger("forebay").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    shared: dict[str, Any] = {"batch_size": 32, "shuffle": True, "drop_last": True}
+
+    def native() -> Rate:
+        return rate_of(
+            forebay.torch.DataLoader(training(of.data), native="require", workers_decode=of.workers, **shared)
+        )
+
+    def by_process(folder: str) -> Rate:
+        words = [sys.executable, __file__, "--data", of.data, "--workers", str(of.workers), "--native-alone"]
+        done = subprocess.run(
+            words, env={**os.environ, "PYTHONPATH": folder}, capture_output=True, text=True, check=True
+        )
+        return Rate(*json.loads(done.stdout))
+
+    if of.native_alone:
+        print(json.dumps(native()))
+        return
+    ways: dict[str, Callable[[], Rate]] = {
+        "PyTorch": lambda: rate_of(torch.utils.data.DataLoader(training(of.data), num_workers=of.workers, **shared)),
+        "general": lambda: rate_of(
+            forebay.torch.DataLoader(training(of.data), num_workers=of.workers, native="off", **shared)
+        ),
+        "general, with the queue": lambda: rate_of(
+            forebay.torch.DataLoader(training(of.data), num_workers=of.workers, native="off", policy="block", **shared)
+        ),
+        "native": native,
+    }
+    if of.other:
+        ways["native, by itself"] = lambda: by_process(str(Path(forebay.__file__).parent.parent))
+        ways["native of the other build"] = lambda: by_process(of.other)
+    found: dict[str, list[Rate]] = {name: [] for name in ways}
+    for _ in range(of.rounds):
+        for name, measure in ways.items():
+            found[name].append(measure())
+    for name, rates in found.items():
+        print(f"{name}: {ratios(rates, found['PyTorch'])} of PyTorch's")
+    if of.other:
+        print(f"native: {ratios(found['native, by itself'], found['native of the other build'])} of the other build's")
+    print_pixels(of.data)
+
+
+if __name__ == "__main__":
+    main()
