@@ -116,7 +116,7 @@ def of_nanobind() -> tuple[str, dict[str, object]]:
     if not texts:
         raise SystemExit("third_party.py: nanobind comes without its licence")
     purl = f"pkg:pypi/nanobind@{nanobind.version}"
-    part = {"type": "library", "name": "nanobind", "version": nanobind.version, "purl": purl}
+    part: dict[str, object] = {"type": "library", "name": "nanobind", "version": nanobind.version, "purl": purl}
     return f"{'=' * 80}\nnanobind {nanobind.version}\n\n{texts[0].strip()}", part
 
 
