@@ -17,7 +17,7 @@ constexpr std::string_view kEnd = "end";         // the speaker wants to end
 constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in it
 constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no report shows that
 constexpr std::string_view kBusy = "busy";       // the speaker does what is waited for
-constexpr std::string_view kLeft = "left";       // STEP GATHERS CAUSE: a Departure
+constexpr std::string_view kHasLeft = "left";    // STEP GATHERS CAUSE: a Departure
 constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
 
 std::string one_decimal(double number) {
@@ -99,7 +99,7 @@ void Liveness::understand(const Notice& notice) {
     has_spoken_.at(notice.rank) = true;
   }
   if (kind == kBusy && patience_.time != nullptr) began_ = patience_.time->now();
-  if (kind != kLeft && kind != kGaveUp) return;
+  if (kind != kHasLeft && kind != kGaveUp) return;
   // No reason to break a wait: the steps before are whole, and a rank that is slower has a right to its batches.
   Departure departure;
   departure.rank = notice.rank;
@@ -162,7 +162,7 @@ bool Liveness::has_gone_on(std::uint64_t step) {
 void Liveness::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
-  tell_departure(kLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
+  tell_departure(kHasLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
 }
 
 void Liveness::tell_departure(std::string_view kind, const Departure& departure) {
