@@ -192,7 +192,7 @@ def test_pin_memory_without_forebays_gpu(load: Any, caplog: pytest.LogCaptureFix
     kept = list(loader)
     assert [int(value) // 5 for images, _ in kept for value in images[:, 0, 0, 0]] == list(range(COUNT))
     assert len(pinned) == 2 * len(kept) and current == [1]
-    assert "device = \"auto\"" in load(None, 4, pin_memory=True, pin_memory_device="cuda:2").feeder.to_toml()
+    assert 'device = "auto"' in load(None, 4, pin_memory=True, pin_memory_device="cuda:2").feeder.to_toml()
     assert current == [1, 2] and "pin_memory" not in caplog.text
 
 
