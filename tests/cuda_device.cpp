@@ -143,6 +143,9 @@ TEST_CASE("a failing GPU is an error that names the call and says what to do") {
   failing("cuCtxPushCurrent", [&] { device.record(event, stream); });
   failing("cuEventQuery", [&] { static_cast<void>(device.is_complete(event)); });
   failing("cudaEventSynchronize", [&] { device.synchronize(event); });
+  // Asleep: not by cudaStreamSynchronize(), which keeps a core busy.
+  const auto memory = device.allocate(16);
+  failing("cudaEventSynchronize", [&] { static_cast<void>(read(device, memory->bytes().data(), 16, stream)); });
   failing("cudaEventRecord", [&] { device.record(event, stream); });
   failing("cudaStreamWaitEvent", [&] { device.wait(stream, event); });
   failing("cudaMemcpyAsync", [&] { device.copy_in(nullptr, nullptr, 0, stream); });

@@ -89,7 +89,12 @@ Row copy_row(const Setup& setup) {
                 "%.0f %%; its producers into host memory %.1f GB/s%s; batches of %zu KiB, median of %d",
                 supply.feeder, 100 * supply.feeder / supply.plain, supply.plain, 100 * alone, supply.producers,
                 keeps_up(supply) ? "" : ", less than the bus takes: it is them that was measured", bytes >> 10, rounds);
-  return {.subject = "host to device", .found = text, .wanted = ">= 90 %", .verdict = verdict_on(supply)};
+  return {.subject = "host to device",
+          .found = text,
+          .wanted = ">= 90 %",
+          .verdict = verdict_on(supply),
+          .rounds = {
+              {"plain, GB/s", copies.rounds}, {"feeder, GB/s", feeder.rounds}, {"producers, GB/s", producers.rounds}}};
 }
 
 }  // namespace forebay::gpu_check

@@ -1,6 +1,8 @@
 // Checks the CUDA backend on a GPU and prints a table. See README.md and docs/gpu.md.
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -25,7 +27,9 @@ constexpr std::string_view kHelp =
     "  --data DIR      a dataset of forebay make-dataset\n"
     "  --device NAME   cuda (default) or cuda:N\n"
     "  --seconds S     how long the ring soak lasts (default 120)\n"
-    "  --only NAME     device, kernel, soak, views, copy, render, nvjpeg or next; may be repeated\n"
+    "  --minutes M     no check begins later, and the soak ends then\n"
+    "  --json FILE     writes the lines there too, with the figures of each round\n"
+    "  --only NAME     device, next, copy, render, nvjpeg, kernel, views or soak; may be repeated\n"
     "  --quick         few rounds: for compute-sanitizer; its times mean nothing\n"
     "Exit codes: 0 nothing wrong, 1 something wrong, 2 bad usage, 3 no GPU to check.\n";
 
@@ -39,13 +43,13 @@ bool is_check(std::string_view name) {
   return std::ranges::any_of(forebay::gpu_check::checks(), [&](const Check& check) { return check.name == name; });
 }
 
-double seconds_of(std::string_view text) {
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || !(seconds > 0)) {
-    throw forebay::ConfigError("--seconds " + std::string(text) + ": expected a number above 0");
+double number_of(const std::string& option, std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !(number > 0)) {
+    throw forebay::ConfigError(option + " " + std::string(text) + ": expected a number above 0");
   }
-  return seconds;
+  return number;
 }
 
 Arguments parse(const std::vector<std::string>& words) {
@@ -65,7 +69,12 @@ Arguments parse(const std::vector<std::string>& words) {
     } else if (word == "--device") {
       arguments.setup.device = value();
     } else if (word == "--seconds") {
-      arguments.setup.soak_s = seconds_of(value());
+      arguments.setup.soak_s = number_of(word, value());
+    } else if (word == "--minutes") {
+      arguments.setup.end = std::chrono::steady_clock::now() +
+                            std::chrono::seconds(static_cast<std::int64_t>(60 * number_of(word, value())));
+    } else if (word == "--json") {
+      arguments.setup.json = value();
     } else if (word == "--only") {
       arguments.only.push_back(value());
       if (!is_check(arguments.only.back()))

@@ -19,8 +19,8 @@ constexpr std::uint64_t kSeed = 17;
 // random-resized crops are mostly smaller than the result.
 class Rendering {
  public:
-  Rendering(Device& device, std::uint32_t batch_size, Crop crop, Pixels pixels)
-      : plan_(make_render_plan(options_of(crop), kSeed, false, batch_size)) {
+  Rendering(Device& device, std::uint32_t batch_size, Crop crop, Pixels pixels, TransformOptions options = float16())
+      : plan_(make_render_plan(with(crop, options), kSeed, false, batch_size)) {
     const std::vector<std::byte> slot = full_canvases(plan_.canvas, pixels, kSeed);
     for (std::uint32_t i = 0; i < batch_size; ++i) {
       const Box region = canvas_view(plan_, info_of(plan_.canvas, slot.data(), i), 0, i, 0).region;
@@ -44,9 +44,12 @@ class Rendering {
   [[nodiscard]] double enlarged() const noexcept { return enlarged_ / static_cast<double>(plan_.canvas.batch_size); }
 
  private:
-  static TransformOptions options_of(Crop crop) {
+  static TransformOptions float16() {
     TransformOptions options;
     options.dtype = DType::float16;
+    return options;
+  }
+  static TransformOptions with(Crop crop, TransformOptions options) {
     options.when = When::dequeue;
     options.crop = crop;
     return options;
@@ -74,6 +77,19 @@ Row render_row(const Setup& setup) {
   Rendering smooth(*device, batch_size, Crop::none, Pixels::smooth);
   Rendering noise_crops(*device, batch_size, Crop::random_resized, Pixels::noise);
   Rendering smooth_crops(*device, batch_size, Crop::random_resized, Pixels::smooth);
+  TransformOptions floats;
+  TransformOptions bytes;
+  bytes.dtype = DType::uint8;
+  TransformOptions pixels;
+  pixels.dtype = DType::float16;
+  pixels.layout = Layout::nhwc;
+  TransformOptions odd;
+  odd.dtype = DType::float16;
+  odd.size = {299, 299};
+  Rendering others[]{{*device, batch_size, Crop::none, Pixels::noise, floats},
+                     {*device, batch_size, Crop::none, Pixels::noise, bytes},
+                     {*device, batch_size, Crop::none, Pixels::noise, pixels},
+                     {*device, batch_size, Crop::none, Pixels::noise, odd}};
   // A copy reads and writes what it copies.
   const std::size_t copied = noise.bytes() / 2;
   const GpuMemory from = gpu_memory(copied);
@@ -88,6 +104,9 @@ Row render_row(const Setup& setup) {
   for (Rendering* const rendering : {&noise, &smooth, &noise_crops, &smooth_crops}) {
     works.push_back({.stream = stream.get(), .enqueue = [&stream, rendering] { rendering->enqueue(stream.view()); }});
   }
+  for (Rendering& rendering : others) {
+    works.push_back({.stream = stream.get(), .enqueue = [&stream, &rendering] { rendering.enqueue(stream.view()); }});
+  }
   const std::vector<bench::Figure> ms = gpu_times_ms(works, rounds);
 
   const double copy = gigabytes_per_s(2 * copied, ms[0]);
@@ -96,20 +115,31 @@ Row render_row(const Setup& setup) {
   const double crops = gigabytes_per_s(noise_crops.bytes(), ms[3]);
   const double crops_smooth = gigabytes_per_s(smooth_crops.bytes(), ms[4]);
   const RenderPlan& plan = noise.plan();
-  char text[500];
+  const auto other = [&](std::size_t i) { return percent(gigabytes_per_s(others[i].bytes(), ms[5 + i])); };
+  char text[700];
   std::snprintf(
       text, sizeof(text),
       "whole canvases of noise %.0f GB/s, %.0f %% of a device copy's %.0f GB/s (judged), smooth ones %.0f %%; "
       "random-resized crops of noise %.0f %%, of smooth ones %.0f %% (%.0f us, %.0f %% of the views enlarged); "
+      "noise to float32 %.0f %%, uint8 %.0f %%, float16 NHWC %.0f %%, 299 x 299 %.0f %%; judged %.0f ns a sample; "
       "%u x %lld x %lld uint8 -> %d x %d float16",
       judged, percent(judged), copy, percent(gigabytes_per_s(smooth.bytes(), ms[2])), percent(crops),
-      percent(crops_smooth), 1e3 * ms[4].median(), 100 * smooth_crops.enlarged(), batch_size,
-      static_cast<long long>(plan.canvas.height), static_cast<long long>(plan.canvas.width), plan.view.height,
-      plan.view.width);
+      percent(crops_smooth), 1e3 * ms[4].median(), 100 * smooth_crops.enlarged(), other(0), other(1), other(2),
+      other(3), 1e6 * ms[1].median() / batch_size, batch_size, static_cast<long long>(plan.canvas.height),
+      static_cast<long long>(plan.canvas.width), plan.view.height, plan.view.width);
   return {.subject = "fused kernel",
           .found = text,
           .wanted = ">= 70 %",
-          .verdict = judged >= kWantedShare * copy ? Verdict::fine : Verdict::missed};
+          .verdict = judged >= kWantedShare * copy ? Verdict::fine : Verdict::missed,
+          .rounds = {{"copy, ms", ms[0].rounds},
+                     {"noise, ms", ms[1].rounds},
+                     {"smooth, ms", ms[2].rounds},
+                     {"crops of noise, ms", ms[3].rounds},
+                     {"smooth crops, ms", ms[4].rounds},
+                     {"float32, ms", ms[5].rounds},
+                     {"uint8, ms", ms[6].rounds},
+                     {"float16 NHWC, ms", ms[7].rounds},
+                     {"float16 299, ms", ms[8].rounds}}};
 }
 
 }  // namespace forebay::gpu_check

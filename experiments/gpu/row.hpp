@@ -1,7 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 // One line of the table, each made by a function in a file of its own.
 namespace forebay::gpu_check {
@@ -11,6 +15,8 @@ struct Setup {
   std::string device = "cuda";  // as the option: cuda or cuda:N
   std::filesystem::path data;   // a data set of forebay make-dataset
   double soak_s = 120;
+  std::optional<std::chrono::steady_clock::time_point> end = {};  // no check begins later, and the soak ends then
+  std::filesystem::path json = {};                                // where all figures go as well; empty: nowhere
   bool quick = false;  // few rounds, for compute-sanitizer and for trying the program itself
 };
 
@@ -21,6 +27,7 @@ struct Row {
   std::string found;
   std::string wanted;  // empty: nothing in particular
   Verdict verdict = Verdict::unknown;
+  std::map<std::string, std::vector<double>> rounds = {};  // what `found` was made of, by name and unit
 };
 
 // All of them throw forebay::Error when the GPU fails.

@@ -16,7 +16,8 @@ struct Check {
 // All of them, in the order of the table.
 [[nodiscard]] const std::vector<Check>& checks();
 
-// Runs those that are named (all when none is) and prints a line for each as soon as it is known. A check whose GPU
+// Runs those that are named (all when none is) and prints a line for each as soon as it is known; setup.json is written
+// anew after each. A check whose GPU
 // fails is a line too. Whether nothing was found to be wrong; a target that was missed is not wrong.
 [[nodiscard]] bool print_table(const Setup& setup, const std::vector<std::string>& names);
 

@@ -4,6 +4,8 @@
 
 #include <exception>
 #include <forebay/error.hpp>
+#include <memory>
+#include <type_traits>
 
 #include "cuda_error.hpp"
 #include "gpu_context.hpp"
@@ -16,6 +18,16 @@ namespace {
 
 cudaStream_t as_cuda(StreamView stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t as_cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
+
+cudaEvent_t make_own_event() {
+  cudaEvent_t event = nullptr;
+  require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "cudaEventCreateWithFlags");
+  return event;
+}
+struct EndEvent {
+  void operator()(cudaEvent_t event) const noexcept { static_cast<void>(cudaEventDestroy(event)); }
+};
+using OwnEvent = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EndEvent>;
 
 std::string describe_gpu(int gpu, int numa_node) {
   cudaDeviceProp properties{};
@@ -80,10 +92,7 @@ StreamView CudaDevice::make_stream_of(Priority priority) {
 
 DeviceEvent CudaDevice::make_event() {
   cudaEvent_t event = nullptr;
-  on_own_thread(gpu_, [&] {
-    require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
-            "cudaEventCreateWithFlags");
-  });
+  on_own_thread(gpu_, [&] { event = make_own_event(); });
   const std::scoped_lock lock(made_);
   events_.push_back(event);
   return {event};
@@ -117,8 +126,11 @@ void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes
 void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
   const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
+  const OwnEvent copied(make_own_event());
   require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, as_cuda(stream)), "cudaMemcpyAsync from the GPU");
-  require(cudaStreamSynchronize(as_cuda(stream)), "cudaStreamSynchronize");
+  // Waiting for the stream itself would keep a core busy.
+  require(cudaEventRecord(copied.get(), as_cuda(stream)), "cudaEventRecord");
+  require(cudaEventSynchronize(copied.get()), "cudaEventSynchronize");
 }
 
 void CudaDevice::record(DeviceEvent event, StreamView stream) {

@@ -172,6 +172,8 @@ bool NvjpegDecoder::decode(std::span<const Member> members) {
   return false;
 }
 
+// Waits on the host before the arena is used again. An event for the next stream would not do: with the JPEG engines of
+// an H100, nvjpegDecodeBatched() writes when it is called, whatever its stream still waits for.
 void NvjpegDecoder::wait_decoded() {
   device_->record(decoded_, stream_);
   device_->synchronize(decoded_);
