@@ -120,6 +120,14 @@ def of_nanobind() -> tuple[str, dict[str, object]]:
     return f"{'=' * 80}\nnanobind {nanobind.version}\n\n{texts[0].strip()}", part
 
 
+def of_cuda(files: dict[str, tuple[int, bytes]]) -> list[tuple[str, dict[str, object]]]:
+    """NVIDIA's runtime, where the module has it inside (scripts/wheel --cuda)."""
+    if not any(b"cudart.shm" in data for _, data in files.values()):
+        return []
+    text = "CUDA runtime (libcudart_static)\n\nNVIDIA's, under its agreement: https://docs.nvidia.com/cuda/eula/"
+    return [(f"{'=' * 80}\n{text}", {"type": "library", "name": "NVIDIA CUDA runtime"})]
+
+
 def record_line(name: str, data: bytes) -> str:
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"{name},sha256={digest},{len(data)}"
@@ -134,13 +142,13 @@ def into_wheel(path: str) -> None:
     if unknown:
         raise SystemExit(f"third_party.py: no package says under which licence these are: {', '.join(unknown)}")
     packages |= {package: packages.get(package, []) for package in HEADERS}
-    text, part = of_nanobind()
+    others = [of_nanobind(), *of_cuda(files)]
     (record,) = [name for name in files if name.endswith(".dist-info/RECORD")]
     folder = record.removesuffix("RECORD")
     lines = files[record][1].decode().splitlines()
     for name, content in (
-        (f"{folder}licenses/{NOTICES}", notices(packages, [text])),
-        (f"{folder}sboms/{BILL}", bill(packages, {}, [part])),
+        (f"{folder}licenses/{NOTICES}", notices(packages, [text for text, _ in others])),
+        (f"{folder}sboms/{BILL}", bill(packages, {}, [part for _, part in others])),
     ):
         files[name] = (0o100644 << 16, content.encode())
         lines = [line for line in lines if not line.startswith(f"{name},")] + [record_line(name, content.encode())]
