@@ -189,6 +189,7 @@ TEST_CASE("bash completes commands, flags and choices, and zsh's script knows th
   CHECK(completed("forebay feed --sta") == "--state\n");
   CHECK(completed("forebay simulate --mode lo") == "local lockstep\n");
   CHECK(completed("forebay help con") == "config\n");
+  CHECK(completed("forebay feed --set policy.na") == "policy.name\n");
   CHECK(completed("forebay index /et --save /et") == "/etc\n");
   CHECK(completed("forebay feed --steps /et") == "\n");
   const Outcome zsh = run({"completion", "zsh"});

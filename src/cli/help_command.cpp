@@ -61,6 +61,9 @@ FlagUsage usage_of(const CLI::Option& option) {
   if (usage.names.empty()) usage.names.push_back(option.get_name(true));
   if (option.get_items_expected_max() > 0) usage.value = option.get_type_name();
   usage.choices = choices_of(usage.value);
+  if (usage.names.front() == "--set") {
+    for (const config::Key& key : config::keys()) usage.choices.push_back(config::full_name(key));
+  }
   // A colon is followed by the range that the value is checked against.
   usage.value.resize(std::min(usage.value.size(), usage.value.find(':')));
   usage.text = option.get_description();
