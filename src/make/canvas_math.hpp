@@ -133,8 +133,8 @@ template <class At>
                                                  const PixelTaps& column, const PixelTaps& row,
                                                  bool mix_first) noexcept {
   const auto pixel_at = [&](std::int32_t x, std::int32_t y) {
-    const std::uint8_t* const at =
-        region + static_cast<std::size_t>(row.first + y) * row_bytes + 3 * (column.first + x);
+    const std::int32_t offset = 3 * (column.first + x);
+    const std::uint8_t* const at = region + static_cast<std::size_t>(row.first + y) * row_bytes + offset;
     return std::uint32_t{at[0]} | std::uint32_t{at[1]} << 8U | std::uint32_t{at[2]} << 16U;
   };
   if (mix_first) {
