@@ -107,7 +107,14 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/forebay-config.cmake
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
+  set(documents ${CMAKE_INSTALL_DOCDIR})
+  if(NOT IS_ABSOLUTE "${documents}")
+    set(documents "\${CMAKE_INSTALL_PREFIX}/${documents}")
+  endif()
   install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/third_party.py prefix
-                                        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" ${CMAKE_INSTALL_DOCDIR}
-                                COMMAND_ERROR_IS_FATAL ANY)")
+                                        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" \"\$ENV{DESTDIR}${documents}\"
+                                RESULT_VARIABLE result)
+                if(NOT result EQUAL 0)
+                  message(WARNING \"no notices of other packages were written: scripts/third_party.py failed\")
+                endif()")
 endif()

@@ -174,7 +174,7 @@ def into_prefix(prefix: Path, documents: str) -> None:
     }
     linked, unknown = packages_of(needed(prefix))
     rest: list[dict[str, object]] = [{"type": "library", "name": library} for library in unknown]
-    place = prefix / documents
+    place = Path(documents)
     place.mkdir(parents=True, exist_ok=True)
     (place / NOTICES).write_text(notices(compiled_in, []))
     (place / BILL).write_text(bill(compiled_in, linked, rest))

@@ -315,10 +315,27 @@ TEST_CASE("a feeder serves the order that the program gives, and reads nothing o
     CHECK(served == Ids(orders[epoch].begin(), orders[epoch].end()));
   }
   CHECK_FALSE(feeder.next_epoch());
+  CHECK_THROWS_WITH_AS(dataset->order_->give(2, orders[2]), "the order of epoch 2 was given before, and may be in use",
+                       Error);
   CHECK_THROWS_WITH_AS(dataset->order_->give(3, {1, 2}), "the order of epoch 3 has 2 places, and each epoch has 5",
                        ConfigError);
   CHECK_THROWS_WITH_AS(dataset->order_->give(3, {1, 2, 3, 4, 20}),
                        "the order of epoch 3 has sample 20, and the dataset has 20", ConfigError);
+}
+
+TEST_CASE("a program that does not give an order is told so, at once") {
+  const auto dataset = std::make_shared<MemoryDataset>(20);
+  dataset->order_ = std::make_shared<GivenOrder>(20, 5);
+  const auto feeder = [&dataset] {
+    Parts parts;
+    parts.dataset = dataset;
+    return Feeder(memory_options(2), std::move(parts));
+  };
+  CHECK_THROWS_WITH_AS((void)feeder().next_epoch(), "the order of epoch 0 is not there: give() it before next_epoch()",
+                       Error);
+  CHECK_THROWS_WITH_AS((void)feeder().next(),
+                       "the program gives the order of each epoch, so next_epoch() comes before the first next()",
+                       Error);
 }
 
 TEST_CASE("a job resumes with the selection that it had, and is refused with another") {

@@ -72,6 +72,7 @@ class Loop:
         self._fresh += batch.is_fresh
         if self.feeder is self._loader._feeder:
             self._loader._is_left = not self._loader._ends_at(self._fresh)
+            self._loader._is_drawn &= self._loader._is_left
         return self._loader._handed_over(self.feeder, batch)
 
     @property
@@ -84,11 +85,12 @@ class Loop:
         orders, self._orders = self._orders, None
         if orders is None:
             return
+        is_current = self.feeder is self._loader._feeder
+        if is_current and self._loader._is_drawn:
+            return
+        self._loader._is_drawn |= is_current
         epoch = self.feeder.epochs_completed
-        if orders.has(epoch):
-            if self._loader._is_left:
-                return
-            epoch += 1  # that one was served, and nobody has asked for its end
+        epoch += orders.has(epoch)  # that one was served, and nobody has asked for its end
         orders.give(epoch, self._loader._asked.order(self.feeder.dataset_size))
 
     def _next(self) -> Any:
@@ -109,7 +111,7 @@ class Loop:
         if self.feeder is not self._loader._feeder:
             self.feeder.close()
         else:
-            self._loader._is_left = False
+            self._loader._is_left = self._loader._is_drawn = False
 
 
 class Workers:

@@ -77,7 +77,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self.native, self.comm, self.copy, self.restart = way, comm, copy, restart
         self._feeder: Any = None
         self._reuse: Any = None
-        self._is_left = False
+        self._is_left = False  # in the middle of an epoch
+        self._is_drawn = False  # the sampler was asked for the order of an epoch that has not ended
         self._loop: Callable[[], Loop | None] = lambda: None
         logger = options.get("logger") or "forebay"
         self._log: logging.Logger = logging.getLogger(logger) if isinstance(logger, str) else logger
@@ -262,7 +263,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if not is_used:  # else its loop closes it
             self._feeder.close()
         self._feeder, self._orders = self._make(self._seed, resume=None, trace=None)
-        self._is_left = False
+        self._is_left = self._is_drawn = False
 
     def _ends_at(self, fresh: int) -> bool:
         """So many batches are an epoch, although nobody has asked for another one."""
@@ -305,7 +306,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         state = {**self._feeder.state_dict(), "seed": self._seed}
         if self._asked is not None:
             loop = self._loop()
-            state["order"] = self._asked.state(self._is_left, loop is None or not loop.is_to_order)
+            state["order"] = self._asked.state(self._is_left or self._is_drawn, loop is None or not loop.is_to_order)
         return state
 
     @property
@@ -319,7 +320,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if isinstance(state, Mapping) and ("order" in state) != (self._asked is not None):
             there, here = ("sampler", "library")[:: 1 if "order" in state else -1]
             raise ConfigError(f"this state is of a run in which the {there} said the order, and here the {here} does")
-        if seed != self._seed or self._feeder.steps > 0 or self._is_left:
+        if seed != self._seed or self._feeder.steps > 0 or self._is_left or self._is_drawn:
             self._seed = seed
             self._begin_anew(False)
             self._loop = lambda: None

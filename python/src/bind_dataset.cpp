@@ -112,7 +112,7 @@ void bind_datasets(nb::module_& module) {
           [](Dataset& self, std::uint64_t places) { return dynamic_cast<ListedDataset&>(self).order_of(places); },
           "places"_a, "Its epochs, of so many places, will have the order that the program gives.");
   nb::class_<GivenOrder>(module, "GivenOrder", "The sample at each place of an epoch.")
-      .def("has", &GivenOrder::has, "epoch"_a, "The order of that epoch is there, or was.")
+      .def("has", &GivenOrder::has, "epoch"_a, "The order of that epoch is there.")
       .def(
           "give",
           [](GivenOrder& self, std::uint64_t epoch, nb::handle ids) {

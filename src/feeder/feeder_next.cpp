@@ -86,6 +86,9 @@ StreamView Feeder::Impl::checked(StreamView stream) {
 // Not in the constructor: until the first next() the run may still resume from a saved state, and its files with it.
 void Feeder::Impl::begin() {
   try {
+    const auto& selection = run_->order->options().selection;
+    if (run_->ranks->loop() == Loop::unknown && selection && selection->is_given())
+      throw Error("the program gives the order of each epoch, so next_epoch() comes before the first next()");
     if (run_->ranks->loop() == Loop::unknown) (void)run_->ranks->agree_on_loop(Loop::batches, false);
     collectively(*run_->communicator, [this] { run_->open_journal(); });
   } catch (const std::exception& error) {

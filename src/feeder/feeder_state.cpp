@@ -29,7 +29,12 @@ bool Feeder::Impl::next_epoch() {
   }
   if (ended_ || closed_) return false;
   is_in_epoch_ = true;
-  if (is_alone_) plan_further(run_->server->counts().fresh);  // the program may have given the epoch's order just now
+  if (!is_alone_) return true;
+  plan_further(run_->server->counts().fresh);  // the program may have given the epoch's order just now
+  if (run_->schedule->awaits_order() && run_->schedule->upcoming() == epochs_completed()) {
+    throw Error("the order of epoch " + std::to_string(epochs_completed()) +
+                " is not there: give() it before next_epoch()");
+  }
   return true;
 }
 

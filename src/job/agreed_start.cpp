@@ -103,29 +103,29 @@ Destination make_destination(std::size_t bytes, Communicator& communicator) {
   return destination;
 }
 
-// In ranges, so that ranks that only take part need no room for all of it. `own` is rank 0's. A range that rank 0
+// In chunks, so that ranks that only take part need no room for all of it. `own` is rank 0's. A chunk that rank 0
 // cannot read is sent as nothing, and ends this on all ranks.
 IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicator& communicator) {
-  constexpr std::size_t kRange = std::size_t{4} << 20U;
+  constexpr std::size_t kChunk = std::size_t{4} << 20U;
   const Destination destination = make_destination(bytes, communicator);
-  for (std::size_t at = 0; at < bytes; at += kRange) {
-    const std::size_t size = std::min(kRange, bytes - at);
-    std::vector<std::byte> range;
+  for (std::size_t at = 0; at < bytes; at += kChunk) {
+    const std::size_t size = std::min(kChunk, bytes - at);
+    std::vector<std::byte> chunk;
     std::exception_ptr unreadable;
     try {
       if (own != nullptr) {
-        range.resize(size);
-        own->read_unchecked(at, range);
+        chunk.resize(size);
+        own->read_unchecked(at, chunk);
       }
     } catch (const Error&) {
       unreadable = std::current_exception();
-      range.clear();
+      chunk.clear();
     }
-    range = communicator.broadcast(std::move(range), 0);
+    chunk = communicator.broadcast(std::move(chunk), 0);
     if (unreadable) std::rethrow_exception(unreadable);
-    if (range.size() != size)
+    if (chunk.size() != size)
       throw Error("rank 0 can no longer read the index that it was sending; its error says why");
-    if (destination.writes) std::ranges::copy(range, destination.bytes.subspan(at).begin());
+    if (destination.writes) std::ranges::copy(chunk, destination.bytes.subspan(at).begin());
   }
   std::atomic_thread_fence(std::memory_order_seq_cst);
   (void)communicator.all_gather("");  // every writer has written
@@ -237,14 +237,18 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
 
 std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset, const Dataset& given,
                                                  Communicator& communicator) {
-  const auto* const ordered = dynamic_cast<const InGivenOrder*>(&given);
-  if (auto order = ordered == nullptr ? nullptr : ordered->given_order()) {
-    if (communicator.size() == 1) return std::make_shared<const Selection>(std::move(order));
-    throw ConfigError("the program gives the order of the dataset's samples, which it can for one rank only");
-  }
   std::shared_ptr<const Selection> selection;
-  collectively(communicator,
-               [&] { selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval); });
+  collectively(communicator, [&] {
+    const auto* const ordered = dynamic_cast<const InGivenOrder*>(&given);
+    auto order = ordered == nullptr ? nullptr : ordered->given_order();
+    if (order == nullptr) {
+      selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
+    } else if (communicator.size() == 1) {
+      selection = std::make_shared<const Selection>(std::move(order));
+    } else {
+      throw ConfigError("the program gives the order of the dataset's samples, which it can for one rank only");
+    }
+  });
   if (!selection || communicator.size() == 1) return selection;
   const std::vector<std::string> all = communicator.all_gather(hex(selection->fingerprint(), 16));
   const auto other = std::ranges::find_if(all, [&](const std::string& one) { return one != all.front(); });

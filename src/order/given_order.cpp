@@ -17,8 +17,9 @@ void GivenOrder::give(std::uint64_t epoch, std::vector<std::uint32_t> ids) {
     throw ConfigError("the order of epoch " + std::to_string(epoch) + " has sample " + std::to_string(*strange) +
                       ", and the dataset has " + std::to_string(samples_));
   }
+  if (has(epoch)) throw Error("the order of epoch " + std::to_string(epoch) + " was given before, and may be in use");
   ids_[epoch % 2] = std::move(ids);
-  given_.store(epoch + 1, std::memory_order_release);
+  held_[epoch % 2].store(epoch, std::memory_order_release);
 }
 
 }  // namespace forebay

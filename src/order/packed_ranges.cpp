@@ -34,7 +34,7 @@ BatchRange range_of(const Row& row) noexcept {
   return {.epoch = row[0], .begin = row[2], .end = row[3], .shard = small(row[1]), .owner = small(row[4])};
 }
 
-// The text that was compressed, a range at a time: nobody holds all of it.
+// The text that was compressed, a chunk at a time: nobody holds all of it.
 class InflatedText {
  public:
   InflatedText(const std::string& packed, std::uint64_t bytes) : bytes_(bytes) {
@@ -49,7 +49,7 @@ class InflatedText {
 
   // What is read next; none at the end.
   [[nodiscard]] bool is_at_end() const noexcept { return at_ == filled_; }
-  [[nodiscard]] char front() const noexcept { return range_[at_]; }
+  [[nodiscard]] char front() const noexcept { return chunk_[at_]; }
   void pop() {
     if (++at_ == filled_) refill();
   }
@@ -64,17 +64,17 @@ class InflatedText {
   void refill() {
     at_ = filled_ = 0;
     if (result_ != Z_OK || stream_.total_out > bytes_) return;
-    stream_.next_out = reinterpret_cast<Bytef*>(range_.data());
-    stream_.avail_out = static_cast<uInt>(range_.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(chunk_.data());
+    stream_.avail_out = static_cast<uInt>(chunk_.size());
     result_ = ::inflate(&stream_, Z_NO_FLUSH);
     if (result_ == Z_MEM_ERROR) throw std::bad_alloc();
-    filled_ = range_.size() - stream_.avail_out;
+    filled_ = chunk_.size() - stream_.avail_out;
   }
 
   std::uint64_t bytes_;
   z_stream stream_{};
   int result_ = Z_OK;
-  std::array<char, std::size_t{16} << 10U> range_{};
+  std::array<char, std::size_t{16} << 10U> chunk_{};
   std::size_t at_ = 0;
   std::size_t filled_ = 0;
 };

@@ -13,7 +13,7 @@ namespace forebay {
 
 // Which samples of a dataset an epoch serves, and how often: those in a part of a split and a fraction of that part,
 // each once or as often as its weight says. An epoch has as many places as there are samples in the selection.
-// Immutable; any thread may call.
+// Immutable but for an order that the program gives; any thread may call.
 class Selection {
  public:
   // Null if every sample is served once. `eval`: weights are ignored. Reads the weights file, and asks for the name of

@@ -37,7 +37,7 @@ struct WorkerPlan {
 // "auto" readers: they mostly wait for storage, so eight per decoder, between 16 and 64, to begin with.
 [[nodiscard]] WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const CoreShare& share);
 
-// What the workers did in a coalesced read of time, up to now.
+// What the workers did in a span of time, up to now.
 struct WorkerWindow {
   double seconds = 0;  // its length
   std::uint64_t reads = 0;

@@ -19,7 +19,7 @@ namespace forebay {
 // Used by the thread that calls next(). Allocates in the constructor only.
 class Census {
  public:
-  // The communicator's last channel is the exchange's.
+  // The communicator's last channel is the Rebalancer's.
   static constexpr std::size_t kMostLag = Communicator::kChannels - 2;
 
   // The communicator must outlive the census; its channels 0 ... lag are the census's. `while_waiting` is called again

@@ -28,7 +28,7 @@ struct CoalescingLimits {
   std::size_t samples = 256;
 };
 
-// Groups samples into coalesced reads of indexes into `placements`, ascending by place. A coalesced read has at least
+// Groups samples, as indexes into `placements`, ascending by place. A coalesced read has at least
 // two samples; samples that are alone are in none. Of several samples at the same place only one is in a coalesced
 // read.
 [[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
@@ -65,7 +65,8 @@ class CoalescedReads {
   // for one sample.
   void request(std::vector<ReadRequest>& requests);
 
-  // --- readers --- The coalesced read with this ReadRequest::coalesced; null once it was handed on or given up. Its
+  // --- readers ---
+  // The coalesced read with this ReadRequest::coalesced; null once it was handed on or given up. Its
   // samples do not change.
   struct CoalescedRead;
   [[nodiscard]] std::shared_ptr<CoalescedRead> find(std::uint32_t number);

@@ -98,12 +98,12 @@ class Workload {
   // The read waits for something other than the store; it asks the store again, after `retry` failures.
   void pause();
   void resume(std::uint32_t retry);
-  // This read is the second side of a hedged, and is not hedged itself.
+  // This read is the second side of a hedged read, and is not hedged itself.
   void join(std::shared_ptr<HedgedRead> hedged);
   // The other side has won the hedged read under way.
   [[nodiscard]] bool is_lost() const;
-  // The read has ended and will not be hedged any more. Returns its hedged, if there is one, which decides what becomes
-  // of the sample. Otherwise the sample is kept with the others that were read.
+  // The read has ended and will not be hedged any more. Returns its hedged read, if there is one, which decides what
+  // becomes of the sample. Otherwise the sample is kept with the others that were read.
   [[nodiscard]] std::shared_ptr<HedgedRead> end(EncodedSample& sample);
   [[nodiscard]] std::shared_ptr<HedgedRead> end();
   void keep(EncodedSample sample);

@@ -29,15 +29,24 @@ struct TopArguments {
 
 using TopClock = std::chrono::steady_clock;
 
-// Looks again, on a thread of its own: a folder that does not answer must not keep whoever wants to end. False: they
-// do.
-bool look(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments, const std::function<bool()>& is_over) {
-  const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
-  if (ends_within(
-          kSavePatience, [run, now_s] { run->look(now_s); }, is_over))
-    return true;
+// Looks at the folder, on a thread of its own: a folder that does not answer must not keep whoever wants to end. False:
+// they do.
+bool is_done(std::function<void()> work, const TopArguments& arguments, const std::function<bool()>& is_over) {
+  if (ends_within(kSavePatience, std::move(work), is_over)) return true;
   if (is_over()) return false;
   throw Error(arguments.run + ": the folder has not answered for " + std::to_string(kSavePatience.count()) + " s");
+}
+
+bool look(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments, const std::function<bool()>& is_over) {
+  const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
+  return is_done([run, now_s] { run->look(now_s); }, arguments, is_over);
+}
+
+// Null: a signal came meanwhile.
+std::shared_ptr<LiveRun> open(const TopArguments& arguments) {
+  const auto opened = std::make_shared<std::shared_ptr<LiveRun>>();
+  const auto work = [opened, folder = arguments.run] { *opened = std::make_shared<LiveRun>(folder); };
+  return is_done(work, arguments, [] { return StopOnSignal::flag().load(); }) ? *opened : nullptr;
 }
 
 // Until a key or a signal ends it. A run that has ended stays on the screen.
@@ -77,8 +86,9 @@ void print(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
 
 int watch(const TopArguments& arguments) {
   constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
-  const auto run = std::make_shared<LiveRun>(arguments.run);
   const StopOnSignal signals(kSignals);
+  const auto run = open(arguments);
+  if (!run) return 0;
   TerminalScreen::is_there() ? draw(run, arguments) : print(run, arguments);
   return 0;
 }
