@@ -1,15 +1,18 @@
 """Makes a WebDataset archive of an HDF5 or Parquet file of images and labels; needs h5py or pyarrow.
 
     python convert.py train.h5 train.tar            # data sets "images", uint8 of (H, W) or (H, W, 3), and "labels"
-    python convert.py train.parquet train.tar       # columns "image", {bytes, path} as on the Hugging Face Hub, and "label"
+    python convert.py train.parquet train.tar       # columns "image", {bytes, path} as on the Hugging Face Hub; "label"
 """
+
+from __future__ import annotations
 
 import io
 import sys
 import tarfile
+from collections.abc import Iterator
 
 
-def rows_of_hdf5(file):
+def rows_of_hdf5(file: str) -> Iterator[tuple[str, bytes, int]]:
     import h5py
     import numpy
 
@@ -20,7 +23,7 @@ def rows_of_hdf5(file):
             yield ".npy", data.getvalue(), label  # rows that are JPEG files: ".jpg" and image.tobytes()
 
 
-def rows_of_parquet(file):
+def rows_of_parquet(file: str) -> Iterator[tuple[str, bytes, int]]:
     import pyarrow.parquet
 
     for batch in pyarrow.parquet.ParquetFile(file).iter_batches(1000, columns=["image", "label"]):
@@ -28,13 +31,13 @@ def rows_of_parquet(file):
             yield ".jpg", row["image"]["bytes"], row["label"]
 
 
-def add(tar, name, data):
+def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
     member = tarfile.TarInfo(name)
     member.size = len(data)
     tar.addfile(member, io.BytesIO(data))
 
 
-def main(source, target):
+def main(source: str, target: str) -> None:
     rows = rows_of_parquet(source) if source.endswith(".parquet") else rows_of_hdf5(source)
     with tarfile.open(target, "w") as tar:
         for number, (ending, image, label) in enumerate(rows):

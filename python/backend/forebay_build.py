@@ -14,7 +14,9 @@ from typing import Any
 from scikit_build_core import build as _core
 from scikit_build_core.build import *  # noqa: F403
 
-_PARTS = ("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "mpi", "policies", "src", "tools", "c", "python")
+_PARTS = (
+    *("CMakeLists.txt", "LICENSE", "README.md", "cmake", "include", "mpi", "policies", "src", "tools", "c", "python"),
+)
 _LEFT_OUT = re.compile(r"__pycache__|/python/(tests|backend|pyproject\.toml)|\.(so|pyc)$")
 # From paths of python/pyproject.toml to those of a file beside CMakeLists.txt.
 _MOVED = {

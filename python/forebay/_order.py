@@ -69,7 +69,7 @@ def draw_base_seed(generator: Any) -> None:
 
 
 def _text(state: torch.Tensor) -> str:
-    return state.numpy().tobytes().hex()
+    return bytes(state.numpy().tobytes()).hex()
 
 
 class Asked:
