@@ -111,17 +111,20 @@ std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
     throw ConfigError(ring + for_each_of(room.ranks, "on this node") + ", and there is room for " +
                       mebibytes(*room.node) + " (MemAvailable)" + advice);
   }
-  std::string warning;
-  for (const MemoryGroup& group : room.groups) {
-    const unsigned sure = group.is_certain ? group.ranks : 1;
-    const std::string has = ", and the memory cgroup " + group.folder + " has room for " + mebibytes(group.room);
-    if (need.bytes > group.room / sure) throw ConfigError(ring + for_each_of(sure, "in it") + has + advice);
-    if (need.bytes > group.room / group.ranks) {
-      warning = ring + has + ": if the " + std::to_string(group.ranks) +
-                " ranks on this node share it, they will be killed" + advice;
-    }
+  const auto sure = [](const MemoryGroup& group) { return group.is_certain ? group.ranks : 1; };
+  const auto has = [](const MemoryGroup& group) {
+    return ", and the memory cgroup " + group.folder + " has room for " + mebibytes(group.room);
+  };
+  const auto small = std::ranges::find_if(
+      room.groups, [&](const MemoryGroup& group) { return need.bytes > group.room / sure(group); });
+  if (small != room.groups.end()) {
+    throw ConfigError(ring + for_each_of(sure(*small), "in it") + has(*small) + advice);
   }
-  return warning;
+  const auto shared = std::ranges::find_if(
+      room.groups, [&](const MemoryGroup& group) { return need.bytes > group.room / group.ranks; });
+  if (shared == room.groups.end()) return "";
+  return ring + has(*shared) + ": if the " + std::to_string(shared->ranks) +
+         " ranks on this node share it, they will be killed" + advice;
 }
 
 std::uint64_t room_of_rank(const AvailableMemory& room) noexcept {
