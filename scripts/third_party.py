@@ -4,8 +4,8 @@ forebay.cdx.json is a bill of materials (CycloneDX). Needs Debian, whose package
   third_party.py wheel WHEEL          Of a repaired wheel, into it: what it carries and what was compiled in. Fails for
                                       a library of which nobody knows the licence. Writes the wheel anew, with the times
                                       of SOURCE_DATE_EPOCH. Run by scripts/wheel, in an environment with nanobind.
-  third_party.py prefix PREFIX DOC    Of what `cmake --install` put there, into PREFIX/DOC: what was compiled in, and in
-                                      the bill also what the libraries and the command need.
+  third_party.py prefix PREFIX DOC    Of what `cmake --install` put into PREFIX, into the folder DOC: what was compiled
+                                      in, and in the bill also what the libraries and the command need.
 """
 
 from __future__ import annotations
