@@ -1,3 +1,8 @@
+// The public Feeder: every function forwards to Feeder::Impl, after a check that this process is
+// the one that made the feeder, because after a fork() the child has none of its threads. Objects
+// that resume or begin anew replace the whole Impl, which is why it is a pointer. All of it is the
+// trainer's thread, except request_stop(), which any thread and a signal handler may call.
+
 #include <algorithm>
 #include <forebay/feeder.hpp>
 
@@ -13,6 +18,8 @@
 namespace forebay {
 namespace {
 
+// Started by mpirun but not told of the other ranks, each process would train on everything and
+// overwrite the others' files.
 std::unique_ptr<Communicator> only_rank() {
   if (const auto launch = launched_with_others()) {
     throw ConfigError(
@@ -62,6 +69,8 @@ Feeder::Impl& Feeder::own() const {
 
 std::optional<Lease> Feeder::next(StreamView stream) { return own().next(stream); }
 
+// The first call decides how the ranks end epochs; where the run was begun for a loop over batches
+// it may have to start anew, from the same state.
 bool Feeder::next_epoch() {
   if (auto other = own().begun_by_epochs()) impl_ = std::move(other);
   return impl_->next_epoch();
@@ -77,6 +86,8 @@ void Feeder::restore(const std::string& file) {
   if (!restore_if_present(file)) throw ConfigError(file + ": there is no such file to resume from");
 }
 
+// The new Impl is made before the old one goes, so a state that is refused leaves the feeder as it
+// was.
 bool Feeder::restore_if_present(const std::string& file) {
   own().require_not_begun();  // before the ranks talk of the file: after close() they cannot
   auto saved = impl_->saved_in(file);
@@ -111,6 +122,7 @@ const Options& Feeder::options() const noexcept { return impl_->run().options; }
 std::string Feeder::describe() const { return impl_->run().describe(); }
 Summary Feeder::summary() const { return own().run().summary(); }
 Profile Feeder::profile() const { return own().run().journal->profile(summary()); }
+// A save that has failed meanwhile is thrown here, last: there is no later call that could.
 void Feeder::close() {
   own().end_reads();
   impl_->close();

@@ -1,3 +1,13 @@
+// Feeder::next(), on the trainer's thread. In order: begin the journal at the first call, let the
+// device catch up, agree with the other ranks whether the run continues and plan what the agreement
+// brings, serve a batch, plan a further one if the queue moved, render where batches are canvases,
+// record the step, return the lease.
+//
+// What all ranks agree on is thrown by all at the same step. What one rank meets alone is raised as
+// its failure instead, so that it makes the step as the others do and all end together a few steps
+// later (mpi.lag); otherwise the collective calls of the trainer itself would no longer match. Only
+// a rank without others throws at once.
+
 #include <exception>
 #include <utility>
 
@@ -7,6 +17,8 @@
 
 namespace forebay {
 
+// An exception that leaves a step unplanned is this rank's end alone: the others are told
+// (end_early), and every later call throws the same cause. An agreed cause has been noted already.
 std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");
   const Clock::time_point called = Clock::now();
@@ -33,6 +45,9 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
 
 void Feeder::Impl::throw_cause() const { AgreedError{cause_kind_, cause_}.raise(); }
 
+// is_agreed_ survives an exception from serve(), such as Python's KeyboardInterrupt out of
+// while_waiting: the next call then continues this very step instead of posting a second census for
+// it.
 std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point called) {
   Run& run = *run_;
   const StreamView stream = checked(wanted);
@@ -116,6 +131,7 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
   return called;
 }
 
+// Bad samples are reported before the census of the step is posted, so that it carries them.
 bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   if (is_agreed_) return true;
   Run& run = *run_;
@@ -138,6 +154,7 @@ bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   return false;
 }
 
+// The journal is finished before anything is said or thrown: the run's time ends here.
 void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
   Run& run = *run_;
   ended_ = true;
@@ -155,6 +172,8 @@ void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
   cause.raise();
 }
 
+// `entered` is the time of the call; it is read again only if the census had to be waited for,
+// since a reading costs.
 Served Feeder::Impl::serve(Clock::time_point entered) {
   Ranks& ranks = *run_->ranks;
   if (!ranks.are_in_lockstep()) {

@@ -1,3 +1,12 @@
+// How a feeder begins, resumes, saves and ends, on the trainer's thread. Most functions here are
+// collective: every rank calls them at the same place of its program, and what one rank refuses is
+// refused on all before anything is changed. A feeder that resumes does not change itself: it makes
+// another Impl over a duplicate of its communicator, ends its own run, and hands over device and
+// stream, so that what is refused leaves it as it was.
+//
+// close() tells the other ranks first and only then ends threads, files and saves, because they may
+// be about to make a step for which they would wait for this rank.
+
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -8,7 +17,6 @@
 #include "feeder_impl.hpp"
 #include "ranks/collectively.hpp"
 
-// How a feeder begins, resumes and ends.
 namespace forebay {
 
 Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
@@ -38,6 +46,9 @@ bool Feeder::Impl::next_epoch() {
   return true;
 }
 
+// Whether the program loops over batches or over epochs shows at its first call only, after
+// production has begun. A rank that planned beyond the epoch in which the others are would serve
+// too early, so then all begin anew, alike.
 std::unique_ptr<Feeder::Impl> Feeder::Impl::begun_by_epochs() {
   Ranks& ranks = *run_->ranks;
   if (ranks.loop() != Loop::unknown || closed_) return nullptr;
@@ -52,6 +63,8 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::begun_by_epochs() {
   return nullptr;
 }
 
+// Each rank's part of the state goes to all; batches that are planned, ready or resident but not
+// served count as left.
 std::string Feeder::Impl::state() {
   if (closed_) throw Error("the state of a feeder is asked for before close(), which ends the talk between the ranks");
   if (run_->options.run.eval) throw Error("an evaluation (run.eval = true) has no state to save: it begins anew");
@@ -79,6 +92,8 @@ void Feeder::Impl::finish_saves() {
   if (!closed_) run_->saves->finish();  // close() has
 }
 
+// A state is written on a thread of its own, so its failure shows later than the save() that asked
+// for it.
 void Feeder::Impl::throw_failed_save() {
   if (const std::string failure = run_->saves->take_failure(); !failure.empty()) throw Error(failure);
 }
@@ -98,6 +113,8 @@ std::optional<SavedState> Feeder::Impl::saved_in(const std::string& file) {
   return share_state(file, *run_->communicator);
 }
 
+// In this order: check, duplicate the communicator, close, free memory, make the other. Ranks that
+// closed on their own would count as having left, hence ended_.
 std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
   require_not_begun();
   Run& run = *run_;
@@ -161,6 +178,8 @@ void Feeder::Impl::leave() {
   }
 }
 
+// A forked child leaks the run on purpose: the threads that hold its locks exist in the parent
+// only.
 Feeder::Impl::~Impl() {
   if (process_.is_forked()) {
     static_cast<void>(run_.release());  // NOLINT(bugprone-unused-return-value)

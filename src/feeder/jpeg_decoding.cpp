@@ -18,6 +18,8 @@ std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_
   const std::string file = decode_index_of(dataset_index);
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) return nullptr;
+  // Errors of the bytes are alike on all ranks and told by the first; a store that fails may do so
+  // for this rank alone.
   const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const DecodeIndex> {
     if (is_first || is_own) console.warn(std::string(error.what()) + "; images are decoded without it");
     return nullptr;
@@ -35,6 +37,9 @@ std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_
 
 }  // namespace
 
+// The own decoder needs kernels that are known to give libjpeg-turbo's pixels
+// (choose_pixel_kernels); without them libjpeg-turbo takes every file. nvJPEG comes on top of
+// either, because it leaves some files to the CPU.
 JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device> device, unsigned threads,
                                   ConsoleLog& console, bool is_first) {
   JpegDecoding decoding;

@@ -1,3 +1,9 @@
+// Takes the memory of all batches at the start of a run, after the dataset and the device are known
+// and before any thread of production starts. The order: the format of a slot, how large the queue
+// may become, whether the process has room for that, and then the store. A GPU that "auto" chose
+// and that refuses is left for the host, with a warning; one that was asked for by name is an
+// error.
+
 #include "make_store.hpp"
 
 #include <algorithm>
@@ -16,6 +22,7 @@ namespace forebay {
 namespace {
 
 // `fields` is where format.fields points to, if there are any.
+// The layout of fields follows the images in a slot, so it is known only once their bytes are.
 SlotFormat format_of(const Run& run, FieldLayout& fields) {
   const TransformOptions& transform = run.options.transform;
   SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
@@ -32,7 +39,9 @@ SlotFormat format_of(const Run& run, FieldLayout& fields) {
   return format;
 }
 
-// A device's memory, and that which it copies from, is taken at the start: there a queue has its full size at once.
+// A device's memory, and that which it copies from, is taken at the start: there a queue has its
+// full size at once. Half of this rank's part of the free memory at most: the other half is left to
+// the trainer.
 Capacity capacity_on(const Run& run, std::size_t slot_bytes) {
   const auto most = static_cast<std::uint32_t>(run.queue.capacity);
   if (!is_automatic(run.options.queue) || !run.device->is_host()) return most;
@@ -56,6 +65,8 @@ void make_store_on_device(Run& run) {
                           .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead),
                           .probes_seed = options.seed};
   const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
+  // What must be there when the run starts. On the host a queue that may grow needs only what it
+  // begins with; on a device the host's part is the staging memory.
   const RingNeed need{
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
       .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,

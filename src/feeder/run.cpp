@@ -1,3 +1,14 @@
+// What a run is once it is made: its parts, in the order in which they depend on each other, and
+// the functions that read several of them at once: what this rank reports to the others, what a
+// step may assume, the figures and the lines for people, and the ending. The trainer's thread calls
+// all of it but gauges(), which the telemetry thread calls too.
+//
+// The ending has an order that must hold: threads of production first, because they use everything
+// else; then the files; then the talk with the other ranks, which may abort the job, and so ends
+// the thread that saves states before it does. Every wait in it is bounded
+// (docs/decisions/0032-endings-are-bounded.md). A thread that does not return is left behind, and
+// with it the Run, since the thread may wake up one day and use it.
+
 #include "run.hpp"
 
 #include <algorithm>
@@ -23,7 +34,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // An ending that takes longer is told of.
+// Chosen: an ending that takes a second looks like a hang to whoever pressed Ctrl-C.
 constexpr auto kSoon = 1s;
+// As in the waits of next(): what Parts::while_waiting promises.
 constexpr auto kHearEvery = 5ms;
 
 std::string operations_text(const std::vector<std::string>& operations) {
@@ -71,11 +84,15 @@ std::uint64_t Run::job_fresh_samples() const noexcept {
   return resume_point.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
 
+// Made when it is first asked for: its fingerprint of the dataset costs time that runs which
+// neither save nor resume need not spend.
 const JobState& Run::job() {
   if (!job_) job_ = begin_state(options, *safe_dataset, *order, communicator->size());
   return *job_;
 }
 
+// At the first next() and not before: a feeder that is made and then restored must not touch the
+// files of the run it continues.
 void Run::open_journal() {
   const std::uint32_t rank = communicator->rank();
   const bool by_epochs = ranks->loop() == Loop::epochs;
@@ -109,6 +126,8 @@ void Run::open_journal() {
                   .console = *console});
 }
 
+// May be called several times, also after an exception from `hear`: the work of ending goes on in a
+// thread of its own, and each call only waits for it.
 bool Run::end_production(const std::string& cause, const std::function<void()>& hear) {
   if (!pipeline || is_left_behind_) return !is_left_behind_;
   if (!production_end_) {
@@ -133,6 +152,8 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
   return false;
 }
 
+// An exception from parting must not leave the thread that saves running, hence end_saves() on both
+// ways.
 void Run::close(const std::string& cause) {
   journal->stop_profile();
   (void)end_production(cause);
@@ -166,6 +187,8 @@ void Run::end_saves() noexcept {
   is_left_behind_ = true;
 }
 
+// The deleter of a Run. Where it cannot end the threads it leaks the run on purpose; to free it
+// under them would be worse.
 void EndOfRun::operator()(Run* run) const noexcept {
   std::unique_ptr<Run> owned(run);
   // Twice: memory that was refused may be there again. Without any the threads are left behind.
@@ -197,6 +220,8 @@ void Run::write_trace() noexcept {
   }
 }
 
+// `served` counts the epoch that the ranks are about to complete, and no other: that is what its
+// end is agreed by.
 RankReport Run::report(Clock::time_point now) noexcept {
   const Server::Counts& counts = server->counts();
   RankReport mine{.at_reuse_cap = server->is_at_cap(),
@@ -212,6 +237,8 @@ RankCount Run::count() const noexcept {
   return {.fresh = counts.fresh, .offered = counts.offered, .backlog = pipeline->backlog()};
 }
 
+// For lockstep. The default of Progress says "drained": this rank has nothing more to produce and
+// keeps nobody waiting. "Idle" is the same until the next epoch opens.
 Progress Run::progress(Clock::time_point now) noexcept {
   SlotRing& ring = pipeline->ring();
   Progress progress;
@@ -229,6 +256,8 @@ Progress Run::progress(Clock::time_point now) noexcept {
   return progress;
 }
 
+// A rank pads when it has served everything, when the ranks promised a batch that it lacks, and
+// when its next batch belongs to an epoch that the others have not reached.
 StepContext Run::context() noexcept {
   SlotRing& ring = pipeline->ring();
   const bool is_over = ring.state() == SlotRing::State::ended;
@@ -264,6 +293,8 @@ StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept 
           .exhausted = served.depth == 0};
 }
 
+// What is planned and not taken counts as left, however much of it is decoded: a resumed run makes
+// it again.
 std::vector<BatchRange> Run::left() const {
   std::vector<BatchRef> planned;
   const SlotRing& ring = pipeline->ring();
@@ -349,6 +380,7 @@ std::uint64_t Run::entries() const noexcept {
          static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
 }
 
+// Without this line a replay that stops early would look complete.
 void Run::say_where_the_recording_ends() {
   const std::uint64_t made = server->counts().steps;
   if (recorded_steps == 0 || made < recorded_steps || communicator->rank() != 0) return;

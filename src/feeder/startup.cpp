@@ -1,3 +1,13 @@
+// Makes the parts of a run, one step after the other; start_run() at the end lists them in order,
+// and the order is that of their dependence. On the trainer's thread, inside the feeder's
+// constructor, on all ranks at once.
+//
+// Every step that can fail on one rank alone runs inside collectively(), so that all ranks throw
+// the same error and none is left waiting in a later collective call. Steps that are collective
+// calls themselves (share_dataset, all_gather) must stand outside of it, and every rank must come
+// to them in the same order whatever its options say: so a step may not be skipped by a condition
+// that ranks do not share.
+
 #include "startup.hpp"
 
 #include <algorithm>
@@ -22,6 +32,8 @@ namespace forebay {
 namespace {
 
 // Memory that the ranks of a node share.
+// Zero at first, and changed by atomic operations of several processes only, so each member is one
+// naturally aligned 64-bit number.
 struct NodeBoard {
   std::int64_t bandwidth;
   std::int64_t ranks;
@@ -74,6 +86,8 @@ class Startup {
   IndexRemark index_remark_;                 // rank 0 compared it with its data
 };
 
+// That the options are equal on all ranks is not checked here but in require_same_run(), once the
+// dataset is known.
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
   run_.options.queue.pool = pool_of(run_.options.queue);  // as recordings and other parts of the run have it
@@ -103,6 +117,8 @@ void Startup::agree_on_policy() {
   });
 }
 
+// What the index takes is measured as the growth of the process's resident memory. A dataset that
+// the program gives was there before.
 void Startup::open_dataset() {
   const Options& options = run_.options;
   const std::uint64_t before = resident_bytes();
@@ -135,6 +151,9 @@ void Startup::size_queue() {
   });
 }
 
+// Evaluation has one epoch; a run of so many steps has as many epochs as it takes. Where epochs are
+// served one after the other, an exchange may have to hold batches back (docs/design.md,
+// "Rebalancing").
 void Startup::make_schedule() {
   const Options& options = run_.options;
   if (run_.resume_point.is_saved()) run_.resume_point.require_same_job(run_.job());
@@ -160,6 +179,7 @@ void Startup::agree_on_recording() {
   }
 }
 
+// Before the logs, whose warnings depend on how many cores this rank has.
 void Startup::meet_the_node() {
   run_.node_memory = share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
@@ -171,6 +191,8 @@ void Startup::meet_the_node() {
   node_notices_ = {node_notices_[0], node.notice, few_cores_notice(node.cores, node.share)};
 }
 
+// Rank 0 speaks for what all ranks have in common. What is wrong with one node is told by each
+// rank, which is why the notices come in an array of their own.
 void Startup::open_logs() {
   const Options& options = run_.options;
   const std::vector<Skipped>& skipped = run_.dataset->skipped();
@@ -223,6 +245,7 @@ void Startup::meet_ranks() {
   run_.saves.emplace(*run_.communicator, run_.ranks->liveness(), std::chrono::duration<double>(patience_s), warn);
 }
 
+// Steps that a resumed run made before count: what is planned here are those still to come.
 RunPlan Startup::run_plan() const {
   const Ledger& ledger = run_.schedule->ledger();
   RunPlan plan{.epochs = static_cast<std::uint64_t>(run_.options.run.epochs),
@@ -238,6 +261,8 @@ RunPlan Startup::run_plan() const {
   return plan;
 }
 
+// The share is one of all entries, those that the index left out included, or leaving out many
+// would make the budget of the rest smaller.
 BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
   const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
@@ -256,6 +281,8 @@ BadLimit Startup::bad_limit() const {
   return limit;
 }
 
+// A device that a predecessor handed over is kept with its stream, because the trainer may hold
+// tensors on it.
 void Startup::choose_device() {
   if (run_.device) return;  // the predecessor's
   DeviceChoice choice;
@@ -290,6 +317,8 @@ void Startup::choose_decoder() {
                                    run_.node.local_rank == 0);
 }
 
+// Planned ahead: what the queue can hold, and lag + 1 batches more, which a rank serves while an
+// exchange forbids it to plan (docs/design.md, "Rebalancing").
 void Startup::start_pipeline() {
   const Options& options = run_.options;
   if (!run_.given.trace.empty()) run_.timeline.emplace(run_.given.trace, run_.given.trace_s, rank(), ranks());
@@ -332,6 +361,8 @@ void Startup::start_server() {
                       run_.options, std::move(policy_));
 }
 
+// Without a batch to show, a rank could not make the steps that the others make; padding is planned
+// for it.
 void Startup::plan_first_batches() {
   // A rank that resumes where it has nothing left of the epoch in which the others are, and waits for them, gets a
   // batch to pad with: it has no resident one yet.
@@ -344,6 +375,8 @@ void Startup::plan_first_batches() {
   run_.pipeline->ring().settle();
 }
 
+// The constructor returns with a batch ready, so that what cannot work at all fails here and not
+// inside the training loop. Whoever stops or fails meanwhile breaks the waits of the others.
 void Startup::wait_for_first_batch() {
   collectively([this] {
     if (was_complete() || run_.schedule->awaits_order() || run_.server->wait_for_first_batch()) return;
@@ -362,6 +395,8 @@ void Startup::wait_for_first_batch() {
 
 }  // namespace
 
+// `before`: what a feeder that resumes or begins anew hands over. Once threads of production run,
+// an error has to end them before the parts that they use are destroyed.
 RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
                    std::shared_ptr<StopRequest> stop, std::optional<Handover> before) {
   RunOwner run(new Run);

@@ -1,3 +1,13 @@
+// The file of points from which JPEG files can be decoded in the middle. `forebay index
+// --decode-index` writes it with DecodeIndexWriter; each rank opens it at the start of a run, and
+// decoder threads call find() for every image, with the hash of the image's bytes as the key. A
+// look-up is two reads: the entries that share the first bits of the key, then the record.
+//
+// Nothing in the file is trusted: header and counts are checked when it is opened, and a record
+// against its own checksum, seeded by the key, whenever it is read. What does not fit means "no
+// points", and the image is decoded from its beginning. A read that fails turns the index off for
+// the rest of the run, with one line for people, because images can be decoded without it.
+
 #include "decode_index.hpp"
 
 #include <unistd.h>
@@ -53,8 +63,11 @@ static_assert(std::has_unique_object_representations_v<RecordHead>);
 
 // From so many files on, a count is of 32 to 64 entries in the mean.
 constexpr std::uint64_t kEntriesOfCount = 64;
+// Bounds what a hostile file can make a look-up read.
 constexpr std::uint64_t kMostOfCount = 4096;  // no file whose keys are hashes has as many
+// The table of counts has 2^bits + 1 entries of 8 bytes in memory, on each rank.
 constexpr std::uint32_t kMostIndexBits = 32;
+// Large enough that a spinning disk or a network file system delivers at its full rate.
 constexpr std::size_t kPieceAhead = std::size_t{1} << 20U;
 constexpr std::size_t kPieceWritten = std::size_t{1} << 20U;
 
@@ -62,10 +75,12 @@ std::uint64_t sum_of_header(const IndexHeader& header) {
   return XXH3_64bits(&header, offsetof(IndexHeader, header_sum));
 }
 
+// Seeded with the key, so that a record that lies at the wrong place is found out too.
 std::uint64_t sum_of_points(const JpegKey& key, std::span<const std::byte> points) {
   return XXH3_64bits_withSeed(points.data(), points.size(), key.hash + key.size);
 }
 
+// A shift by 64 is undefined, hence the case of no bits.
 std::uint64_t count_of(std::uint64_t hash, std::uint32_t bits) noexcept { return bits == 0 ? 0 : hash >> (64 - bits); }
 
 std::uint64_t counts_bytes(std::uint32_t bits) noexcept {
@@ -88,6 +103,8 @@ Error damaged(const char* what) {
   return error;
 }
 
+// Before anything is allocated by what the header says, its sizes must add up to the size of the
+// file.
 IndexHeader read_header(const OpenFile& file) {
   IndexHeader header;
   if (file.size < sizeof(header)) throw Error("not a decode index of Forebay");
@@ -108,6 +125,7 @@ IndexHeader read_header(const OpenFile& file) {
   return header;
 }
 
+// Ascending from 0 to the number of files: then every pair of neighbours is a range of entries.
 std::vector<std::uint64_t> read_counts(const OpenFile& file, const IndexHeader& header) {
   std::vector<std::uint64_t> before(counts_bytes(header.bits) / sizeof(std::uint64_t));
   const auto bytes = std::as_writable_bytes(std::span(before));
@@ -189,6 +207,7 @@ ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& f
   }
 }
 
+// Every offset is compared with what is left of the file by subtraction, so that no sum overflows.
 ScanPoints DecodeIndex::search(const JpegKey& key, const JpegFrame& frame, std::vector<std::byte>& memory) const {
   const auto bits = static_cast<std::uint32_t>(std::bit_width(before_.size() - 1) - 1);
   const std::uint64_t count = count_of(key.hash, bits);
@@ -224,6 +243,7 @@ std::uint64_t DecodeIndexWriter::bytes() const noexcept {
   return bytes;
 }
 
+// Files with the same bytes have the same points: one of them is kept.
 void DecodeIndexWriter::save(const std::string& path) {
   std::ranges::stable_sort(files_, {}, [](const File& file) { return file.key.hash; });
   const auto is_same = [](const File& a, const File& b) { return a.key.hash == b.key.hash; };

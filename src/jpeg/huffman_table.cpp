@@ -1,3 +1,13 @@
+// Tables that decode Huffman codes of JPEG (T.81, annex C and F.2.2.3), several symbols per look
+// where they are short. build() makes the basic table, by which one look of kBits bits gives a
+// symbol together with its value's bits; prepare() adds the tables of two and of many symbols,
+// which are made once expect() announces enough blocks to pay for them. Longer codes go through
+// find_long().
+//
+// What is refused here (codes of all ones, more symbols than 256, DC sizes above 15) is either
+// against the standard or would make a look read what is not there; the file then goes to
+// libjpeg-turbo, which decides.
+
 #include "huffman_table.hpp"
 
 #include <algorithm>
@@ -7,18 +17,23 @@
 namespace forebay {
 namespace {
 
+// Of 8-bit images a DC difference has 11 bits at most; 15 is what libjpeg accepts.
 constexpr std::uint32_t kMostDcBits = 15;
 
+// The entry's fields: bits taken in all, how far the position moves, the value.
 constexpr HuffmanTable::One whole(std::uint32_t bits, std::uint32_t step, std::int32_t value) noexcept {
   return {bits | step << 8U | static_cast<std::uint32_t>(static_cast<std::uint16_t>(value)) << 16U};
 }
 
+// A code whose value does not fit into the look: bits() of 0 says so.
 constexpr HuffmanTable::One only_code(std::uint32_t length, std::uint32_t symbol) noexcept {
   return {length << 8U | symbol << 16U};
 }
 
 }  // namespace
 
+// Canonical codes: those of a length are consecutive numbers, and continue with twice the next
+// number at the next length.
 bool HuffmanTable::build(const HuffmanCode& code, HuffmanKind kind) {
   one_.fill({});
   is_prepared_ = false;
@@ -43,6 +58,7 @@ bool HuffmanTable::build(const HuffmanCode& code, HuffmanKind kind) {
   return true;
 }
 
+// Each entry whose leading bits are this code, and behind it every value of the symbol's bits.
 void HuffmanTable::add(std::uint32_t code, std::uint32_t length, std::uint32_t symbol, HuffmanKind kind) noexcept {
   const std::uint32_t size = symbol & 15U;
   const std::uint32_t zeros = symbol >> 4U;
@@ -83,6 +99,7 @@ HuffmanTable::One HuffmanTable::after(std::size_t index, std::uint32_t bits) con
   return bits + next.bits() <= kBits ? next : One{};
 }
 
+// Nothing follows an end of block within the same block, so then there is one symbol only.
 HuffmanTable::Two HuffmanTable::two_of(std::size_t index) const noexcept {
   const One first = one_[index];
   if (first.bits() == 0) return {std::uint64_t{kNothing} << 16U};
@@ -96,6 +113,8 @@ HuffmanTable::Two HuffmanTable::two_of(std::size_t index) const noexcept {
   return packed(first.bits() + next.bits(), first.step() + next.step(), next.value());
 }
 
+// For blocks whose values are not wanted: as many symbols as fit, but none beyond the block's last
+// coefficient.
 HuffmanTable::Many HuffmanTable::many_of(std::size_t index) const noexcept {
   constexpr std::uint32_t kLast = kBlockSize - 1;
   std::uint32_t bits = one_[index].bits();
@@ -110,6 +129,8 @@ HuffmanTable::Many HuffmanTable::many_of(std::size_t index) const noexcept {
   return {static_cast<std::uint16_t>(bits | step << 8U)};
 }
 
+// The first length at which the bits are below the end of its codes is the code's length. The
+// modulo keeps a damaged stream inside the table.
 HuffmanTable::Found HuffmanTable::find_long(std::uint32_t bits) const noexcept {
   for (std::uint32_t length = kBits + 1; length <= HuffmanCode::kLongest; ++length) {
     if (bits >= below_[length]) continue;

@@ -1,3 +1,8 @@
+// The linked libjpeg-turbo as a reference: an image of noise, encoded; the same file decoded to
+// pixels, and to coefficients. Used at the start of a run by pixel_check.cpp, and by tests, never
+// on the way of a sample. libjpeg reports errors by longjmp(), so each of its calls runs inside
+// completes(), whose frames hold nothing with a destructor.
+
 #include "libjpeg_images.hpp"
 
 #include <algorithm>
@@ -67,6 +72,8 @@ struct Compressor {
   }
 };
 
+// A single component is not interleaved, so its sampling factors mean nothing (T.81, A.2.2) and
+// stay 1.
 bool set_frame(const jpeg_decompress_struct& info, JpegFrame& frame) noexcept {
   frame = {};
   frame.width = static_cast<std::int32_t>(info.image_width);
@@ -94,6 +101,8 @@ bool set_frame(const jpeg_decompress_struct& info, JpegFrame& frame) noexcept {
 
 }  // namespace
 
+// jpeg_read_coefficients() gives blocks in natural order, in arrays that go with the decompressor,
+// hence the copy.
 bool LibjpegCoefficients::open(std::span<const std::byte> file) {
   Decompressor from;
   jvirt_barray_ptr* arrays = nullptr;
@@ -120,6 +129,7 @@ bool LibjpegCoefficients::open(std::span<const std::byte> file) {
   return true;
 }
 
+// As ScanDecoder::read(): the extent is the zigzag position of a block's last coefficient.
 bool LibjpegCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
   for (std::size_t k = 0; k < row.components(); ++k) {
     const Plane& plane = planes_[k];
@@ -154,6 +164,7 @@ std::vector<std::byte> encoded_noise(const NoiseImage& image) {
   std::vector<std::uint8_t> pixels(row_size * static_cast<std::size_t>(image.height));
   std::uint32_t state = 1;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
+    // The generator of Numerical Recipes: the same noise everywhere.
     state = state * 1664525 + 1013904223;
     const std::size_t x = i % row_size / 3;
     const std::size_t y = i / row_size;

@@ -1,3 +1,9 @@
+// Decides at the start of a run whether the own JPEG decoder may be used. A few images of noise are
+// encoded and decoded by the linked libjpeg-turbo; from the same coefficients the pixel stage makes
+// pixels with each set of kernels, and the first set whose pixels are equal, byte for byte, is
+// trusted. It takes a few milliseconds, on the thread that starts the run. Why: libjpeg-turbo's
+// pixels are the contract, and distributions build it with other options or patches.
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -35,6 +41,8 @@ struct Trial {
   std::vector<std::uint8_t> pixels;
 };
 
+// Empty where libjpeg-turbo itself fails: then there is nothing to compare with, and nothing is
+// trusted.
 std::vector<Trial> make_trials() {
   std::vector<Trial> trials(kTrials.size());
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -69,6 +77,8 @@ const PixelKernels* trusted_pixel_kernels(std::span<const PixelKernels> candidat
 
 PixelKernelChoice choose_pixel_kernels() { return choose_pixel_kernels(supported_pixel_kernels()); }
 
+// Plain code gives the right pixels and loses to libjpeg-turbo's own vectors, so it is not used; it
+// tells which of the two reasons is named.
 PixelKernelChoice choose_pixel_kernels(std::span<const PixelKernels> candidates) {
   const PixelKernels* const trusted = trusted_pixel_kernels(candidates);
   if (trusted == nullptr)

@@ -1,3 +1,9 @@
+// The pixel kernels as plain loops, which say what every vector kernel has to give, and the list of
+// kernels that this processor can run. The arithmetic is libjpeg's, from jidctint.c, jdsample.c and
+// jdcolor.c: an integer DCT with 13-bit constants, "fancy" upsampling with weights 3 and 1, and
+// colours from 16-bit tables. simd_transform.cpp and simd_rows.cpp do the same with Highway; tests
+// compare them bit by bit.
+
 #include "pixel_kernels.hpp"
 
 #include <algorithm>
@@ -15,10 +21,13 @@ namespace {
 constexpr std::size_t kSide = CoefficientRow::kSide;
 using Block = std::array<std::int32_t, kBlockSize>;
 
+// Vectors compute in 16 bits. Values beyond these bounds would wrap there and not in libjpeg, so a
+// block that has one is refused, and the file goes to libjpeg-turbo.
 bool lies_within(const Block& block, std::int32_t limit) noexcept {
   return std::ranges::all_of(block, [limit](std::int32_t value) { return value >= -limit && value < limit; });
 }
 
+// Columns first, then rows, as in libjpeg; the order matters because of the rounding in between.
 bool transform_block(Block& block, std::uint8_t* out, std::size_t stride) noexcept {
   if (!lies_within(block, PixelKernels::kMostCoefficient + 1)) return false;
   for (std::size_t x = 0; x < kSide; ++x) inverse_dct_line(block.data() + x, kSide, kColumnShift);
@@ -38,6 +47,8 @@ bool transform_scalar(std::int16_t* blocks, const std::uint8_t* /*extents*/, std
     for (std::size_t i = 0; i < kBlockSize; ++i) {
       std::int16_t& coefficient =
           blocks[CoefficientRow::place_of(b) + i / kSide * CoefficientRow::kGroup * kSide + i % kSide];
+      // Taken and cleared in one pass: the row of coefficients must be all zeros for the next MCU
+      // row.
       block[i] = coefficient * quantiser[i];
       coefficient = 0;
     }
@@ -46,6 +57,9 @@ bool transform_scalar(std::int16_t* blocks, const std::uint8_t* /*extents*/, std
   return good;
 }
 
+// libjpeg's h2v1 and h2v2 upsampling: 3/4 of the near sample and 1/4 of the far one, in both
+// directions where rows mix as well. The different roundings (8 and 7, 1 and 2) of left and right
+// pixels are libjpeg's.
 void double_across_scalar(const ChromaRows& rows, std::size_t count, std::uint16_t* sums, std::uint8_t* out) noexcept {
   const bool mixes = rows.far != nullptr;
   const std::uint8_t* const near = rows.near - 1;
@@ -61,6 +75,7 @@ void double_across_scalar(const ChromaRows& rows, std::size_t count, std::uint16
   }
 }
 
+// h1v2, with the bias 1 for upper rows and 2 for lower ones.
 void mix_rows_scalar(const ChromaRows& rows, std::size_t count, int bias, std::uint8_t* out) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     out[i] = static_cast<std::uint8_t>((3 * rows.near[i] + rows.far[i] + bias) >> 2);
@@ -87,6 +102,7 @@ void from_grey_scalar(const std::uint8_t* const* parts, std::size_t count, std::
 constexpr PixelKernels kScalarPixels{"scalar",        transform_scalar, double_across_scalar, mix_rows_scalar,
                                      from_ycc_scalar, from_rgb_scalar,  from_grey_scalar};
 
+// Highway lists targets from the best one on.
 std::vector<PixelKernels> make_supported_pixels() {
   std::vector<PixelKernels> all;
   for (const auto target : hwy::SupportedAndGeneratedTargets()) {

@@ -1,3 +1,12 @@
+// Makes pixels of coefficients, one row of MCUs at a time, on a decoder's thread: decode() asks the
+// source for the row's coefficients, transforms them into strips of samples, one strip per
+// component, enlarges subsampled components row by row, mixes colours, and hands each finished row
+// to the caller. What one step writes is still in the first-level cache when the next reads it.
+//
+// Fancy upsampling mixes a row with its neighbour above or below, so the last row of an MCU row
+// waits for the next one, and a copy of it is kept above the strip (keep_last_rows). Strips have
+// margins on the left and slack on the right, because kernels read whole vectors.
+
 #include "pixel_stage.hpp"
 
 #include <algorithm>
@@ -20,6 +29,8 @@ std::size_t PixelStage::wanted_components(const JpegFrame& frame, Colours colour
   return colours == Colours::luma ? 1 : frame.components;
 }
 
+// Sampling factors that divide the largest ones, which nearly all files have; quantisers above
+// kMostQuantiser would leave 16 bits.
 bool PixelStage::serves(const JpegFrame& frame, Colours colours) noexcept {
   if (colours == Colours::luma && frame.colour == JpegColour::rgb) return false;
   for (std::size_t k = 0; k < wanted_components(frame, colours); ++k) {
@@ -36,6 +47,8 @@ McuRegion PixelStage::needed(const JpegFrame& frame, const Box& region, Colours 
   return needed_mcus(frame, region, wanted_components(frame, colours));
 }
 
+// One block of memory for all strips, which grows and is kept from image to image. The row above a
+// strip belongs to it.
 void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours) {
   components_ = wanted_components(frame, colours);
   coefficients_.reset(frame, components_, mcus);
@@ -49,6 +62,7 @@ void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours 
     strip.rows = kBlockSide * part.v;
     strip.height = part.height;
     strip.stride = kLeftMargin + padded_to_line(coefficients_.stride(k) * CoefficientRow::kSide + PixelKernels::kSlack);
+    // Counted from the strip's first column: the image's right edge, where it is mixed with itself.
     strip.last_column = size_of_count(part.width - 1 - mcus.left * kBlockSide * part.h);
     total += strip.stride * size_of_count(strip.rows + 1) + enlarged;
   }
@@ -93,6 +107,7 @@ void PixelStage::keep_last_rows() noexcept {
   }
 }
 
+// Only the columns that the region shows, one sample more on either side for mixing.
 const std::uint8_t* PixelStage::enlarged_row(const Strip& strip, std::int32_t y, std::int32_t mcu_row) noexcept {
   const std::int32_t first = mcu_row * strip.rows;
   const Enlargement& how = strip.enlargement;
@@ -119,6 +134,9 @@ const std::uint8_t* PixelStage::enlarged_row(const Strip& strip, std::int32_t y,
   return strip.enlarged;
 }
 
+// False once something does not fit: a source that stops, or values beyond the kernels' bounds.
+// Rows that were handed out by then are worthless, and the caller decodes the image with
+// libjpeg-turbo from its beginning.
 bool PixelStage::decode(const JpegFrame& frame, const Box& region, Colours colours, CoefficientSource& source,
                         RgbRows& rows) {
   const McuRegion mcus = needed(frame, region, colours);

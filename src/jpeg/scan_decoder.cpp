@@ -1,3 +1,13 @@
+// Entropy decoding of one scan, on a decoder's thread, a row of MCUs at a time: open() builds or
+// finds the Huffman tables and plans the blocks of an MCU; read() decodes the blocks of a row
+// between two columns and skips the others, whose bits have to be passed even though nobody wants
+// them. With points (scan_seeking.cpp) a row begins near its first wanted MCU instead; with two
+// rows in flight (scan_lanes.cpp) the latency of table look-ups overlaps.
+//
+// Any oddity returns false, and libjpeg-turbo decodes the file. That is the safety argument of
+// src/jpeg: this code may refuse what libjpeg accepts, and must never accept what libjpeg refuses
+// or warns of, or reads differently.
+
 #include "scan_decoder.hpp"
 
 #include <algorithm>
@@ -10,12 +20,16 @@ namespace {
 
 using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
 
+// One symbol at a time: for the ends of blocks, and for codes whose tables are not prepared. Out of
+// line, or its array would grow every caller's frame.
 [[gnu::noinline]] Rest skip_singly(Bits bits, const HuffmanTable& table, std::uint32_t position) noexcept {
   std::array<std::int16_t, 256> nowhere;  // NOLINT(cppcoreguidelines-pro-type-member-init): written, not read
   return take_singly(bits, table, position, nowhere.data());
 }
 
-// Takes the coefficients of a block but the first, and gives back Rest::position.
+// Takes the coefficients of a block but the first, and gives back Rest::position. A refill brings
+// bits for kLooks looks, of which the block's first symbol, the DC, has used one. Each look stores
+// two values without asking how many symbols it holds: if one only, it is stored twice.
 [[gnu::always_inline]] inline std::uint32_t take_ac(Bits& bits, const HuffmanTable& table,
                                                     std::int16_t* block) noexcept {
   const auto take_rest = [&](std::uint32_t from) {
@@ -32,6 +46,7 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
       const HuffmanTable::Two two = table.two(look(bits, HuffmanTable::kBits));
       const std::uint32_t reached = position + two.step();
       if (reached >= kLast) {
+        // Two symbols in one look that pass the block's end: the first alone may end it rightly.
         if (two.bits() != 0 && !is_end(reached)) return take_rest(position);  // the first one may be the last
         if (two.bits() != 0) {
           block[kPlaces[position + two.first()]] = two.first_value();
@@ -91,6 +106,7 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
 
 }  // namespace
 
+// The place to build a table in: a free one, or the least recently used.
 HuffmanTables::Known& HuffmanTables::oldest() {
   auto* found = known_.data();
   for (auto& known : known_) {
@@ -118,6 +134,8 @@ HuffmanTable* HuffmanTables::find(const HuffmanCode& code, HuffmanKind kind) {
   return known.is_valid ? &known.table : nullptr;
 }
 
+// Tables first: a code that is refused ends it before anything else is done. expect() is told about
+// how many blocks will be passed, so that the larger tables are made only where they pay.
 bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
   std::array<HuffmanTable*, JpegFrame::kMostComponents> dc{};
   std::array<HuffmanTable*, JpegFrame::kMostComponents> ac{};
@@ -152,6 +170,7 @@ bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
   return true;
 }
 
+// The order of blocks in an MCU: component by component, in each by rows (T.81, A.2.3).
 void ScanDecoder::plan_blocks(const JpegFrame& frame, const std::array<HuffmanTable*, JpegFrame::kMostComponents>& dc,
                               const std::array<HuffmanTable*, JpegFrame::kMostComponents>& ac) noexcept {
   block_count_ = 0;
@@ -165,6 +184,8 @@ void ScanDecoder::plan_blocks(const JpegFrame& frame, const std::array<HuffmanTa
   }
 }
 
+// Without points: everything before the row, and in it before its first wanted column, is decoded
+// without values.
 bool ScanDecoder::read(std::int32_t mcu_row, CoefficientRow& row) {
   if (!points_.empty()) return read_from_points(mcu_row, row);
   if (!finish(mcu_row) || !skip_mcus(row.left()) || !read_mcus(row.right() - row.left(), row)) return false;
@@ -178,6 +199,7 @@ bool ScanDecoder::finish(std::int32_t mcu_row) {
   return skip_mcus(rows * frame_->mcus_across);
 }
 
+// The window is refilled here, once per MCU: it then holds more than the longest MCU can take.
 bool ScanDecoder::begin_mcu(Bits& bits) noexcept {
   if (restart_interval_ > 0) {
     if (until_restart_ == 0 && !restart(bits)) return false;
@@ -194,6 +216,8 @@ bool ScanDecoder::is_at_marker(const Bits& bits, unsigned marker) const noexcept
   return window.is_whole() && left < 8 && window.marker() == marker;
 }
 
+// Markers count modulo 8 and have to be the expected one. libjpeg would resynchronise, with a
+// warning.
 bool ScanDecoder::restart(Bits& bits) noexcept {
   if (!is_at_marker(bits, kFirstRestart + next_restart_)) return false;
   bits = {.next = at_.window->pass_marker()};
@@ -203,6 +227,9 @@ bool ScanDecoder::restart(Bits& bits) noexcept {
   return true;
 }
 
+// Components that are not wanted (chroma, for grey output) are passed over without values.
+// `at_.has(bits)` finds a scan whose bits have run out; what was decoded from the zeros behind it
+// does not count.
 bool ScanDecoder::read_mcus(std::int32_t count, CoefficientRow& row) noexcept {
   std::array<Place, kMostBlocks> places{};
   for (std::size_t i = 0; i < block_count_; ++i) {

@@ -1,3 +1,9 @@
+// Decodes two rows of MCUs at once, where points say where both begin. Each look at a Huffman table
+// depends on the one before it, so a single row keeps the processor waiting for the first-level
+// cache; two rows do not wait for each other. read_two() steps both lanes in turn until one ends,
+// finishes the other, and keeps the lower row for the next call. Same results as
+// ScanDecoder::read_mcus(), and the same refusals. On a decoder's thread.
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -6,8 +12,6 @@
 #include "scan_decoder.hpp"
 #include "scan_symbols.hpp"
 
-// Two rows of MCUs decoded at once. Each look at a table waits for the one before it; two rows do not wait for each
-// other.
 namespace forebay {
 
 namespace {
@@ -33,6 +37,8 @@ class ScanDecoder::Lane {
     }
   }
 
+  // What advance() changes lives in a LaneState that is passed by value: the compiler keeps it in
+  // registers.
   [[nodiscard]] LaneState begin() noexcept { return begin_mcu({.bits = cursor_.bits}); }
 
   // One look. False where the lane has ended.
@@ -123,12 +129,16 @@ class ScanDecoder::Lane {
   std::int32_t left_ = 0;  // MCUs
 };
 
+// Not with restart markers, not where chroma is skipped, and only once the tables of two symbols
+// are made.
 bool ScanDecoder::can_read_two(std::int32_t mcu_row, const CoefficientRow& row) const noexcept {
   return mcu_row + 1 < wanted_.bottom && restart_interval_ == 0 && row.components() == frame_->components &&
          std::all_of(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(block_count_),
                      [](const Block& block) { return block.ac->is_prepared(); });
 }
 
+// below_ is the cursor of the lower row. Both rows have to end where the next points say; otherwise
+// the points are not the file's.
 bool ScanDecoder::read_two(std::int32_t mcu_row, CoefficientRow& row) {
   if (!begin_row(mcu_row + 1, row)) return false;
   std::swap(at_, below_);

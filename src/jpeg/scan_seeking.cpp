@@ -20,6 +20,7 @@ ScanPoint ScanDecoder::point() const noexcept {
   return here;
 }
 
+// A point states its bit as 32 bits, so files of half a gigabyte have none.
 bool ScanDecoder::locate(std::vector<std::byte>& packed) {
   if (bytes_.size() > std::numeric_limits<std::uint32_t>::max() / 8) return false;
   const std::int32_t step = ScanPoints::step_of(*frame_);
@@ -65,6 +66,8 @@ bool ScanDecoder::begin_at(std::int32_t mcu_row, std::int32_t number, std::int32
   return true;
 }
 
+// From the last point at or before the first wanted MCU; the few MCUs between are decoded without
+// values.
 bool ScanDecoder::begin_row(std::int32_t mcu_row, const CoefficientRow& row) noexcept {
   const std::int32_t number = row.left() / points_.step();
   return begin_at(mcu_row, number, row.right()) && skip_mcus(row.left() - number * points_.step());
@@ -77,6 +80,7 @@ bool ScanDecoder::is_behind(std::int32_t mcu_row, const CoefficientRow& row) con
   return !behind || point() == *behind;
 }
 
+// The row may be here already: the second one of a pair that was decoded together.
 bool ScanDecoder::read_from_points(std::int32_t mcu_row, CoefficientRow& row) {
   if (ahead_row_ == mcu_row) {
     std::swap(row, ahead_);

@@ -1,3 +1,9 @@
+// Rows of pixels with Highway: enlarging chroma, mixing rows, and colours. This file is compiled
+// once for each kind of processor by foreach_target.h; the function at its end puts the kernels of
+// one target into the table. What each kernel computes is said by the plain loops of
+// pixel_kernels.cpp, and the results are equal bit by bit. All of them read and write whole vectors
+// and rely on the slack behind each row.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +35,8 @@ HWY_INLINE V16 samples_at(const std::uint8_t* row) {
 
 HWY_INLINE V16 three_times(V16 value) { return hn::Add(value, hn::Add(value, value)); }
 
+// Even and odd output pixels are computed in vectors of their own and joined as the lower and upper
+// byte of 16 bits.
 template <bool kMixes>
 HWY_INLINE void double_sums(const std::uint16_t* sums, std::size_t count, std::uint8_t* out) {
   const D16 d;
@@ -83,7 +91,9 @@ struct Colours16 {
   V16 blue;
 };
 
-// Of chroma from which 128 was taken. The products are those of libjpeg's tables for all their 256 indices.
+// Of chroma from which 128 was taken. libjpeg multiplies by 1.402, 1.772, 0.34414 and 0.71414 in 16
+// bits of fraction and rounds; these products are equal to its tables for all 256 indices. Factors
+// beyond 1 are split, because the fixed-point multiplication takes 15 bits.
 HWY_INLINE Colours16 coloured(V16 luma, V16 cb, V16 cr) {
   const D16 d;
   // 1.402 = 1 + 0.402, 1.772 = 2 - 0.228

@@ -1,3 +1,10 @@
+// JPEG headers of one camera or encoder are mostly alike, and of a small image they are a good part
+// of the bytes. So a pack's tables hold the parts that many files share, and each packed file names
+// them by number. HeaderPartChoice collects candidates while a dataset is packed (whole headers,
+// what stands before and behind the frame's size, and single segments); HeaderParts writes and
+// reads headers with what was chosen. A number is a varint whose lowest bit tells bytes that follow
+// (1) from a part (0); 0 ends the header.
+
 #include "header_parts.hpp"
 
 #include <algorithm>
@@ -10,6 +17,8 @@ namespace {
 
 // Parts chosen; more would need two bytes for a number.
 constexpr std::size_t kMostChosen = 63;
+// Tables are held by every process that reads the pack, so parts are bounded, each and all
+// together. Chosen.
 constexpr std::size_t kMostBytesOfPart = std::size_t{16} << 10;
 constexpr std::size_t kMostBytesChosen = std::size_t{48} << 10;
 // Of a longer part, more bytes do not count: in how many files it is does.
@@ -35,6 +44,7 @@ HeaderParts::HeaderParts(std::vector<std::vector<std::byte>> parts) : parts_(std
   std::erase_if(by_length_, [&](std::size_t i) { return parts_[i].empty(); });
 }
 
+// The longest part that ends where a segment ends. kMostParts means "none".
 std::size_t HeaderParts::find(std::span<const std::byte> header, const std::vector<std::size_t>& ends,
                               std::size_t from) const {
   for (const std::size_t i : by_length_) {
@@ -70,6 +80,7 @@ void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& head
   put_number(out, 0);
 }
 
+// Damaged bytes could name parts without end, hence the bound on the length.
 void HeaderParts::read(ByteReader& from, std::vector<std::byte>& header) const {
   header.clear();
   while (const std::uint32_t number = from.number()) {
@@ -108,6 +119,7 @@ HeaderParts HeaderPartChoice::choose() const {
     const std::string* bytes;
     std::size_t occurrences;
 
+    // Bytes saved: the first occurrence has to be stored in the tables.
     [[nodiscard]] std::size_t worth() const noexcept {
       return (occurrences - 1) * std::min(bytes->size(), kMostBytesCounted);
     }

@@ -1,3 +1,9 @@
+// Packs a JPEG file: decode its coefficients without loss, code them anew with the pack's tables so
+// that they decode faster, and keep the header and whatever follows the scan. Then unpack the
+// result and compare it with the file, byte by byte; a file for which that fails (odd padding,
+// restart markers out of place, a progressive scan) is not packed but stored as it is. One packer
+// per thread, as `forebay pack` has it; its memory is reused from file to file.
+
 #include "jpeg_packer.hpp"
 
 #include <algorithm>
@@ -22,6 +28,9 @@ class JpegPacker::Impl {
     if (header == nullptr || !fits(file, *header)) return std::nullopt;
     if (!write_tiles(*header)) return std::nullopt;
     // Where the scan ends in the file shows when it is written again.
+    // First without a tail, as if the end-of-image marker followed the scan, which is so for most
+    // files; rebuilding shows how long the scan is, and what is behind it becomes the tail if it is
+    // anything else.
     std::vector<std::byte> packed = assemble(file, *header, std::nullopt);
     std::vector<std::byte> rebuilt;
     if (!rebuild(packed, rebuilt)) return std::nullopt;
@@ -56,6 +65,8 @@ class JpegPacker::Impl {
     const auto bytes = packed_.header().first(header->size);
     file.reserve(packed.size() + packed.size() / 4);
     file.assign(bytes.begin(), bytes.end());
+    // The scan is written with the codes of the file's own header, so equal coefficients give equal
+    // bits.
     coefficients_.open(packed_, frame);
     ScanWriter scan(*header, file);
     for (std::int32_t y = 0; y < frame.mcus_down; ++y) {

@@ -7,11 +7,14 @@
 namespace forebay {
 namespace {
 
+// The unit in which a region is decoded. Smaller tiles decode less that is not shown, larger ones
+// need fewer lengths and fill the lanes better. Chosen.
 constexpr std::int32_t kTileWidth = 256;  // pixels
 constexpr std::int32_t kTileHeight = 128;
 // Of blocks in a tile: fewer are read as fast from one lane, which takes no lengths.
 constexpr std::size_t kBlocksForLanes = 128;
 
+// In MCUs, at least one and no more than the image has.
 constexpr std::int32_t mcus_of(std::int32_t pixels, std::int32_t sampling, std::int32_t most) noexcept {
   return std::clamp(pixels / (8 * sampling), 1, std::max(most, 1));
 }
@@ -46,6 +49,7 @@ TileGrid grid_for(const JpegFrame& frame) noexcept {
           .height = mcus_of(kTileHeight, frame.max_v, frame.mcus_down)};
 }
 
+// Of both kinds of blocks, luma and chroma.
 std::size_t lanes_for(const JpegFrame& frame) noexcept {
   const TileGrid grid = grid_for(frame);
   std::size_t blocks = static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height);

@@ -38,6 +38,7 @@ std::size_t sum_scalar(const std::uint8_t* differences, std::size_t count, std::
 constexpr PackKernels kScalarPack{"scalar",          decode_scalar,      expand_scalar, skip_scalar,
                                   count_bits_scalar, count_equal_scalar, sum_scalar};
 
+// The plain loops come last and are always there.
 std::vector<PackKernels> make_supported_pack() {
   std::vector<PackKernels> all;
   // The best target has the lowest bit. Those that are not compiled for this room have none.

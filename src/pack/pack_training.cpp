@@ -1,3 +1,8 @@
+// Finds the codes of a pack: k-means over files, where a file's distance to a group is the number
+// of bits that its symbols take with the group's codes. Files begin sorted by how strongly they are
+// compressed, which is what codes differ by most. No randomness, so the same files in the same
+// order give the same tables. On one thread, over a sample of the dataset's files.
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -9,6 +14,7 @@
 namespace forebay {
 namespace {
 
+// Rounds of moving files between groups; chosen.
 constexpr int kTrainingRounds = 8;
 // A set of its own pays from so many files on.
 constexpr std::size_t kFilesOfSet = 4;
@@ -50,6 +56,7 @@ class PackTraining::Impl {
 
   // Files are sorted into as many groups by how strongly they are compressed; then each goes where its codes are the
   // shortest, a few times.
+  // A dataset without a JPEG file still needs tables: those of the usual photograph.
   [[nodiscard]] std::vector<StreamLengths> codes(std::size_t sets) const {
     if (files_.empty()) return {codes_for(usual_counts())};
     std::vector<std::size_t> order(files_.size());
@@ -105,6 +112,7 @@ PackTraining::~PackTraining() = default;
 bool PackTraining::add(std::span<const std::byte> file) { return impl_->add(file); }
 std::size_t PackTraining::files() const noexcept { return impl_->files(); }
 
+// Through bytes and back, so that what is used is what a file of the tables holds.
 PackTables PackTraining::finish(std::size_t sets) const {
   constexpr std::size_t kMost = 64;
   return PackTables::from_bytes(impl_->finish(std::clamp<std::size_t>(sets, 1, kMost)));

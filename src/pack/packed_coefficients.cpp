@@ -1,3 +1,8 @@
+// Gives the pixel stage the coefficients of a packed file, row of MCUs by row, decoding only tiles
+// that the wanted region touches. A row of tiles is decoded when the first row of MCUs in it is
+// read, then its blocks are taken row by row. On a decoder's thread; memory of tiles is kept
+// between images, and given back once several images in a row have needed less.
+
 #include "packed_coefficients.hpp"
 
 #include <algorithm>
@@ -14,6 +19,8 @@ std::size_t PackedCoefficients::held() const noexcept {
                          [](std::size_t sum, const PackedTile& tile) { return sum + tile.capacity(); });
 }
 
+// A single large image must not pin its memory for the whole run, and frequent ones must not
+// allocate it anew each time.
 void PackedCoefficients::give_back() noexcept {
   unneeded_ = needed_ > kept_bytes_ || held() <= kept_bytes_ ? 0 : unneeded_ + 1;
   needed_ = 0;
@@ -22,6 +29,7 @@ void PackedCoefficients::give_back() noexcept {
   unneeded_ = 0;
 }
 
+// The lengths of all tiles come first, as varints; their sum has to be what is left of the bytes.
 void PackedCoefficients::open(const PackedJpeg& packed, const JpegFrame& frame) {
   give_back();
   packed_ = &packed;
@@ -44,6 +52,7 @@ void PackedCoefficients::open(const PackedJpeg& packed, const JpegFrame& frame) 
 }
 
 void PackedCoefficients::load_tiles(std::int32_t tile_row, const CoefficientRow& row) {
+  // Grey output needs luma alone, which comes first in a tile.
   const std::size_t kinds = row.components() > 1 ? kBlockKinds : 1;
   std::size_t used = 0;
   for (std::int32_t column = row.left() / grid_.width; column * grid_.width < row.right(); ++column) {

@@ -21,6 +21,7 @@ constexpr std::size_t kChecksumAt = kKeyAt + sizeof(std::uint32_t);
 constexpr std::size_t kChecked = kChecksumAt + sizeof(std::uint32_t);
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
 
+// 32 bits, the lowest byte first, whatever the machine's order is.
 std::uint32_t fixed_number(std::span<const std::byte> bytes, std::size_t at) noexcept {
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < sizeof(number); ++i) {
@@ -66,6 +67,8 @@ bool PackedJpeg::ends_behind_scan() const noexcept {
   return tail_.size() >= kEndOfImage.size() && std::ranges::equal(kEndOfImage, tail_.first(kEndOfImage.size()));
 }
 
+// Everything behind the prefix is covered by the checksum; `is_checked` says that whoever read the
+// bytes has compared it.
 void PackedJpeg::open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked) {
   if (!starts_as_packed_jpeg(packed)) throw SampleError("not a packed JPEG");
   if (tables_of(packed) != tables.key()) throw SampleError("a packed JPEG, but not of the tables that it is read with");

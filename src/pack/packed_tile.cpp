@@ -1,3 +1,14 @@
+// Decodes one tile: first all streams into memory, one after the other (Loading), then blocks out
+// of them on demand (read). The streams are, per kind of block: DC differences, which eighths of
+// the zigzag have coefficients, the masks of those eighths, and the values; all symbols of a stream
+// come before the next one begins. So how many symbols a stream has follows from those before it,
+// and no end has to be looked for in the inner loops.
+//
+// A tile's streams are spread over lanes that are decoded side by side, because each look-up waits
+// for the one before it in its lane. Values that have no symbol lie behind the last lane, those of
+// the last stream first. Bytes may be damaged in any way: counts are bounded by what was decoded,
+// and require_end() finds what does not add up.
+
 #include "packed_tile.hpp"
 
 #include <algorithm>
@@ -23,6 +34,7 @@ constexpr std::size_t kTileSlack = std::max(BlockStreams::kSlack, PackKernels::k
 
 void PackedTile::Free::operator()(std::uint8_t* memory) const noexcept { ::operator delete(memory, kTileAlignment); }
 
+// Grows by half at least, and what was decoded moves, which is why parts are positions.
 void PackedTile::make_room(std::size_t bytes) {
   if (used_ + bytes <= capacity_) return;
   const std::size_t capacity = std::max(used_ + bytes, capacity_ + capacity_ / 2);
@@ -52,6 +64,8 @@ class PackedTile::Loading {
   }
 
   // The streams of a kind with so many blocks.
+  // The first three eighths of the zigzag, which most blocks have, get streams of their own; the
+  // other five share one.
   void load(std::size_t kind, std::size_t blocks) {
     Streams& streams = kinds_[kind];
     const Part differences = decode(kind, Stream::dc, blocks);
@@ -121,6 +135,7 @@ class PackedTile::Loading {
     return part;
   }
 
+  // What follows the symbols is zeroed as far as kernels read beyond the end.
   [[nodiscard]] Part decode(std::size_t kind, Stream stream, std::size_t count) {
     const Part part = reserve(count, count);
     std::uint8_t* const out = memory(part);
@@ -150,6 +165,8 @@ class PackedTile::Loading {
     return part;
   }
 
+  // A block's DC is stated as a difference from its left neighbour, at the tile's left edge from
+  // the block above. Tiles do not depend on each other.
   [[nodiscard]] Part add_differences(std::size_t kind, const Part& differences, std::span<const std::byte> escaped) {
     const Part part = reserve(differences.count * sizeof(std::int16_t), differences.count);
     auto* out = reinterpret_cast<std::int16_t*>(memory(part));
@@ -207,6 +224,8 @@ void PackedTile::load(const PackKernels& kernels, const Source& source, const Jp
   loading.require_end(kinds == (frame.components > 1 ? kBlockKinds : 1));
 }
 
+// Rows of MCUs between the last one and this, and columns outside the region, are passed over
+// without being expanded.
 void PackedTile::read(const PackKernels& kernels, std::int32_t mcu_row, CoefficientRow& row) {
   const auto width = static_cast<std::size_t>(mcus_.width());
   const auto rows_passed = static_cast<std::size_t>(mcu_row - next_row_);

@@ -1,3 +1,8 @@
+// Reads the header of a JPEG file just far enough to know its scan, and recognises the plain kind
+// alone: sequential, Huffman-coded, 8 bits, one scan with all components in the order of the frame.
+// Everything else, however valid, gives nothing, and the file is then not packed. Marker codes are
+// those of ITU-T T.81, table B.1.
+
 #include "plain_header.hpp"
 
 #include <algorithm>
@@ -27,6 +32,8 @@ class HeaderReader {
  public:
   explicit HeaderReader(Bytes file) : file_(file) {}
 
+  // Segment after segment up to the start of the scan. 0xff may be repeated as fill before a
+  // marker's code (T.81, B.1.1.2); such bytes belong to the segment behind them.
   [[nodiscard]] bool read() {
     if (file_.size() < 4 || byte_at(file_, 0) != 0xff || byte_at(file_, 1) != kStartOfImage) return false;
     std::size_t at = 2;
@@ -64,6 +71,8 @@ class HeaderReader {
     return marker == kQuantisers || marker == kComment || (marker >= kFirstApplication && marker <= kLastApplication);
   }
 
+  // Precision, height, width, then for each component its number, sampling factors and quantiser
+  // (T.81, B.2.2). A height of 0 would come later in the file, in a DNL segment.
   bool take_frame(Bytes content) {
     JpegFrame& frame = header_.frame;
     if (has_frame_ || content.size() < 6 || byte_at(content, 0) != 8) return false;
@@ -88,6 +97,8 @@ class HeaderReader {
     return true;
   }
 
+  // Class and number in one byte, 16 counts, then the symbols (T.81, B.2.4.2); several tables may
+  // share a segment.
   bool take_tables(Bytes content) {
     while (!content.empty()) {
       if (content.size() < 17) return false;
@@ -120,6 +131,7 @@ class HeaderReader {
       if (!has_dc_[dc] || !has_ac_[ac]) return false;
       header_.codes[k] = {dc_[dc], ac_[ac]};
     }
+    // Spectral selection 0 to 63 and no successive approximation: what sequential scans have.
     const Bytes rest = content.last(3);
     return byte_at(rest, 0) == 0 && byte_at(rest, 1) == kBlockSize - 1 && byte_at(rest, 2) == 0;
   }

@@ -1,3 +1,9 @@
+// Writes the entropy-coded data of a scan from coefficients (T.81, F.1.2), with the Huffman codes
+// of the file's own header, so that a packed file becomes the same file again. Called by
+// JpegPacker, row of MCUs by row. Encoders are free in a few details (fill bits, superfluous runs
+// of zeros); this writes what nearly all of them do, and the packer compares the result with the
+// original.
+
 #include "scan_writer.hpp"
 
 #include <bit>
@@ -16,6 +22,7 @@ constexpr unsigned size_of_value(std::int32_t value) noexcept {
 
 }  // namespace
 
+// Canonical codes, as HuffmanTable::build() numbers them.
 ScanWriter::Words::Words(const HuffmanCode& code) noexcept {
   std::uint32_t next = 0;
   std::size_t taken = 0;
@@ -35,6 +42,8 @@ ScanWriter::ScanWriter(const PlainHeader& header, std::vector<std::byte>& out)
   }
 }
 
+// A restart interval ends with a filled byte and a marker that counts modulo 8, and DC prediction
+// begins anew.
 bool ScanWriter::add(CoefficientRow& row) {
   const JpegFrame& frame = header_.frame;
   for (std::int32_t x = 0; x < frame.mcus_across; ++x) {
@@ -63,6 +72,8 @@ bool ScanWriter::add(CoefficientRow& row) {
   return true;
 }
 
+// Runs of more than 15 zeros take the symbol 0xf0 for each 16 of them. End of block is left out
+// where the last coefficient of the zigzag is there.
 bool ScanWriter::add_block(std::size_t component, const std::int16_t* block, std::size_t extent) {
   const std::int32_t difference = block[0] - predictors_[component];
   predictors_[component] = block[0];
@@ -91,6 +102,7 @@ bool ScanWriter::put_symbol(const Words& words, unsigned symbol, std::int32_t va
   if (size > kLargestSize) return false;
   symbol |= size;
   if (words.length[symbol] == 0) return false;
+  // Negative values are stated as their one's complement (T.81, F.1.2.1).
   const auto bits = static_cast<std::uint32_t>(value < 0 ? value - 1 : value) & ((1U << size) - 1);
   put(std::uint32_t{words.word[symbol]} << size | bits, words.length[symbol] + size);
   return true;
@@ -108,6 +120,7 @@ void ScanWriter::put(std::uint32_t bits, unsigned count) {
   }
 }
 
+// With ones, as T.81 (F.1.2.3) asks for before a marker.
 void ScanWriter::fill_byte() {
   if (count_ > 0) put((1U << (8 - count_)) - 1, 8 - count_);
 }

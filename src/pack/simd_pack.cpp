@@ -1,3 +1,9 @@
+// The kernels of packed files with Highway, compiled once per kind of processor. Two ways of
+// expanding a block's values into its 64 places: AVX-512 with VBMI2 does it by one instruction per
+// stream; elsewhere tables of byte shuffles do two eighths at a time. Symbols themselves are
+// decoded by the plain loops of lane_loops.hpp, compiled here for each target's shifts and counts.
+// All give the same coefficients as pack_kernels.cpp's plain functions.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,6 +38,7 @@ std::size_t count_bits(const std::uint8_t* bytes, std::size_t count, std::uint64
   return count_masked_bits(bytes, count, mask);
 }
 
+// A vector at a time, and the rest by the plain loop.
 std::size_t count_equal(const std::uint8_t* bytes, std::size_t count, std::uint8_t value) noexcept {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -67,6 +74,7 @@ std::size_t sum(const std::uint8_t* differences, std::size_t count, std::int16_t
 }
 
 // Values that have no byte, in the order of the zigzag.
+// An escaped value has 16 bits, and stands in the list of its stream.
 HWY_INLINE void put_escaped(std::uint64_t at, BlockStreams& streams, std::int16_t* block) {
   for (; at != 0; at &= at - 1) {
     const auto position = static_cast<std::size_t>(std::countr_zero(at));
@@ -132,6 +140,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
     put(5, _mm512_extracti32x4_epi32(lower, 1));
     put(6, _mm512_extracti32x4_epi32(lower, 2));
     put(7, _mm512_extracti32x4_epi32(lower, 3));
+    // The extent is the highest bit; bit 0 is set, because the DC is always there.
     const std::uint64_t mask = rest | mask1 << 8U | mask0 | 1U;
     extents[i] = static_cast<std::uint8_t>(std::bit_width(mask) - 1);
     const std::uint64_t escaped = _mm512_cmpeq_epi8_mask(zigzag, escape);

@@ -1,3 +1,11 @@
+// Prefix codes of limited length for streams of bytes. shortest_code() is the package-merge
+// algorithm (Larmore and Hirschberg, "A fast algorithm for optimal length-limited Huffman codes",
+// 1990), here in the form of the coin collector's problem: in each of kSymbolBits rounds pairs of
+// the cheapest coins are packed and merged with the symbols, and a symbol's length is how often it
+// is in the first 2n - 2 coins at the end. Words are canonical and stored with their first bit
+// lowest, so that a decoder masks the low bits of its buffer. All of it happens while packing, or
+// once per set of tables.
+
 #include "symbol_code.hpp"
 
 #include <algorithm>
@@ -13,6 +21,7 @@ struct Coin {
   std::int32_t right = 0;  // coin or symbol
 };
 
+// Depth is bounded by kSymbolBits.
 void count_symbols(const std::vector<Coin>& coins, std::int32_t at, CodeLengths& lengths) {
   const Coin& coin = coins[static_cast<std::size_t>(at)];
   if (coin.left < 0) {
@@ -31,6 +40,8 @@ unsigned reversed(unsigned word, unsigned length) noexcept {
 
 }  // namespace
 
+// Sorted stably, and merged so that equal weights keep their order: the same counts give the same
+// code everywhere.
 CodeLengths shortest_code(const SymbolCounts& counts) {
   std::vector<Coin> coins;
   for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) {
@@ -62,6 +73,7 @@ CodeLengths shortest_code(const SymbolCounts& counts) {
   return lengths;
 }
 
+// Kraft's inequality, in units of the longest word.
 bool is_prefix_code(const CodeLengths& lengths) noexcept {
   std::size_t taken = 0;
   for (const unsigned length : lengths) {
@@ -83,6 +95,7 @@ CodeWords code_words(const CodeLengths& lengths) noexcept {
   return words;
 }
 
+// Entries that belong to no word consume a bit each, so that a damaged stream still moves on.
 SymbolTable::SymbolTable(const CodeLengths& lengths) noexcept : lengths_(lengths) {
   struct One {
     std::uint8_t symbol = 0;

@@ -1,3 +1,8 @@
+// From counts of symbols to the codes of all streams of a set. Each code has an escape for symbols
+// that are too rare to deserve a word; how rare that is gets tried out, since the best threshold
+// depends on the counts. bits_of() is the cost of a file with given codes, which training and
+// packing compare.
+
 #include "table_set.hpp"
 
 #include <algorithm>
@@ -29,6 +34,7 @@ CodeLengths with_escape(const SymbolCounts& counts, Escape escape) {
   const std::uint64_t total = total_of(counts);
   CodeLengths best{};
   auto fewest = std::numeric_limits<std::uint64_t>::max();
+  // Shares of all symbols, from one in 65536 to one in 1024.
   for (const std::uint64_t rarity : {65536U, 16384U, 8192U, 4096U, 2048U, 1024U}) {
     SymbolCounts kept = counts;
     std::uint64_t escaped = kept[escape_symbol(escape)];
@@ -58,6 +64,8 @@ TableSet::TableSet(const StreamLengths& lengths) {
   }
 }
 
+// A stream without an escape needs a word for every symbol, or a file could not be packed; its
+// counts are at least 1.
 StreamLengths codes_for(const StreamCounts& counts) {
   StreamLengths lengths{};
   for (std::size_t kind = 0; kind < kBlockKinds; ++kind) {
@@ -93,6 +101,7 @@ double bits_of(const StreamCounts& counts, const TableSet& set) noexcept {
   return bits;
 }
 
+// Chosen by hand. Only tables that were trained with no file at all are made of them.
 StreamCounts usual_counts() {
   StreamCounts counts{};
   // Differences and coefficients spread about 0, less in later eighths; masks have few bits, low ones most of all.

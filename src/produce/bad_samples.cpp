@@ -1,3 +1,13 @@
+// Called by readers and decoders the moment a sample turns out to be bad, on their threads. In
+// order: under on_bad = "fail" the run ends; in evaluation the sample is left out of its batch;
+// otherwise it is logged once, and its position gets a replacement, asked for ahead of all other
+// requests because its batch may be the next one to be served. The trainer's thread collects at
+// each step what was found, for the job's budget of bad samples.
+//
+// Which sample replaces another depends on seed, epoch, position and attempt alone
+// (Order::replacement), so a run that resumes, and one with other threads, serves the same. See
+// docs/decisions/0026-bad-samples-have-a-limit.md.
+
 #include "bad_samples.hpp"
 
 #include <new>
@@ -25,6 +35,8 @@ BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad,
       leave_out_(std::move(leave_out)),
       failed_(std::move(failed)) {}
 
+// All samples of a group share the bytes that are bad. A failure to report, such as of memory, ends
+// the run: it must not lose a sample silently.
 void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason) noexcept {
   try {
     for (std::uint32_t i = 0; i < request.count; ++i) settle(member_of(request, i, order_), reason);
@@ -44,6 +56,9 @@ void BadSamples::will_retry(const ReadRequest& request, std::string_view reason)
   }
 }
 
+// bad_alloc says nothing of where; an Error with the limits of the process takes its place if there
+// is memory for it. The first failure that is raised wins, and `failed_` breaks the waits so that
+// next() throws it.
 void BadSamples::worker_failed(std::exception_ptr error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -58,6 +73,7 @@ void BadSamples::worker_failed(std::exception_ptr error) noexcept {
   failed_();
 }
 
+// The reason may begin with the file's name, as errors of files do; it is not said twice.
 void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
   const std::string path = dataset_.name(request.sample);
   if (on_bad_ == OnBad::fail) {
@@ -81,6 +97,8 @@ void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
   requests_.push_urgent({&again, 1});
 }
 
+// A sample that is asked for again, as in the next epoch, is replaced again and not logged again.
+// found_ is stored last: collect() takes the lock only when it has changed.
 void BadSamples::quarantine(const ReadRequest& request, const std::string& path, std::string_view reason,
                             std::optional<std::uint64_t> replacement) {
   const std::scoped_lock lock(mutex_);

@@ -1,3 +1,14 @@
+// The production side of one rank. The trainer's thread plans batches (plan, plan_ahead) and never
+// waits here. The issuer thread claims a slot for the next planned turn and asks for its samples:
+// of the readers, or of the decoders where reads are quick. Readers hand bytes to decoders; a
+// decoder makes its sample in place in the slot (handle) and counts it. Whoever counts the last
+// sample of a slot publishes it, on the host by itself and on a device through the uploader, which
+// copies first.
+//
+// Requests exist only for slots that are claimed, so no thread ever waits for one behind it, and
+// any byte budget is enough. The parts are members in the order in which they depend on each other,
+// and stop() ends the threads from the front to the back: issuer, readers, decoders, uploader.
+
 #include "pipeline.hpp"
 
 #include <algorithm>
@@ -19,7 +30,10 @@
 namespace forebay {
 namespace {
 
-// So many are planned ahead that a window is known as a whole when its first batch is requested.
+// With dataset.order = "shards" samples are shuffled within windows, and reads are coalesced within
+// one. So many more batches are planned ahead that a window is known as a whole when its first
+// batch is requested. At most kMost, chosen to bound the plan's memory: reads of what lies beyond
+// are simply not coalesced with the rest.
 std::uint32_t batches_of_window(const Order& order) {
   constexpr std::uint64_t kMost = 1024;
   if (!order.is_windowed()) return 0;
@@ -27,6 +41,8 @@ std::uint32_t batches_of_window(const Order& order) {
   return static_cast<std::uint32_t>(std::min({batches, order.batches(), kMost}));
 }
 
+// Reads can be merged only where the order keeps neighbours in a file near each other: without
+// shuffling, or within windows.
 std::unique_ptr<CoalescedReads> make_coalesced_reads(const PipelineLinks& links, ByteBudget& budget,
                                                      ReadQueue& requests, EncodedQueue& encoded) {
   const PlacedSamples* const samples = placed_samples(links.dataset);
@@ -35,13 +51,16 @@ std::unique_ptr<CoalescedReads> make_coalesced_reads(const PipelineLinks& links,
                                           static_cast<std::size_t>(links.options.workers.bytes));
 }
 
-// Quick reads are the decoders' where a reader would have to take its core from a decoder. Reads from elsewhere than a
-// local disk may hang at any time, and coalesced reads are read ahead of what is needed.
+// Decoders make quick reads themselves where a reader would have to take its core from a decoder
+// (docs/decisions/0023-decoders-read-what-is-quick.md). Not where the store may hang, because a
+// decoder that hangs holds samples that are ready, and not where reads are coalesced, because those
+// are made ahead of what is needed.
 bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool is_throttled, bool coalesces) {
   const bool use_all_cores = plan.first.decode != plan.most.decode || plan.first.decode >= plan.cores;
   return use_all_cores && !links.may_be_slow && links.gpu_decoding == nullptr && !is_throttled && !coalesces;
 }
 
+// One for each decoder thread there may ever be, so that a thread that starts later finds its own.
 std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links, TableCache& tables) {
   std::vector<SampleMaker::Workspace> workspaces(threads);
   for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(links.jpeg_kernels, links.decode_index, &tables);
@@ -103,6 +122,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
   issuer_ = start_thread("forebay-issue", [this] { issue(); });
 }
 
+// "Half of all batches under way are not begun", in samples. Asked by publishers and by the
+// consumer, so it reads two atomics and no more.
 bool Pipeline::are_decoders_busy() const noexcept {
   if (!pace_ || !pace_->is_quick()) return false;
   const std::uint64_t batch_size = links_.order.options().batch_size;
@@ -122,6 +143,8 @@ ReaderLinks Pipeline::reader_links() {
           .outage = &outage_};
 }
 
+// The tuning ends before the issuer is joined, and before the pools are stopped, because it starts
+// threads in them.
 void Pipeline::end_issue() {
   if (!issuer_.joinable()) return;
   stopped_ = true;
@@ -137,6 +160,7 @@ void Pipeline::stop() {
   if (uploader_) uploader_->stop();
 }
 
+// The note of the batch comes before ring_.plan(), whose release shows it to the issuer (R7).
 void Pipeline::plan(const BatchRef& batch) noexcept {
   const std::uint64_t turn = ring_.planned();
   plan_[turn & (plan_.size() - 1)] = batch;
@@ -150,6 +174,7 @@ std::uint64_t Pipeline::planned_of(std::uint64_t epoch) const noexcept {
   return batches;
 }
 
+// The issuer thread, until stop(). What it throws becomes the rank's failure, which next() throws.
 void Pipeline::issue() {
   try {
     SlotRing::Claim claim{};
@@ -165,6 +190,9 @@ void Pipeline::issue() {
   }
 }
 
+// `order` numbers all samples of this rank in the order in which they are needed: it is the
+// priority of a request. `position` is the place in the epoch, from which everything random about
+// the sample is drawn.
 ReadRequest Pipeline::request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept {
   const BatchRef& batch = planned(turn);
   const std::uint64_t batch_size = links_.order.options().batch_size;
@@ -200,6 +228,7 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
   request_issued();
 }
 
+// Whether reads are quick is asked for a batch as a whole, here, so that its samples go one way.
 void Pipeline::request_issued() {
   if (!pace_ || !pace_->is_quick(steady_ns())) return requests_.push(issued_);
   unread_.clear();
@@ -207,6 +236,7 @@ void Pipeline::request_issued() {
   encoded_.push(unread_);
 }
 
+// A batch may lie across the border of two windows, so each window it touches is looked at once.
 void Pipeline::plan_coalesced_reads(std::uint64_t turn) {
   const BatchRef& batch = planned(turn);
   const std::uint64_t batch_size = links_.order.options().batch_size;
@@ -240,6 +270,7 @@ void Pipeline::prepare(std::span<const EncodedSample> samples, unsigned thread) 
 }
 
 // Counted before the sample can be served: whoever was served all knows the counts of all.
+// nvJPEG decodes several images at once (prepare); here one of them is picked up.
 const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsigned thread) {
   const StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
   const ReadRequest& request = encoded.request;
@@ -250,6 +281,10 @@ const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsi
   return decoded;
 }
 
+// A decoder thread, with one sample, or with a group of samples that show parts of the same image.
+// Returns how many were made. A bad sample is not among them: its SampleError is reported here for
+// a group, and by the caller for a single sample. What is written is counted per thread and told to
+// the slot in one step (finish_written), because the slot's count is shared by all decoders.
 std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   const StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
   SampleMaker::Workspace& workspace = workspaces_[thread];
@@ -281,6 +316,8 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   return made;
 }
 
+// An operation's own error and lack of memory are not the sample's fault: they end the run, with
+// the sample's name.
 void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
                         SampleMaker::Workspace& workspace) {
   const Sample sample = links_.dataset.sample(request.sample);
@@ -299,6 +336,9 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
   store_->ids(request.slot)[request.index] = request.sample;
 }
 
+// COCO and other formats state an image's size. Where that is the size before its EXIF orientation,
+// the annotator saw the image unturned, and so the boxes are turned with it; that is worth a line,
+// once per run.
 void Pipeline::tell_of_turn(const Sample& sample, const ReadRequest& request) {
   if (has_told_of_turn_.exchange(true, std::memory_order_relaxed)) return;
   links_.console.warn(printable(links_.dataset.name(request.sample)) + ": its annotation states the size " +
@@ -316,6 +356,8 @@ void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
   add(totals_.indexed_jpeg, workspace.indexed_jpeg);
 }
 
+// `place.view` says which part of the image the sample shows: masks and boxes are cut and mirrored
+// alike.
 void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
                            SampleMaker::Workspace& workspace) {
   const std::size_t fields = links_.dataset.fields().size();
@@ -329,6 +371,8 @@ void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& requ
   }
 }
 
+// Labels and ids are written before it is known whether the group can be made together: if it
+// cannot, make_one() writes them once more.
 bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded,
                              SampleMaker::Workspace& workspace) {
   const ReadRequest& request = encoded.request;
@@ -362,6 +406,8 @@ void Pipeline::finish_written(unsigned thread) {
   finish(written.slot, std::exchange(written.samples, 0));
 }
 
+// The turn is read before the count: the one that counts the last sample may see its slot
+// published, taken and claimed anew at once.
 void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   const std::uint64_t turn = store_->slot(slot_number).turn;
   if (!store_->count_down(slot_number, samples)) return;

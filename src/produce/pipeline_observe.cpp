@@ -1,3 +1,8 @@
+// What others see of a running pipeline: a line for the watchdog and for slow endings (report),
+// figures for the telemetry (observe), and the tracks of the timeline (note_in). Called on the
+// trainer's and the telemetry's thread while the workers run, so everything is read from atomics,
+// without a common moment: sums may be off by what happened in between.
+
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -12,6 +17,7 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 
+// In the order of WorkerStatus::Activity.
 constexpr std::array<std::string_view, WorkerStatus::kActivities> kWords{"waiting for work",
                                                                          "waiting for room in workers.bytes",
                                                                          "reading from the store",
@@ -29,6 +35,7 @@ bool has_sample(Activity activity) {
          activity == Activity::decoding || activity == Activity::waiting_budget;
 }
 
+// What Workers::busy leaves out: a thread that does nothing cannot hold up an ending.
 bool is_rest(Activity activity) {
   return activity == Activity::idle || activity == Activity::parked || activity == Activity::stopped;
 }
@@ -55,6 +62,8 @@ class WorkerReport {
   std::string text_;
 };
 
+// A status is three atomics that its thread stores one after the other, so activity and sample may
+// belong to two moments: the sample is compared with the dataset's size before it is named.
 void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> statuses) {
   const std::int64_t now = steady_ns();
   for (std::size_t activity = 0; activity < kWords.size(); ++activity) {

@@ -1,3 +1,15 @@
+// How many reader and decoder threads work. plan_workers() sets the first and the largest numbers
+// from the cores, at the start of a run; after that a Tuner is shown one window of measurements
+// after the other by the tuning thread (worker_tuning.cpp) and changes one number at a time. It has
+// no threads and no clock, so tests/tuner.cpp drives it on simulated machines.
+//
+// A window goes through the rules in a fixed order: a trial that is under way is judged first; then
+// a trainer that computes gets its core back; then, unless the ring is full, more readers are
+// tried, then more decoders, and at last readers that only wait are given up. Rates vary from
+// window to window, which is why an increase counts as a trial that has to prove itself. What the
+// rules are for stands in tuner.hpp; the constants below were chosen by hand on the machines of
+// tests/tuner.cpp, and not by a search.
+
 #include "tuner.hpp"
 
 #include <algorithm>
@@ -27,6 +39,9 @@ std::string describe(const WorkerPlan& plan) {
   return text + ")";
 }
 
+// Eight readers per decoder to begin with, because readers mostly sleep in the store; 16 where
+// latency asks for it, and never fewer than 64 allowed, because on a small machine a distant store
+// needs as many reads in flight as on a large one.
 WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const CoreShare& share) {
   const unsigned mine = share.cores;
 
@@ -77,6 +92,8 @@ constexpr unsigned kIdleWindows = 5;
 constexpr double kFirstPause_s = 10;
 constexpr double kLongestPause_s = 320;
 
+// `reason_` for people. 160 characters are more than any of these formats needs; a longer one would
+// be cut, not overrun.
 template <typename... Values>
 std::string text(const char* format, Values... values) {
   std::array<char, 160> buffer{};
@@ -84,6 +101,8 @@ std::string text(const char* format, Values... values) {
   return buffer.data();
 }
 
+// Samples per second in which the ring was not full: what production can do, not what the trainer
+// asks for. The lower bounds here and below keep a quotient finite where nothing happened.
 double rate(const WorkerWindow& window) {
   return static_cast<double>(window.decoded) / std::max(window.seconds - window.blocked_s, 1e-3);
 }
@@ -92,6 +111,7 @@ double starved_share(const WorkerWindow& window) {
   return window.starved_s / std::max(window.starved_s + window.decoding_s, 1e-9);
 }
 
+// Reads that decoders made themselves are reads too.
 double seconds_per_read(const WorkerWindow& window) {
   return (window.reading_s + window.lent_s) / static_cast<double>(std::max<std::uint64_t>(window.reads, 1));
 }
@@ -104,6 +124,7 @@ double seconds_per_decode(const WorkerWindow& window) {
 
 Tuner::Tuner(const WorkerPlan& plan) : plan_(plan), counts_(plan.first), reason_("as they began") {}
 
+// The mean over windows forgets a third per window, so a single one cannot start or end a trial.
 bool Tuner::look(const WorkerWindow& window) {
   now_s_ += window.seconds;
   ++settled_;
@@ -117,8 +138,10 @@ bool Tuner::look(const WorkerWindow& window) {
   return shrink_readers(window);
 }
 
-// Undoes an increase that brought too little. Success is a higher rate or, because rates are noisy, decoders that
-// starve much less than before.
+// Undoes an increase that brought too little. Success is a higher rate or, because rates are noisy,
+// decoders that starve much less than before. Three outcomes: the ring fills, and nothing more is
+// needed; it has helped, and the next attempt may follow at once; or it has not, the old numbers
+// come back, and this side pauses for twice as long as the last time.
 bool Tuner::judge(const WorkerWindow& window) {
   Trial& trial = *trial_;
   if (window.blocked_s > kFull * window.seconds) {  // the ring filled: there is enough
@@ -176,6 +199,10 @@ bool Tuner::change(WorkerCounts counts, std::string reason) {
   return true;
 }
 
+// Little's law: reads in flight = rate times the time of one read, where the rate is what the
+// decoders could take. With a reserve, at least one more and at most twice as many, so that a wrong
+// estimate is found out early. Only while the readers there are do read: idle ones would not be
+// helped by company.
 bool Tuner::grow_readers(const WorkerWindow& window) {
   const double starved = starved_share(window);
   if (starved < kStarving || counts_.io >= plan_.most.io || now_s_ < readers_pause_.until_s) return false;
@@ -184,6 +211,8 @@ bool Tuner::grow_readers(const WorkerWindow& window) {
   const double needed = std::min(std::ceil(kReadersInReserve * takes * seconds_per_read(window)), 1e6);
   const unsigned readers =
       std::min(std::clamp(static_cast<unsigned>(needed), counts_.io + 1, 2 * counts_.io), plan_.most.io);
+  // The gain that could come at best: in proportion to the readers, and no more than the decoders'
+  // starving costs now.
   const double possible = std::min(static_cast<double>(readers) / counts_.io, 1 / (1 - std::min(starved, 0.99)));
   try_out(window, {readers, counts_.decode}, readers_pause_, 1 + std::min(kPartOfGain * (possible - 1), kGoodGain),
           text("decoders waited for bytes %.0f %% of the time, a read takes %.2g ms", 100 * starved,
@@ -191,6 +220,8 @@ bool Tuner::grow_readers(const WorkerWindow& window) {
   return true;
 }
 
+// Only where decoding is the limit: decoders never starve and the ring is not full. Half a core has
+// to be idle, the trainer's own work counted, or the new thread would only take time from another.
 bool Tuner::grow_decoders(const WorkerWindow& window) {
   if (counts_.decode >= plan_.most.decode || now_s_ < decoders_pause_.until_s) return false;
   if (starved_share(window) > kFed || window.blocked_s > kFlatOut * window.seconds) return false;
@@ -203,6 +234,8 @@ bool Tuner::grow_decoders(const WorkerWindow& window) {
   return true;
 }
 
+// No trial: the trainer is what the run is for. It counts as computing at a quarter of a core, and
+// decoders as crowded when they get less than nine tenths of the time they want.
 bool Tuner::make_way(const WorkerWindow& window) {
   if (counts_.decode <= plan_.first.decode) return false;
   if (window.trainer_cpu_s < kTrainerAtWork * window.seconds) return false;
@@ -213,6 +246,8 @@ bool Tuner::make_way(const WorkerWindow& window) {
                      window.trainer_cpu_s / window.seconds, 100 * window.decoder_cpu_s / window.decoding_s));
 }
 
+// Idle readers cost almost nothing, so this waits for several windows that agree, and leaves half
+// as many again as are in flight. A window that disagrees takes back two.
 bool Tuner::shrink_readers(const WorkerWindow& window) {
   const double in_flight = (window.reading_s + window.lent_s) / window.seconds;
   const auto needed = static_cast<unsigned>(std::ceil(1.5 * in_flight)) + 1;

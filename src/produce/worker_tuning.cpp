@@ -1,3 +1,9 @@
+// The tuning thread. Five times a second it reads the counters of all workers, makes a window of
+// the differences, shows that to the Tuner and the AskTuner, and has the pools and the ring carry
+// out what they decide. It only sets wanted numbers: a pool starts threads or parks them by itself,
+// and the ring grows with the consumer's next step, so nothing here touches another thread's state.
+// stop() is called before the pools are stopped.
+
 #include "worker_tuning.hpp"
 
 #include <algorithm>
@@ -12,7 +18,12 @@ namespace {
 using Activity = WorkerStatus::Activity;
 using std::chrono::nanoseconds;
 
+// Chosen: long enough for a few reads of each reader on a fast store, short enough to adapt within
+// seconds. A slow store gets a longer window, until each reader has read twice on average.
+// Chosen: long enough for a few reads of each reader on a fast store, short enough to adapt within
+// seconds. A slow store gets a longer window, until each reader has read twice on average.
 constexpr auto kShortWindow = std::chrono::milliseconds(200);
+// The longest, however few the reads.
 constexpr auto kLongWindow = std::chrono::seconds(1);
 // Windows without a change, after which people are told.
 constexpr unsigned kSettled = 10;
@@ -44,6 +55,8 @@ void WorkerTuning::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+// The window begins where the last one that counted ended; one that was too short is continued, not
+// dropped.
 void WorkerTuning::run() {
   Reading begin = read();
   const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
@@ -64,6 +77,8 @@ void WorkerTuning::run() {
   }
 }
 
+// The pool may have started fewer threads than asked for. The tuner is told, so that it does not
+// judge a trial that never happened; people are told once.
 void WorkerTuning::steer() {
   const WorkerCounts wanted = tuner_.counts();
   links_.readers.want(wanted.io);
@@ -76,6 +91,8 @@ void WorkerTuning::steer() {
               " work instead of " + describe(wanted));
 }
 
+// Counters of many threads, read one after the other while these run. Time is read first, so a
+// window's length fits its counts but for microseconds.
 WorkerTuning::Reading WorkerTuning::read() const {
   return {.time = WaitPoint::Clock::now(),
           .reads = links_.totals.reads.load(std::memory_order_relaxed),
@@ -111,6 +128,7 @@ WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
           .blocked_s = seconds(begin.blocked, end.blocked)};
 }
 
+// Said once per change, ten windows after it: trials that come and go are not worth a line.
 void WorkerTuning::tell_if_settled() {
   const WorkerCounts counts = tuner_.counts();
   if (tuner_.settled_for() != kSettled || counts == told_) return;

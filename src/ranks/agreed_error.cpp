@@ -18,6 +18,7 @@ void AgreedError::raise() const {
   throw Error(text);
 }
 
+// From the most special to the most general: these types derive from each other.
 AgreedError described(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -34,6 +35,8 @@ AgreedError described(const std::exception_ptr& error) {
   }
 }
 
+// One gather, whose texts have the kind as their first byte; an empty text means "nothing to
+// report".
 std::optional<AgreedError> agreed_error(Communicator& communicator, const std::optional<AgreedError>& mine) {
   std::string said;
   if (mine) said = static_cast<char>(mine->kind) + mine->text;

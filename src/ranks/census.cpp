@@ -1,3 +1,12 @@
+// One reduction of 14 integers per step and rank, on lag + 1 channels in rotation: the one posted
+// at step k is waited for at step k + lag, when it has normally been complete for long. On the
+// trainer's thread; the arrays are members, because MPI writes into them after post() has returned,
+// so nothing may move them while a reduction is open.
+//
+// The order of values is fixed by three tables below, and the reduction adds the first ones and
+// takes the least of the last kMinima: a figure that is added goes into the table of its kind, on
+// all ranks alike.
+
 #include "census.hpp"
 
 #include <string>
@@ -10,6 +19,7 @@
 namespace forebay {
 namespace {
 
+// A single rank needs no lag, since it has nobody to wait for.
 std::size_t usable_lag(const Communicator& communicator, std::size_t lag) {
   if (lag > Census::kMostLag)
     throw ConfigError("mpi.lag = " + std::to_string(lag) + " is too large: at most " +
@@ -53,6 +63,7 @@ void Census::post(const RankReport& report) {
   if (communicator_.size() > 1) communicator_.start_reduction(channel, sent.values, kMinima);
 }
 
+// The last report that was posted says who left with it: if not all did, somebody made that step.
 bool Census::others_went_on() {
   const std::size_t channel = (posted_ - 1) % sent_.size();
   return communicator_.test(channel) && sent_[channel].values[kLeft] < static_cast<std::int64_t>(communicator_.size());
@@ -83,6 +94,7 @@ const JobReport* Census::take_oldest() {
   return &job_;
 }
 
+// Yields first, because mostly a rank is behind by microseconds only.
 std::chrono::nanoseconds wait_for(Communicator& communicator, std::size_t channel,
                                   const std::function<void()>& while_waiting) {
   if (communicator.test(channel)) return {};

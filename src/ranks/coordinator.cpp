@@ -1,3 +1,14 @@
+// Makes all ranks end, fail and complete epochs at the same step. Each next() calls step() once,
+// before it serves: it posts this rank's report, takes the job's report of `lag` steps ago, and
+// judges it. Everything in judge() is a function of that report and of what was agreed before, and
+// therefore alike on all ranks; that is the invariant of this file, and a clock, a local counter or
+// the order of a hash table must not enter into it.
+//
+// Collective calls beside the census (agreed_error, exchange_bad) are made only where the judged
+// report says so, hence at the same step on every rank. At an end, settle() takes the reports that
+// are still under way too, so that what was posted in the last steps counts. On the thread that
+// calls next().
+
 #include "coordinator.hpp"
 
 #include <algorithm>
@@ -13,6 +24,8 @@
 
 namespace forebay {
 
+// "auto" allows one in a hundred, and in a small dataset five, but fewer than half of it
+// (docs/decisions/0026-bad-samples-have-a-limit.md).
 std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept {
   if (std::holds_alternative<AutomaticBudget>(budget)) {
     constexpr std::uint64_t kSmall = 5;
@@ -25,6 +38,8 @@ std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexce
   return static_cast<std::uint64_t>(std::floor(share * static_cast<double>(samples) + kRounding));
 }
 
+// The census calls the hook while it waits for others: it is the only place from which a rank
+// inside step() can tell them that it wants to end.
 Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLimit limit,
                          std::function<bool()> has_reason_to_end, Patience patience)
     : communicator_(communicator),
@@ -41,6 +56,8 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
   if (bad_samples() > limit_.allowed) throw Error(too_many_bad() + what_to_do());
 }
 
+// Reasons are kept for messages, which show three: the bound is for runs that allow a large share
+// to be bad.
 void Coordinator::report_bad(std::uint64_t sample, std::string_view reason) {
   if (!seen_bad_.insert(sample).second) return;
   new_bad_.push_back(sample);
@@ -53,6 +70,8 @@ void Coordinator::report_error(std::string_view cause, ErrorKind kind) {
   liveness_.alert();
 }
 
+// Where an epoch may have ended at this very step, the newer reports are waited for as well, up to
+// this step's own.
 Verdict Coordinator::step(RankReport report) {
   waited_ = {};
   if (verdict_ != Verdict::proceed) return verdict_;
@@ -105,6 +124,8 @@ void Coordinator::resume_step(bool stop_requested) {
   liveness_.go_on();
 }
 
+// A step that was begun and not served is the first that this rank does not make. The report that
+// says so can be posted only where no other one of the same step was.
 void Coordinator::leave(std::string_view cause, bool in_step) {
   left_step_ = steps_ - (in_step && steps_ > 0 ? 1 : 0);
   liveness_.leave(*left_step_, cause);
@@ -121,6 +142,8 @@ bool Coordinator::has_made_all_steps() const noexcept {
   return (plan_.steps > 0 && steps_ == plan_.steps) || (plan_.most_steps > 0 && steps_ == plan_.most_steps);
 }
 
+// Round and epoch are equal on all ranks at a step, and are kept beside the report so that judge()
+// knows what it was about when it comes back.
 void Coordinator::complete(RankReport& report) const noexcept {
   report.stop = stop_requested_;
   report.error = error_.has_value();
@@ -188,6 +211,8 @@ Verdict Coordinator::fail(std::string cause) {
 // More bad samples than allowed on this rank alone: the job will fail, so nobody need wait for a batch any more.
 bool Coordinator::wants_to_end() const noexcept { return stop_requested_ || error_ || bad_samples() > limit_.allowed; }
 
+// Collective: everybody's new samples as raw 64-bit numbers, which ranks of one job share the byte
+// order of. The set of the union is equal on all ranks afterwards.
 void Coordinator::exchange_bad() {
   const std::string_view mine(reinterpret_cast<const char*>(new_bad_.data()), new_bad_.size() * sizeof(std::uint64_t));
   for (const std::string& theirs : communicator_.all_gather(mine)) {
@@ -201,6 +226,8 @@ void Coordinator::exchange_bad() {
   ++bad_round_;
 }
 
+// Looking for a lost part reads names and labels of many samples, so the next look comes when a
+// quarter more are bad.
 std::optional<std::string> Coordinator::too_much_bad() {
   if (bad_samples() > limit_.allowed) {
     std::vector<std::uint64_t> first(seen_bad_.begin(), seen_bad_.end());
@@ -221,6 +248,7 @@ std::string Coordinator::too_many_bad() const {
 }
 
 // Collective: the rank that met a sample knows what is wrong with it.
+// The lowest numbers, so that all ranks write the same text.
 std::string Coordinator::examples(std::vector<std::uint64_t> first) {
   if (!limit_.name) return "";
   constexpr std::size_t kMost = 3;

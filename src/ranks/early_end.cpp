@@ -1,3 +1,9 @@
+// For a rank that ends while others may still make steps: an error that could not be agreed on, a
+// program that left its loop. Two things must happen in order: the others are told why (fail,
+// leave), and then the talk between the ranks is closed (part), which waits for a bounded time. MPI
+// gives no way to break another rank's collective call of the trainer's own, so where others wait
+// in one for this rank, the job is aborted with the cause rather than left to hang.
+
 #include "early_end.hpp"
 
 #include <algorithm>
@@ -16,6 +22,7 @@ const std::string& EarlyEnd::fail(const char* what) {
   return cause_;
 }
 
+// An exception that unwinds past the feeder is told apart from a loop that was left on purpose.
 void EarlyEnd::leave(std::uint64_t steps) {
   cause_ = "rank " + std::to_string(communicator_.rank()) + " has left " +
            (steps == 0 ? "before the first step" : "after step " + std::to_string(steps - 1)) +
@@ -25,6 +32,7 @@ void EarlyEnd::leave(std::uint64_t steps) {
   ranks_.leave(cause_);
 }
 
+// While close() waits, the hook notes whether others made a step that this rank has left.
 void EarlyEnd::part(const std::function<void()>& before_abort) {
   bool others_went_on = false;
   communicator_.while_waiting([&] { others_went_on = others_went_on || ranks_.others_went_on(); });

@@ -1,3 +1,13 @@
+// Notices between ranks, small texts outside the collective calls, and the judgement of silence.
+// Everything here is called on the thread of next(): begin() at each step, wait() again and again
+// while a report or a gather is waited for. In a wait, in this order: hear what others say, tell
+// them if this rank wants to end, throw if somebody who will not come is needed, and, once the wait
+// gets long, say that this rank is here, and in the end give up.
+//
+// Ranks that give up must end on the same text although each of them notices at another moment:
+// they announce it, listen for settling(), and all take the words of the lowest rank among them.
+// Time is RunningTime, so a suspended process does not accuse the others.
+
 #include "liveness.hpp"
 
 #include <algorithm>
@@ -13,6 +23,7 @@
 namespace forebay {
 namespace {
 
+// The notices, a word and its arguments.
 constexpr std::string_view kEnd = "end";         // the speaker wants to end
 constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in it
 constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no report shows that
@@ -78,10 +89,12 @@ bool Liveness::alerted() {
   return is_alerted_;
 }
 
+// Empties the inbox; a rank sends few notices in its life, so this ends.
 void Liveness::hear() {
   while (const auto notice = communicator_.listen()) understand(*notice);
 }
 
+// Kinds that it does not know are ignored.
 void Liveness::understand(const Notice& notice) {
   std::istringstream text(notice.text);
   std::string kind;
@@ -139,6 +152,7 @@ void Liveness::end(const std::string& cause) {
 }
 
 // Several ranks miss the same ones, and lose patience within a moment of each other, each in its own words.
+// Sleeps in steps of a millisecond, bounded by settling(), which is two seconds at most.
 void Liveness::end_together() {
   constexpr std::chrono::milliseconds kPause{1};
   for (hear(); std::chrono::steady_clock::now() - *given_up_at_ < patience_.settling(); hear()) {
@@ -152,6 +166,8 @@ void Liveness::end_together() {
   throw WatchdogError(over_);
 }
 
+// Needed because the census of this step was taken as the last one of an epoch, so no report will
+// show that the step is made.
 void Liveness::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
 
 bool Liveness::has_gone_on(std::uint64_t step) {
@@ -159,6 +175,8 @@ bool Liveness::has_gone_on(std::uint64_t step) {
   return latest_on_ && *latest_on_ >= step;
 }
 
+// After its own end a rank says nothing more: what it would say is known, or it has been told by
+// another.
 void Liveness::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
@@ -171,6 +189,8 @@ void Liveness::tell_departure(std::string_view kind, const Departure& departure)
   communicator_.tell(text.append(" ").append(departure.cause));
 }
 
+// `event` counts posts and gathers, which all ranks make in the same order, so two ranks can
+// compare where they wait.
 void Liveness::wait(bool gathers) {
   hear();
   if (wished_) alert();
@@ -203,6 +223,7 @@ void Liveness::say_here(std::uint64_t event, double waited_s) {
   communicator_.tell(std::string(kHere) + " " + std::to_string(event));
 }
 
+// Four times within the others' patience, so that one lost quarter does no harm.
 void Liveness::excuse() {
   if (patience_.time == nullptr || patience_.limit_s <= 0) return;
   constexpr double kShare = 0.25;
@@ -224,6 +245,8 @@ void Liveness::give_up(std::uint64_t event, double waited_s) {
   end_together();
 }
 
+// Those that have not come as far as this event and have not spoken since this rank did. None, if
+// all are waiting: then the program has its collective calls in different orders.
 std::string Liveness::missing(std::uint64_t event) const {
   constexpr std::size_t kNamed = 8;
   std::vector<std::size_t> ranks;

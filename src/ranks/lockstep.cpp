@@ -1,3 +1,10 @@
+// Turns the census of `lag` steps ago into the signals of this step. What each rank had ready then
+// is known, and the fresh decisions since are known because all ranks made the same ones: so the
+// least depth less those decisions is a number of batches that every rank certainly has. The pool
+// of resident batches is simulated from the decisions in the same way. A rank's real queue may hold
+// more; it is never asked, because ranks would then decide differently. On the thread of next(); no
+// allocation after the constructor.
+
 #include "lockstep.hpp"
 
 #include <algorithm>
@@ -21,6 +28,8 @@ Lockstep::Lockstep(std::uint32_t ranks, std::size_t lag, const QueueOptions& que
   pool_.reserve(pool_size_);
 }
 
+// The product of fresh decisions and ranks must be the sum that was reported: the cheapest proof
+// that all have decided alike, and it is checked at every step.
 Signals Lockstep::signals(const JobReport* heard) {
   fresh_before_[step_ % fresh_before_.size()] = fresh_;
   Signals signals{.step = step_,
@@ -49,6 +58,7 @@ Signals Lockstep::signals(const JobReport* heard) {
   return signals;
 }
 
+// As ReusePool does it: the oldest leaves, a reuse adds to the uses of the one that the pick names.
 void Lockstep::served(Decision decision) {
   ++step_;
   if (decision == Decision::reuse) {

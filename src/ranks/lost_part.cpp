@@ -1,3 +1,10 @@
+// Decides whether bad samples are spread, which a budget may allow, or are a part of the dataset
+// that is gone, which no budget should hide. Candidates are the classes, folders and container
+// files of the bad samples; for each of them sound samples are looked for until there are as many
+// as clear it. Called collectively with the same set on all ranks, at a few moments of a run, so
+// the result must not depend on the order of a hash set: parts are kept in ordered maps, and the
+// samples named are the lowest.
+
 #include "lost_part.hpp"
 
 #include <algorithm>
@@ -13,7 +20,9 @@ namespace forebay {
 namespace {
 
 constexpr std::int64_t kNoClass = -1;
+// Examples in a message.
 constexpr std::size_t kFirst = 3;
+// How formats with many records per file name a sample: "FILE[record 12]".
 constexpr std::string_view kRecord = "[record ";
 constexpr const char* kMendOrAllow =
     "; mend it, or set max_bad (a share such as 0.05, or a count) to do without it, and run the command again";
@@ -31,8 +40,9 @@ std::string place_of(std::string_view name) {
   return slash == std::string_view::npos ? std::string() : std::string(name.substr(0, slash + 1));
 }
 
-// Calls look(id) for each sample, near ones far apart, because those of a class often lie side by side, until it
-// returns false.
+// Calls look(id) for each sample until it returns false. In steps of the golden section, made
+// coprime to the number of samples so that each comes once: samples of one class or folder mostly
+// lie side by side, and this meets all of them early.
 template <typename Look>
 void look_around(std::uint64_t samples, Look&& look) {
   std::uint64_t stride = std::max<std::uint64_t>(static_cast<std::uint64_t>(0.618 * static_cast<double>(samples)), 1);
@@ -43,6 +53,8 @@ void look_around(std::uint64_t samples, Look&& look) {
 
 }  // namespace
 
+// A part that was cleared is looked at again only when more of it is bad. Classes sort after
+// places, so the last one that is left is the more telling.
 std::optional<LostPart> LostParts::find(const std::unordered_set<std::uint64_t>& bad) {
   std::map<Part, Members> left = suspects(bad);
   std::map<Part, std::size_t> looked_at;
@@ -97,6 +109,8 @@ void LostParts::clear(std::map<Part, Members>& suspects, const std::unordered_se
   });
 }
 
+// A damaged container file loses its later samples without a trace in the index but its entry among
+// the skipped; so its count is compared with the mean of the sound files.
 std::optional<std::string> LostParts::unreadable_file() const {
   if (dataset_.size() == 0 || container_of(dataset_.name(0)).empty()) return std::nullopt;
   std::map<std::string, std::uint64_t, std::less<>> held;  // samples by file

@@ -1,3 +1,11 @@
+// The one object through which a rank's step sees the others: it joins the coordinator (census,
+// verdicts, bad samples), the rebalancer (batches that change hands), lockstep, and the notices of
+// liveness. Calls come from Feeder::Impl on the trainer's thread, in this order per step: agree(),
+// then shared_signals() and decided() in lockstep, then next_batch() as often as there is room.
+//
+// Channels of the communicator are divided here: the first lag + 1 belong to the census, the last
+// to the rebalancer.
+
 #include "ranks.hpp"
 
 #include <algorithm>
@@ -37,6 +45,8 @@ bool Ranks::may_rebalance(const Options& options, std::uint32_t ranks) noexcept 
   return ranks > 1 && options.mpi.mode == MpiMode::local && !options.run.eval;
 }
 
+// One gather tells whether all ranks use the same kind of loop, and whether one of them has to
+// begin anew.
 bool Ranks::agree_on_loop(Loop loop, bool begins_anew) {
   constexpr const char* kBatches = "batches";
   constexpr const char* kEpochs = "epochs";
@@ -60,6 +70,8 @@ void Ranks::end_each_epoch() noexcept {
   if (rebalancer_) rebalancer_->keep_epoch_order();
 }
 
+// Work is shared also at the end of an epoch, after whose last step the next one opens. The next
+// call then belongs to a step that is agreed already and posts no second census.
 Ranks::Agreement Ranks::agree(RankReport mine, const RankCount& count) {
   if (std::exchange(step_is_agreed_, false)) {
     coordinator_.resume_step(stop_requested_());
@@ -103,11 +115,15 @@ std::optional<Signals> Ranks::shared_signals() {
   }
 }
 
+// More than half: one slow rank must not have all others wait for it, and one rank alone must not
+// reuse beyond the cap while the others still have uses left
+// (docs/decisions/0024-uses-have-a-limit.md).
 bool Ranks::are_most_at_cap() const noexcept {
   const std::int64_t ranks = communicator_.size();
   return ranks == 1 || (heard() != nullptr && 2 * heard()->at_reuse_cap > ranks);
 }
 
+// turns_left_ bounds a run of so many steps: a batch beyond would be made for nobody.
 std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t fresh) {
   if (turns_left_ == 0 || (rebalancer_ && !rebalancer_->may_plan(backlog, fresh))) return std::nullopt;
   std::optional<BatchRef> batch = schedule_.next();
@@ -115,6 +131,8 @@ std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t f
   return batch;
 }
 
+// Ranges of the ledger that nobody planned, and each planned batch as a range of its own; tidy()
+// joins those that touch.
 std::vector<BatchRange> Ranks::left(std::span<const BatchRef> planned) const {
   const std::uint32_t rank = communicator_.rank();
   std::vector<BatchRange> left;

@@ -1,3 +1,14 @@
+// Exchanges how far each rank is, on one channel of its own, and applies what follows from it.
+// step() is called at each step after the census, alike on all ranks, and is in one of two states:
+// no exchange open, then it may post one; or one open, then nothing is planned until step
+// posted_at_ + lag, where all ranks apply the same sums by the same integer rule
+// (order/rebalance.hpp).
+//
+// What is posted is one array: for each range of the ledger how far its owner has planned, which
+// only the owner fills in, so that the sum is the owner's number; and four counts of each rank,
+// likewise. Ranges must lie alike on all ranks while the exchange is open, which is why epochs are
+// completed only in between. No clock enters, so a replayed run exchanges the same.
+
 #include "rebalancer.hpp"
 
 #include <algorithm>
@@ -46,6 +57,8 @@ bool Rebalancer::step(const JobReport* heard, std::uint64_t completed, const Ran
   return false;
 }
 
+// Nothing is left to hand over once everything is planned. Idle ranks bring an exchange forward,
+// but not below kShortest: each of them costs the others the right to plan for `lag` steps.
 bool Rebalancer::is_due(const JobReport* heard) const noexcept {
   const Ledger& ledger = schedule_.ledger();
   if (ledger.is_all_open() && ledger.ranges().empty()) return false;
@@ -54,6 +67,7 @@ bool Rebalancer::is_due(const JobReport* heard) const noexcept {
          (steps >= kShortest && heard != nullptr && heard->idle > 0);
 }
 
+// The order of the counts is that of works().
 void Rebalancer::post(const RankCount& mine) {
   const std::size_t ranges = schedule_.ledger().ranges().size();
   values_.assign(ranges + kCounts * communicator_.size(), 0);

@@ -24,6 +24,8 @@ class OwnMemory final : public SharedMemory {
   std::size_t bytes_;
 };
 
+// A job of one rank: every reduction is complete at once, every gather returns what was given, and
+// there is nobody to tell anything.
 class SoloCommunicator final : public Communicator {
  public:
   [[nodiscard]] std::uint32_t rank() const noexcept override { return 0; }

@@ -1,3 +1,15 @@
+// The memory of encoded samples: a counter with a limit, the threads that wait for room, and a
+// stock of buffers that came back. Readers take and grow on their threads and may block; decoders
+// give back and never do. One mutex guards all; it is held for a few instructions, while buffers
+// are filled and freed outside.
+//
+// Why nothing can deadlock: what is granted belongs to a claimed slot and will be decoded without
+// waiting for anything that is not granted; waiting requests are served in the order in which their
+// samples are needed; and of those that hold memory while they wait (samples with fields, which
+// grow) the first may pass the limit. Memory that is not handed out is poisoned for
+// AddressSanitizer, so that a decoder that reads past its sample is found although the buffer is
+// larger.
+
 #include "byte_budget.hpp"
 
 #include <sys/mman.h>
@@ -15,9 +27,12 @@
 namespace forebay {
 namespace {
 
+// A page; smaller buffers are not worth a class of their own.
 constexpr std::size_t kSmallestBuffer = 4096;
 
 // A power of two, or a quarter, a half or three quarters more.
+// Four classes per power of two waste a quarter at most. Beyond 2^62 no memory can be had anyway,
+// and rounding up would overflow.
 std::size_t capacity_for(std::size_t bytes) {
   constexpr std::size_t kLargestPower = std::size_t{1} << 62;
   if (bytes > kLargestPower) return bytes;
@@ -33,12 +48,15 @@ void expose_size(const std::vector<std::byte>& buffer) noexcept {
 void expose_capacity(const std::vector<std::byte>& buffer) noexcept { unpoison(buffer.data(), buffer.capacity()); }
 
 // REQUIRES: capacity >= kSmallestBuffer
+// The exponent and the next two bits: the inverse of capacity_for(), and below 256 for any 64-bit
+// size.
 std::size_t size_class_of(std::size_t capacity) {
   const auto power = static_cast<std::size_t>(std::bit_width(capacity)) - 1;
   return 4 * power + ((capacity >> (power - 2)) & 3U);
 }
 
 // Frees it, and its pages with it: the C library would keep what a thread frees for that thread.
+// Small buffers are left to it, because the system call would cost more than they hold.
 void free_all(std::vector<std::byte> buffer) noexcept {
   constexpr std::size_t kWorthACall = std::size_t{1} << 18U;
   if (buffer.capacity() < kWorthACall) return;
@@ -50,6 +68,7 @@ void free_all(std::vector<std::byte> buffer) noexcept {
 
 }  // namespace
 
+// A sample larger than the limit is granted when nothing else is in flight, so it may also grow.
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
   wait_for_room(order, bytes, false, [&] { return may_pass(order, bytes); });
   std::vector<std::byte> buffer = buffer_of(bytes);
@@ -60,6 +79,8 @@ std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) 
   return buffer;
 }
 
+// past_limit_ names the one buffer that may be beyond the limit by its address, which enlarge()
+// passes on when the buffer moves.
 void ByteBudget::grow(std::uint64_t order, std::vector<std::byte>& buffer, std::size_t bytes) {
   const std::byte* const whose = buffer.data();
   wait_for_room(order, bytes, true, [&] {
@@ -225,6 +246,8 @@ std::size_t ByteBudget::room() const noexcept { return limit_ - std::min(limit_,
 
 bool ByteBudget::fits(std::size_t bytes) const noexcept { return bytes == 0 ? in_flight_ <= limit_ : bytes <= room(); }
 
+// Those that grow go before those that take, whatever their order, because they hold memory that
+// the others wait for.
 bool ByteBudget::is_first(std::uint64_t order, bool grows) const {
   return std::ranges::none_of(
       waiting_, [&](const Waiter* other) { return other->grows == grows ? other->order < order : other->grows; });
@@ -250,6 +273,9 @@ void ByteBudget::admit(std::size_t bytes) noexcept {
   }
 }
 
+// The shortage hook is called after this thread is in waiting_, and without the lock, because it
+// gives buffers back. So a thread that keeps samples sees either the waiter or the room that it
+// needs (coalesced_reads.hpp).
 template <typename MayPass>
 void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grows, MayPass&& may_pass) {
   std::unique_lock lock(mutex_);
@@ -269,6 +295,7 @@ void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grow
   wake_first();  // the next in order may fit as well
 }
 
+// Only the one whose turn it is: it wakes the next itself once it has been admitted.
 void ByteBudget::wake_first() noexcept {
   const auto turn_of = [](const Waiter* waiter) { return std::pair(!waiter->grows, waiter->order); };
   const auto first = std::ranges::min_element(waiting_, {}, turn_of);
@@ -292,6 +319,8 @@ std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {
   return take_idle(size_class);
 }
 
+// Of exactly its class: a larger one would waste what others need, a smaller one would be grown at
+// once.
 std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
   auto& buffers = idle_[size_class];
   if (buffers.empty()) return {};

@@ -1,3 +1,13 @@
+// A coalesced read goes through these steps: plan(), on the issuer's thread, groups the samples of
+// planned batches that lie side by side in a file and puts one request per group into the read
+// queue; request() then marks which members a claimed batch wants, or takes those that are there
+// already; a reader reads the whole group when its first sample is due and calls deliver(), which
+// hands on the wanted members and keeps the others. A group that cannot be read as one is given up,
+// and its members are read one by one.
+//
+// mutex_ guards the groups and what is kept; plans_ is the issuer's alone. Kept samples take memory
+// that nobody waits for, so make_room() drops those needed last whenever readers are short of it.
+
 #include "coalesced_reads.hpp"
 
 #include <algorithm>
@@ -44,6 +54,9 @@ struct CoalescedReads::Plan {
   }
 };
 
+// Sorted by file and place, then cut wherever the gap, the bytes or the number of samples would
+// exceed the limits. A sample that overlaps the group's last one is left out of groups: its bytes
+// would be read into two buffers.
 std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
                                                const CoalescingLimits& limits) {
   std::vector<std::size_t> order;
@@ -82,6 +95,7 @@ CoalescedReads::CoalescedReads(const PlacedSamples& samples, ByteBudget& budget,
       encoded_(encoded),
       // Two plans are under way at one time: one is read while the other is decoded.
       most_planned_(budget_bytes / 2) {
+  // An eighth of the budget for one request at most, so that several are under way at once. Chosen.
   limits_.bytes = std::min<std::uint64_t>(limits_.bytes, budget_bytes / 8);
   budget_.on_shortage([this] { make_room(); });
 }
@@ -96,6 +110,8 @@ bool CoalescedReads::is_planned(std::uint64_t epoch, std::uint64_t position) con
   return std::ranges::any_of(plans_, [&](const Plan& plan) { return plan.find(epoch, position) != nullptr; });
 }
 
+// The whole window if half of the budget holds it; otherwise as many whole batches as fit, the
+// first one in any case.
 void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   if (requests.empty()) return;
   std::vector<std::optional<Placement>> placements;
@@ -121,6 +137,7 @@ void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   const std::lock_guard lock(mutex_);
   for (const std::vector<std::size_t>& cut : coalesce(placements, limits_)) {
     auto group = std::make_shared<CoalescedRead>();
+    // 0 in a request means "not coalesced".
     if (++last_number_ == 0) ++last_number_;
     group->number = last_number_;
     group->length = placements[cut.back()]->end() - placements[cut.front()]->begin();
@@ -207,6 +224,8 @@ std::size_t CoalescedReads::read(const CoalescedRead& group, std::span<std::vect
   return static_cast<std::size_t>(group.length);
 }
 
+// Members that were asked for meanwhile go to the decoders; make_room() comes after the others are
+// kept, as the invariant in the header wants it.
 void CoalescedReads::deliver(const std::shared_ptr<CoalescedRead>& group, Buffers buffers) {
   std::vector<EncodedSample> wanted;
   bool keeps = false;
@@ -232,6 +251,8 @@ void CoalescedReads::deliver(const std::shared_ptr<CoalescedRead>& group, Buffer
   if (keeps) make_room();
 }
 
+// Urgent: these samples were asked for long ago. Members that were not asked for yet are marked
+// gone, and request() has them read alone.
 void CoalescedReads::give_up(std::uint32_t number) {
   std::vector<ReadRequest> alone;
   {

@@ -1,3 +1,9 @@
+// Finds reads that are far slower than the others and has them begun a second time. One thread
+// wakes up when the earliest read under way could become slow, looks at each reader's workload,
+// takes away what waits behind a slow read, and pushes a second request for the slow one, ahead of
+// all others. Which of the two hands the bytes on is decided by their HedgedRead, exactly once. How
+// long "slow" is follows from recent reads (HedgeRule in the header).
+
 #include "hedging.hpp"
 
 #include <algorithm>
@@ -12,6 +18,7 @@
 namespace forebay {
 namespace {
 
+// A microsecond: reads from the page cache, whose time does not matter here.
 constexpr int kFirstBit = 10;  // anything below 2^10 ns is in the first step
 
 using std::chrono::milliseconds;
@@ -20,6 +27,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestRest{100};
 constexpr milliseconds kFirstRest{20};
 
+// Spread over the dataset. Chosen: each look costs a few system calls.
 constexpr std::uint64_t kFilesLookedAt = 8;
 
 // The file of a sample's name. Where one file holds many records, no file has that name.
@@ -27,6 +35,7 @@ std::string file_of(const std::string& name) { return name.substr(0, name.rfind(
 
 }  // namespace
 
+// The highest bit and the two below it, which makes four steps per doubling.
 std::size_t ReadTimes::step_of(std::uint64_t ns) noexcept {
   const int top = static_cast<int>(std::bit_width(ns)) - 1;
   if (top < kFirstBit) return 0;
@@ -44,6 +53,7 @@ void ReadTimes::add(std::chrono::nanoseconds time) noexcept {
   added_[step_of(ns)].fetch_add(1, std::memory_order_relaxed);
 }
 
+// Differences of counters that only grow; unsigned arithmetic makes them right across an overflow.
 std::uint64_t ReadTimes::gather() noexcept {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < kSteps; ++i) {
@@ -75,6 +85,8 @@ std::chrono::nanoseconds ReadTimes::quantile(double share) const noexcept {
   return std::chrono::nanoseconds(end_of(last));
 }
 
+// A local disk answers or fails; only a store at the other end of a network can be slow with one
+// read and quick with its repetition.
 bool may_be_slow(const std::string& path, const Dataset& dataset) {
   if (!is_on_local_disk(path)) return true;
   const std::uint64_t looks = std::min(kFilesLookedAt, dataset.size());
@@ -98,6 +110,8 @@ void Hedging::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+// The entry was put into the map before its request was pushed, so it is there, and each number is
+// asked for once.
 std::shared_ptr<HedgedRead> Hedging::hedged(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   return std::move(hedged_reads_.extract(number).mapped());
@@ -113,6 +127,8 @@ void Hedging::run() noexcept {
   }
 }
 
+// Slow reads are hedged in the order in which their samples are needed, for as long as earned
+// second reads last.
 WaitPoint::Clock::time_point Hedging::look() {
   rule_.update();
   const auto now = WaitPoint::Clock::now();

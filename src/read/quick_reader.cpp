@@ -18,6 +18,8 @@ long blocks_read() noexcept {
 QuickReader::QuickReader(const ReaderLinks& links, WorkerStatus& status)
     : links_(links), status_(status), reader_(links_, {}, never_, workload_, nullptr, status) {}
 
+// Whether the disk was asked shows in the thread's count of blocks read, which costs two system
+// calls for a group of samples and none for each.
 std::size_t QuickReader::read(std::span<EncodedSample> samples) {
   if (std::ranges::all_of(samples, &EncodedSample::is_read)) return samples.size();
   const long before = blocks_read();
@@ -36,6 +38,8 @@ std::size_t QuickReader::read(std::span<EncodedSample> samples) {
   return here;
 }
 
+// Whatever does not succeed at once goes to the readers, ahead of other requests: its slot has been
+// claimed for longer than theirs.
 bool QuickReader::read_one(EncodedSample& sample) {
   if (links_.pace->is_quick()) {
     switch (reader_.read_now(sample)) {

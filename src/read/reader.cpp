@@ -1,3 +1,14 @@
+// One reader thread's work, request by request: take a few from the queue, for each get memory from
+// the budget, read into it, and hand the bytes to the decoders; several quick reads are handed over
+// together. Target is how the dataset gets its memory: it asks for room when it knows the size,
+// which may wait, and gives the room back if the read fails. reader_retries.cpp has what follows a
+// failed read; QuickReader uses the same class on a decoder's thread with may_wait_ = false.
+//
+// Two rules keep the threads from holding each other up. Before a reader waits, for memory or to
+// retry, it hands over what it has read and gives back requests it has not begun. And while it
+// waits it holds no memory, except for a sample that grows, for which the budget has a rule of its
+// own.
+
 #include "reader.hpp"
 
 #include <algorithm>
@@ -27,12 +38,15 @@ using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
 
 // After a read that took longer than this, other readers get the requests behind it.
+// Ten times what Pace takes from the queue at once (workload.hpp), so an ordinary batch of quick
+// reads is not interrupted.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
 // There is no room in the byte budget for a read that must not wait. Not a std::exception: it says nothing about the
 // sample.
 struct NoRoom {};
 
+// Second reads are counted apart, so that the tuning does not take them for readers at work.
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
 HedgedRead::Side side_of(const ReadRequest& request) {
   return request.hedge == 0 ? HedgedRead::Side::first : HedgedRead::Side::second;
@@ -170,6 +184,7 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
   handed_over_.reserve(Pace::kMost);
 }
 
+// The clock is read at the end of a read anyway, for the status; that reading is used again here.
 bool Reader::work() {
   const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
   workload_.assign(std::span(requests_).first(taken));
@@ -216,6 +231,7 @@ void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
   }
 }
 
+// With a second read under way, only the last of the two to give up reports the sample.
 void Reader::give_up(const ReadRequest& request, std::string_view reason) {
   std::string verdict(reason);
   if (const std::shared_ptr<HedgedRead> hedged = workload_.end()) {
@@ -240,6 +256,8 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
   if (hedging_ != nullptr) add_to_totals();
 }
 
+// On a decoder's thread, for quick reads: an error counts with its time, so that a store that fails
+// stops being quick.
 Reader::Outcome Reader::read_now(EncodedSample& sample) {
   may_wait_ = false;
   try {
@@ -265,6 +283,8 @@ void Reader::end_reads() noexcept {
   is_behind_read_ = false;
 }
 
+// The emulated store delays the read before and after, as latency and as bandwidth; waits for
+// memory in between do not count as time in the store (read_before).
 EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
   if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
     status_.go_on_with(request.sample);
@@ -321,6 +341,7 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
   }
 }
 
+// Kept in plain members and added to the shared totals with each handing over.
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   pace_.add(ns);
   if (links_.pace != nullptr) links_.pace->add(ns);
@@ -338,6 +359,9 @@ void Reader::add_to_totals() noexcept {
   add(links_.totals.bytes_read, counted_.bytes);
 }
 
+// Memory for all members at once, without waiting; where there is none, or the read fails, they are
+// read one by one. A failed group is not retried as one, because then one bad sample would fail all
+// of them again.
 void Reader::read_coalesced(const ReadRequest& request, std::uint32_t retry) {
   CoalescedReads& coalesced = *links_.coalesced;
   const std::shared_ptr<CoalescedReads::CoalescedRead> group = coalesced.find(request.coalesced);

@@ -9,10 +9,16 @@
 
 #include "base/file_errors.hpp"
 
-// The reads of one sample until one succeeds. A store that fails is waited for like one that is slow (StoreOutage); a
-// file that is cut short is damaged unless it is whole within moments. (decisions/0025)
 namespace forebay {
 
+// The reads of one sample until one succeeds, on a reader's thread. A store that fails is waited
+// for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
+// file that is cut short is damaged unless it is whole within moments, as when somebody was still
+// writing it. Coalesced reads are tried once: their samples come back as single requests.
+// The reads of one sample until one succeeds, on a reader's thread. A store that fails is waited
+// for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
+// file that is cut short is damaged unless it is whole within moments, as when somebody was still
+// writing it. Coalesced reads are tried once: their samples come back as single requests.
 void Reader::serve(const ReadRequest& request) {
   if (request.coalesced != 0) return try_once(request, 0);
   StoreOutage::Trial trial(outage_);
@@ -44,6 +50,8 @@ bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32
   return truncated < options_.attempts;
 }
 
+// Exponential backoff from options_.backoff to a second. Doublings are bounded before the shift,
+// which would overflow.
 bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
   is_behind_read_ = false;

@@ -1,3 +1,9 @@
+// Keeps the books of reads that fail and are repeated: for how long, of which file, whether others
+// succeed meanwhile. Every reader calls it on its thread, through a Trial per sample; reads that
+// succeed take no lock. People hear of an outage once, after a second, and once more when reads
+// succeed again; whether the run ends is decided per sample, by policy.watchdog_s of time in which
+// the process ran.
+
 #include "store_outage.hpp"
 
 #include <array>
@@ -44,6 +50,8 @@ std::string local_date(std::chrono::system_clock::time_point time) {
 StoreOutage::StoreOutage(double limit_s, const RunningTime* time, Tell tell)
     : limit_s_(limit_s), time_(time), tell_(std::move(tell)) {}
 
+// Two clocks: the wall clock for the message, and RunningTime for the limit, so that a laptop that
+// slept does not end its run.
 void StoreOutage::Trial::failed(const std::string& name, std::string_view reason, std::uint64_t reads) {
   const auto now = Clock::now();
   if (failures_++ == 0) {
@@ -72,6 +80,7 @@ void StoreOutage::Trial::succeeded() noexcept {
   }
 }
 
+// The first of several samples starts the outage; after it was told of, only recovered() ends it.
 void StoreOutage::enter(Clock::time_point since) {
   const std::lock_guard lock(mutex_);
   if (failing_++ > 0) return;
@@ -85,6 +94,7 @@ void StoreOutage::leave() noexcept {
   --failing_;
 }
 
+// The line is told outside of the lock: `tell` may write to a slow terminal.
 void StoreOutage::note(const std::string& name, std::string_view reason, Clock::time_point now) {
   std::string line;
   {

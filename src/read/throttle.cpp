@@ -1,3 +1,10 @@
+// An emulated store for experiments and tests: latency, slow reads, failures, outages and bandwidth
+// by the [storage] section. A reader calls before_read() and after_read() around the real read, and
+// sleeps there. Everything random is a function of seed, epoch, position, attempt, retry and part,
+// so that a run meets the same store whatever its threads do; outages follow a clock that begins
+// with the run. The bandwidth may be shared by the ranks of a node through one number in shared
+// memory.
+
 #include "throttle.hpp"
 
 #include <algorithm>
@@ -14,10 +21,13 @@ namespace {
 
 static_assert(std::atomic_ref<std::int64_t>::is_always_lock_free, "processes share it, so it cannot hold a lock");
 
+// Keys that keep the draws independent of each other and of everything else that is drawn from the
+// seed: the names' ASCII codes.
 constexpr std::uint64_t kThrottleKey = 0x7468726f74746c65ULL;
 constexpr std::uint64_t kSlowKey = 0x736c6f77ULL;
 constexpr std::uint64_t kSecondKey = 0x7365636f6e64ULL;
 constexpr std::uint64_t kPartKey = 0x70617274ULL;
+// Some 30 years: longer waits would overflow the clock's nanoseconds.
 constexpr double kForEverSeconds = 1e9;
 
 std::int64_t* finish_time(const StorageOptions& options, std::span<std::byte> shared, std::int64_t& own) {
@@ -58,6 +68,9 @@ std::int64_t transfer_ns(double bytes, double bytes_per_s) noexcept {
 
 }  // namespace
 
+// The finish time moves on by the transfer's length, from where it was or, after an idle time, from
+// `burst` before now. One compare-and-swap per read, relaxed, since nothing else is published by
+// it.
 std::int64_t BandwidthBucket::claim(std::int64_t now_ns, std::size_t bytes) const noexcept {
   const std::int64_t duration_ns = transfer_ns(static_cast<double>(bytes), bytes_per_s_);
   const std::int64_t burst_ns = transfer_ns(burst_bytes_, bytes_per_s_);
@@ -82,6 +95,8 @@ bool StorageThrottle::is_active() const noexcept {
          options_.fail_rate > 0 || (options_.slow_rate > 0 && options_.slow_ms > 0);
 }
 
+// A second read (hedge) draws its own latency, which is what it is for, and the same failure, so
+// that which samples are bad does not depend on hedging.
 StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uint32_t retry,
                                             std::size_t part) const noexcept {
   std::uint64_t key = key64(seed_, request.epoch, request.position, request.attempt, retry);
@@ -102,6 +117,7 @@ StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uin
   return draw;
 }
 
+// Outages follow each other with a fixed period, the sound part first.
 StorageThrottle::Clock::time_point StorageThrottle::outage_end(Clock::time_point now) const noexcept {
   if (options_.outage_every_s <= 0 || options_.outage_s <= 0) return now;
   const double period_s = options_.outage_every_s + options_.outage_s;

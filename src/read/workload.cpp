@@ -1,3 +1,8 @@
+// What one reader holds at the moment, so that another thread can see that its read is slow and
+// take the rest away. Where nothing is hedged no other thread looks and no lock is taken (lock()).
+// All members of the read under way change together under the lock; whether the bytes are handed on
+// is decided by the HedgedRead, which both sides share.
+
 #include "workload.hpp"
 
 #include <algorithm>
@@ -89,6 +94,8 @@ void Workload::take_read(std::vector<EncodedSample>& out) {
   read_.swap(out);
 }
 
+// The first look that finds the read slow only suspects it. The second, a millisecond later, knows
+// that the watching thread did not simply oversleep.
 Workload::Watch Workload::watch(Clock::time_point now, std::chrono::nanoseconds slow_after) {
   const auto guard = lock();
   if (!in_store_) return {};
@@ -106,6 +113,7 @@ void Workload::take_waiting(std::vector<ReadRequest>& requests, std::vector<Enco
   read_.clear();
 }
 
+// Everything is asked again, because the read may have ended between watch() and this call.
 std::optional<Workload::Hedge> Workload::hedge() {
   const auto guard = lock();
   if (!in_store_ || !suspected_ || hedged_ || request_.hedge != 0) return std::nullopt;

@@ -2,6 +2,8 @@
 
 namespace forebay {
 
+// The copy goes to the stream at once; publication waits for its event. Copies of one stream end in
+// the order of their start, which is why first_ and last_ of a queue are all there is to know.
 void Copies::start(std::uint32_t slot_number) {
   const SlotStore::Slot& slot = store_.slot(slot_number);
   store_.complete_for_device(slot_number);

@@ -16,11 +16,14 @@ HostCopies::HostCopies(const FieldLayout& layout, std::uint32_t batch_size, std:
   copies_.resize(slot_bytes_ * slots);
 }
 
+// By the thread that completed the batch, from the bytes in staging memory, before they are copied
+// to the device.
 void HostCopies::keep(std::uint32_t slot, const std::byte* filled) noexcept {
   std::byte* const copies = copies_.data() + slot * slot_bytes_;
   for (const Part& part : parts_) std::copy_n(filled + part.from, part.bytes, copies + part.to);
 }
 
+// Every part is aligned for any type, because programs read it through typed pointers.
 std::size_t HostCopies::take(std::size_t from, std::size_t bytes) {
   constexpr std::size_t kAlignment = alignof(std::max_align_t);
   const std::size_t to = slot_bytes_;

@@ -1,3 +1,9 @@
+// Hands a batch to other libraries without copying it: as a DLPack tensor, whose owner keeps the
+// lease until its deleter is called, and by the CUDA array interface, which owns nothing. Called on
+// the thread that holds the lease; the deleter may run on any, and then releases the lease there.
+// The layouts of the structures are those of DLPack 1.0 and of version 3 of the CUDA array
+// interface.
+
 #include <forebay/interop.hpp>
 
 #include <string>
@@ -12,6 +18,7 @@ using dlpack::DLDataType;
 using dlpack::DLManagedTensor;
 using dlpack::DLManagedTensorVersioned;
 
+// One lane: a vector type such as float4 is nothing that a batch has.
 DLDataType dlpack_type(DType dtype) noexcept {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
   switch (dtype) {
@@ -45,6 +52,7 @@ struct Export {
     const TensorView images = lease->field(field);
     shape = strides = images.shape;
     std::int64_t stride = 1;
+    // Strides count elements, not bytes.
     for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
     managed.dl_tensor = {
         // DLPack has no const pointer: a flag marks the memory as read-only, in versions that have flags.
@@ -88,6 +96,9 @@ dlpack::ManagedTensor to_dlpack_unversioned(std::shared_ptr<Lease> lease, std::s
   return exported<DLManagedTensor>(std::move(lease), "to_dlpack_unversioned()", field);
 }
 
+// The numbers of streams that the Python array API's `__dlpack__(stream=...)` gives to CUDA: -1
+// asks for no ordering, 1 is the legacy default stream, 2 the per-thread default one, and None
+// means 1.
 void order_consumer(Lease& lease, std::optional<std::intptr_t> stream) {
   must_be_held(lease, "order_consumer()");
   constexpr std::intptr_t kUnordered = -1;

@@ -1,3 +1,13 @@
+// A lease is the trainer's hold on a served batch: it counts in its slot, and in the store's number
+// of held leases. It is made by next() on the trainer's thread; it may be moved and released on any
+// thread. Releasing ends the use on the device's stream first and then counts down, in that order:
+// the consumer that finds the count at zero may hand the slot to writers at once (R5), and their
+// copy waits for the event that the use left (S3).
+//
+// Everything else here is views: addresses and shapes of the slot's memory, which stay right
+// because no slot is written while a lease counts in it. A lease without a slot (kEmpty) is an
+// evaluation's padding; it has a size of 0, and addresses of slot 0 that nobody reads.
+
 #include <forebay/lease.hpp>
 
 #include <algorithm>
@@ -52,6 +62,9 @@ Lease& Lease::operator=(Lease&& other) noexcept {
 
 Lease::~Lease() { release(); }
 
+// A batch is complete before it is published (S2), so a second stream need not wait for anything. A
+// tensor that is rendered from canvases is made on the lease's own stream, so there the second one
+// has to wait for that.
 void Lease::use_on(StreamView stream) {
   if (!store_) throw Error("Lease::use_on(): the lease has ended; call it before release()");
   if (!store_->other_streams_ || stream.handle == serving_.stream.handle) return;
@@ -88,6 +101,8 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
   }
 }
 
+// With canvases the images are the rendered tensor of this serving, otherwise the slot itself;
+// shown() knows which.
 TensorView Lease::images() const noexcept {
   const SlotFormat& format = store_->format();
   const std::int64_t n = size();
@@ -120,6 +135,8 @@ TensorView Lease::field(std::size_t number) const {
 
 TensorView Lease::field(std::string_view name) const { return field(LeaseMaker::number_of(*store_, name)); }
 
+// Without a copy from the device: labels and small fields are kept on the host beside it
+// (HostCopies), images and masks are not.
 std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
   if (number == 1) return labels_on_host();
   TensorView view = field(number);
@@ -156,6 +173,8 @@ TensorView Lease::labels_on_host() const {
   return {.data = all.data(), .shape = {static_cast<std::int64_t>(all.size())}, .dtype = DType::int64};
 }
 
+// Fields lie in the same block as the images, at the same offset in every slot
+// (docs/decisions/0014-fields-in-one-block.md).
 TensorView Lease::beside_images(std::size_t at) const noexcept {
   TensorView view;
   view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_) + at;

@@ -1,3 +1,8 @@
+// How many batches the queue holds, at first and at the most, from the options and the bytes of a
+// slot alone. Pure functions, called once by the start of a run, before memory is taken. Ranks call
+// them with the same options, so ranks in lockstep, which compare their depths, get queues of one
+// size.
+
 #include "queue_slots.hpp"
 
 #include <algorithm>
@@ -8,9 +13,10 @@
 namespace forebay {
 namespace {
 
-// A queue that takes no more than this is not worth saving at.
+// A queue that takes no more than this is not worth saving at, so it starts as large as fits into
+// it. Chosen, not measured.
 constexpr std::size_t kSmall = std::size_t{16} * 1024 * 1024;
-// As for a number that is given.
+// The highest queue.capacity that the schema lets a configuration give as a number.
 constexpr std::int64_t kMost = 4096;
 
 // Ranks in lockstep decide by what they knew `lag` steps ago.
@@ -20,6 +26,8 @@ std::int64_t least_capacity(const Options& options) noexcept {
 
 }  // namespace
 
+// queue.memory pays for every slot, those of residents and leases included, so what is left of it
+// for the queue is less those.
 std::uint32_t most_capacity(const Options& options, std::size_t slot_bytes) {
   const QueueOptions& queue = options.queue;
   const std::int64_t least = least_capacity(options);

@@ -14,6 +14,8 @@ RunAhead::RunAhead(Device& device, std::uint32_t steps, std::uint32_t max_leases
   for (std::uint32_t i = 0; i < size_; ++i) marks_[i].event = device.make_event();
 }
 
+// The event is recorded before the count is stored with release, so whoever finds the count
+// complete finds the event of this step too.
 void RunAhead::end(std::uint64_t step, StreamView stream) {
   Mark& mark = marks_[step % size_];
   // Relaxed: a mark belongs to one step for size_ steps. If a lease outlived that, the later step keeps it.

@@ -1,3 +1,14 @@
+// The life of a turn, in order: the consumer plans it (plan, settle), the issuer claims it and gets
+// a free slot for it (claim), decoders fill the slot and the last of them publishes it (publish),
+// and the consumer takes it (take), keeps it resident for a while, and gives the slot back (retire,
+// settle). One issuer thread, any number of publishers and one consumer thread; nobody else may
+// call what changes the ring.
+//
+// No role locks: each writes numbers of its own and publishes them with release, and the others
+// load them with acquire. R1 to R9, which the comments cite, stand in slot_ring.hpp; docs/design.md
+// proves them, and tests/ring_model.cpp has a weak-memory explorer weaken each order that is named
+// here. Whoever changes an order runs that test first.
+
 #include "slot_ring.hpp"
 
 #include <algorithm>
@@ -20,6 +31,8 @@ std::int64_t raise(std::atomic<std::int64_t>& most, std::int64_t value) noexcept
 
 }  // namespace
 
+// Both tables have a power of two of entries, so that a turn's entry is a mask away. All slots that
+// the first capacity needs start in free_; those above it are held back until grow().
 SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned, std::function<bool()> busy)
     : most_(capacity.most),
       entry_mask_(std::bit_ceil(static_cast<std::uint64_t>(capacity.most)) - 1),
@@ -35,6 +48,8 @@ SlotRing::SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned
   unused_ = static_cast<std::uint32_t>(retired_);
 }
 
+// A claim that finds nothing being filled ends a time in which the ring was full, and adds it to
+// blocked_ns_; blocked() reports the one that still lasts.
 bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   // Acquire pairs with settle(): R5, with plan(): R7, and with grow(): R6.
   const auto may_claim = [&] {
@@ -56,6 +71,9 @@ bool SlotRing::claim(const std::atomic<bool>& stopped, Claim& out) {
   return true;
 }
 
+// The batch becomes visible first. What follows is statistics and waking, which may be late by any
+// time without harm, but the time of publication has to come before filling_ sinks: the next claim
+// reads it once it finds zero.
 void SlotRing::publish(std::uint64_t turn) noexcept {
   entries_[turn & entry_mask_].published.store(turn + 1, std::memory_order_release);  // R3
   raise(last_publish_ns_, steady_ns());  // another publisher may have stored a later one
@@ -89,6 +107,8 @@ std::uint64_t SlotRing::produced() noexcept {
   return tail_;
 }
 
+// Batches are published in any order, so this counts those beyond a gap too, and the two loads are
+// of two moments: enough for a report, not for a decision.
 std::uint32_t SlotRing::depth_guess() const noexcept {
   const std::uint64_t head = head_.load(std::memory_order_relaxed);
   const std::uint64_t count = published();
@@ -99,6 +119,8 @@ std::uint32_t SlotRing::take() noexcept { return entries_[taken_++ & entry_mask_
 
 void SlotRing::retire(std::uint32_t slot) noexcept { free_[retired_++ & free_mask_] = slot; }
 
+// Slots that were never used go into free_ before the new capacity is stored, because an issuer
+// that sees the capacity takes a number from free_ without a check (R6).
 void SlotRing::grow(std::uint32_t capacity) noexcept {
   const std::uint32_t now = this->capacity();
   const std::uint32_t next = std::min(std::max(capacity, wanted_.load(std::memory_order_relaxed)), most_);
@@ -107,6 +129,8 @@ void SlotRing::grow(std::uint32_t capacity) noexcept {
   capacity_.store(next, std::memory_order_release);  // R6
 }
 
+// This store is what gives retired slots back: head_ carries every number that retire() has written
+// into free_ since the last call (R5).
 void SlotRing::settle() noexcept {
   head_.store(taken_, std::memory_order_release);  // R5
   announce_if_due();
@@ -124,6 +148,8 @@ std::uint64_t SlotRing::unannounced() noexcept {
   return turns - announced_;
 }
 
+// The three cases in which sleeping on would break R8: enough can be claimed, the issuer has slept
+// for long enough, or no batch is known to be ready and the workers want more.
 void SlotRing::announce_if_due() noexcept {
   if (wanted_.load(std::memory_order_relaxed) > capacity()) grow(0);
   const std::uint64_t turns = unannounced();
@@ -134,6 +160,8 @@ void SlotRing::announce_if_due() noexcept {
   }
 }
 
+// However few the turns are: from now on the consumer waits for one of them, or for what is claimed
+// already.
 void SlotRing::announce_before_wait() noexcept {
   const std::uint64_t turns = unannounced();
   if (turns > 0 && !can_do_without(turns)) announce();
@@ -146,6 +174,7 @@ void SlotRing::announce() noexcept {
   room_.notify_all();
 }
 
+// For stops and failures, which change conditions that the two wait points do not know of.
 void SlotRing::wake() noexcept {
   room_.notify_all();
   published_.notify_all();

@@ -1,3 +1,14 @@
+// The memory of all batches and what belongs to each: labels, ids, views, counts, probes. A slot's
+// life here: begin() by the issuer when the ring has claimed it, samples written by decoders into
+// sample(), count_down() by each and close_gaps() or keep() by the last, served by the trainer's
+// thread through leases, end_use() by whatever thread ends the lease. The ring decides who may do
+// what when (ring invariants R3 and R5), so nothing here locks except the first failure of a
+// device.
+//
+// On a device the bytes are written to a staging place first (S1), and the store owns what the
+// streams need: events of uses, the throttle of steps ahead, the tensors that canvases are rendered
+// into.
+
 #include "slot_store.hpp"
 
 #include <algorithm>
@@ -9,10 +20,14 @@
 namespace forebay {
 namespace {
 
+// A page: so direct transfers and locked memory work on whole slots, and a slot never shares a page
+// with its neighbour.
 constexpr std::size_t kSlotAlignment = 4096;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
 
+// For evaluation, where a bad sample leaves a gap: the samples behind it move up, with all their
+// fields.
 void move_fields(const FieldLayout& layout, std::byte* slot, std::uint32_t from, std::uint32_t to) {
   for (const FieldLayout::Entry& entry : layout.entries) {
     std::ranges::copy(FieldLayout::values(entry, slot, from), FieldLayout::values(entry, slot, to).begin());
@@ -48,6 +63,8 @@ std::vector<Field> SlotFormat::all_fields() const {
   return all;
 }
 
+// On a device labels lie in the slot too, behind the images; on the host they are a table of their
+// own.
 std::size_t SlotStore::slot_bytes(const SlotFormat& format, bool on_host) noexcept {
   return rounded_up(on_host ? format.resident_bytes() : format.device_bytes());
 }
@@ -61,6 +78,9 @@ SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& coun
           .staging = on_host ? 0 : slot * counts.capacity.most};
 }
 
+// Memory that grows: the host's arena reserves addresses for the largest queue and takes memory for
+// the first one (Device::allocate_growing). A device, its staging memory included, takes everything
+// at once.
 SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts)
     : device_(std::move(device)),
       format_(format),
@@ -102,6 +122,7 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   slot.missing.store(batch.size, std::memory_order_relaxed);
 }
 
+// By the thread that completed the slot, before it is published, so nobody else sees it move.
 void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   Slot& slot = slots_[slot_number];
   std::uint32_t kept = 0;
@@ -123,6 +144,7 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   slot.batch.size = kept;
 }
 
+// Nothing is kept of a batch on a device: reading it back would cost more than it finds out.
 void SlotStore::keep(std::uint32_t slot_number) noexcept {
   if (!device_->is_host()) return;
   probes_.keep(slot_number, images(slot_number));
@@ -130,12 +152,15 @@ void SlotStore::keep(std::uint32_t slot_number) noexcept {
   slots_[slot_number].is_kept = true;
 }
 
+// Labels are kept on the host and copied with the images, so that one copy brings all of a batch
+// over.
 void SlotStore::complete_for_device(std::uint32_t slot_number) noexcept {
   std::byte* const filled = slots_[slot_number].filled;
   std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.batch_size);
   if (host_copies_) host_copies_->keep(slot_number, filled);
 }
 
+// Fields lie in ascending order; the last one that begins before the byte contains it.
 std::string SlotStore::what_changed(std::uint32_t slot_number) const {
   const std::size_t at = probes_.changed_at(slot_number, base_ + slot_number * slot_bytes_);
   if (at == SIZE_MAX) return "its labels";
@@ -151,6 +176,8 @@ std::string SlotStore::what_changed(std::uint32_t slot_number) const {
   return "byte " + std::to_string(at - begin) + " of " + name;
 }
 
+// With canvases a serving shows another crop each time. It is drawn again here, from the same
+// numbers as the renderer draws it, rather than kept for every lease.
 SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index, std::uint64_t use_index) noexcept {
   SampleView view = views(slot_number)[index];
   if (!format_.canvas) return view;
@@ -170,6 +197,9 @@ bool SlotStore::keep_pace(std::uint64_t step) {
   return run_ahead_ && run_ahead_->wait(step);
 }
 
+// Renders and ends the canvases' use at once: from then on only the output tensor is read. An error
+// is not thrown but handed on, because other ranks are about to make the same step and this one has
+// to make it too.
 std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream,
                                 std::exception_ptr& refused) noexcept {
   if (!outputs_) return kNoOutput;
@@ -191,6 +221,8 @@ std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_ind
   return output;
 }
 
+// On whatever thread ends the lease, which must not throw: the first failure is kept, and the
+// trainer's thread throws it in keep_pace().
 void SlotStore::end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept {
   try {
     if (other_streams_) other_streams_->end(step, stream);

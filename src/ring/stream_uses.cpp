@@ -23,6 +23,8 @@ class FlagLock {
 
 }  // namespace
 
+// One event serves all streams: it is made to wait for what it stood for before it is recorded
+// anew, so it always stands for every use so far.
 void StreamUses::end(StreamView stream) {
   device_.check_capture(stream);
   const FlagLock lock(busy_);

@@ -30,6 +30,9 @@ void Uploader::run() noexcept {
   status_.thread_ends();
 }
 
+// Sleeps only while no copy is under way. Otherwise it waits for the oldest copy when no further
+// batch is complete, so that a batch is published as soon as it is there even if nothing follows
+// it.
 void Uploader::work() {
   store_->device().enter_thread();
   std::uint32_t slot = kStop;

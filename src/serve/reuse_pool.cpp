@@ -1,3 +1,9 @@
+// Which slots hold served batches, and when each goes back to the ring. A batch comes in with
+// admit(), which puts out the oldest of a full pool; a slot that is still leased then waits in
+// leaving_ until sweep() finds its leases ended. All on the thread that calls next(), which alone
+// adds leases: so a count of zero stays zero (ring invariant R5). Vectors have their full size from
+// the constructor on, because nothing here may allocate.
+
 #include "reuse_pool.hpp"
 
 #include <algorithm>
@@ -25,6 +31,8 @@ void ReusePool::sweep() noexcept {
   });
 }
 
+// The pool has at most some dozens of slots, so moving them up costs less than a ring's arithmetic
+// would.
 void ReusePool::evict_oldest() {
   const std::uint32_t slot = pool_.front();
   pool_.erase(pool_.begin());
@@ -36,6 +44,8 @@ void ReusePool::evict_oldest() {
   }
 }
 
+// The eviction comes between take() and settle(): one store of head_ then shows the issuer both the
+// turn that was taken and the slot that became free (R6).
 std::uint32_t ReusePool::admit() {
   const std::uint32_t slot = ring_.take();
   if (pool_.size() == pool_size_) evict_oldest();
@@ -55,6 +65,7 @@ std::uint32_t ReusePool::leased() const noexcept {
   return pool_.back();
 }
 
+// Slots are asked for their uses each time: leases and reuses change them between steps.
 std::uint32_t ReusePool::pick() noexcept {
   if (pick_ == Pick::current) return pool_.back();
   candidates_.clear();

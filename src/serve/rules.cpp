@@ -1,3 +1,10 @@
+// The rules that hold whatever a policy says, in the order in which they are applied: a first batch
+// is always fresh; a reuse on an empty queue first waits for policy.max_wait_ms; a reuse beyond
+// policy.max_uses becomes a wait for a fresh batch, a warning or an error. The server asks a
+// RuledPolicy and never the policy itself; the simulator does so too, and therefore shows what a
+// run would do. Called on the thread of next(), once or, when it answers "wait", several times per
+// step.
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -14,6 +21,8 @@ RuledPolicy::RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& op
       on_max_uses_(options.on_max_uses),
       max_wait_s_(options.max_wait_ms / 1000) {}
 
+// When a wait has brought a batch it is served at once: the policy asked for a reuse only because
+// there was none.
 Decision RuledPolicy::decide(const Signals& signals) {
   is_at_cap_ = false;
   if (signals.uses == 0) return Decision::fresh;
@@ -43,6 +52,7 @@ std::unique_ptr<RuledPolicy> with_rules(std::unique_ptr<Policy> policy, const Po
   return std::make_unique<RuledPolicy>(std::move(policy), options);
 }
 
+// The least used, and of those the one that was served first: uses stay within one of each other.
 std::size_t pick_resident(Pick pick, std::span<const Resident> residents) noexcept {
   if (pick == Pick::current) return residents.size() - 1;
   const auto least = std::ranges::min_element(

@@ -1,3 +1,14 @@
+// One step on the trainer's thread, in this order: give back slots whose leases have ended, look at
+// the depth, have the watchdog look, ask the policy with the signals of this moment, then serve a
+// resident batch again, take a fresh one, or wait and ask anew. A wait is cut into slices of a few
+// milliseconds, between which other ranks, signals and the watchdog are heard.
+//
+// While a batch is ready nothing here allocates, locks or enters the kernel; tests count that.
+// Errors are not thrown out of a step but raised as the rank's failure, and the step still serves
+// something, because the other ranks make the same step and the trainer's own collective calls wait
+// for all of them. serve() is for ranks that decide alone; serve_alike() for lockstep, where all
+// must decide alike from shared signals.
+
 #include "server.hpp"
 
 #include <algorithm>
@@ -14,9 +25,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A wait looks at the other ranks, at signals and at the watchdog this often.
+// A wait looks at the other ranks, at signals and at the watchdog this often. Chosen: far below
+// what a person notices of Ctrl-C, and far above the microseconds that a look costs.
 constexpr auto kSlice = 5ms;
-// How long a stop waits for a batch that ranks in lockstep have decided for.
+// How long a stop waits for a batch that ranks in lockstep have decided for, where no watchdog ends
+// the wait. Chosen (docs/decisions/0032-endings-are-bounded.md).
 constexpr auto kStopPatience = 30s;
 
 }  // namespace
@@ -43,6 +56,9 @@ bool Server::wait_for_first_batch() {
   return is_ready;
 }
 
+// The policy is asked again after each wait, with the time that was waited, until it decides for
+// something that can be done. Whatever breaks the wait or the policy ends in padding, which is a
+// reuse that no training counts.
 Served Server::serve(const StepContext& context, Clock::time_point now) {
   const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
   pool_.sweep();
@@ -125,6 +141,8 @@ std::optional<Decision> Server::decide(const Signals& now) {
   }
 }
 
+// A wait cannot be shared: lockstep knows fresh and reuse only, and waiting is reuse there, for
+// which all ranks have a batch.
 std::optional<Decision> Server::decide_alike(const Signals& shared) {
   try {
     return policy_->decide(shared) == Decision::fresh ? Decision::fresh : Decision::reuse;
@@ -144,6 +162,7 @@ bool Server::tell_policy(Decision decision, const Signals& now) {
   }
 }
 
+// Told on the step that crosses the cap, once; the summary counts all of them.
 void Server::served(Decision decision, const Signals& now) {
   policy_->served(decision, now);
   consider_growth(decision, now);
@@ -153,6 +172,7 @@ void Server::served(Decision decision, const Signals& now) {
               " times (on_max_uses = \"warn\"; this is said once)");
 }
 
+// Nothing to do at the largest capacity, where most runs are after a while.
 void Server::consider_growth(Decision decision, const Signals& now) noexcept {
   if (now.capacity == links_.ring.most_capacity()) return;
   growth_.became(now.capacity);  // the workers may have asked for more
@@ -160,6 +180,10 @@ void Server::consider_growth(Decision decision, const Signals& now) noexcept {
   if (capacity > now.capacity) links_.ring.grow(capacity);
 }
 
+// A full depth is reported while a reserve would be of no use: when everything planned is produced,
+// and when other ranks wait for what this one holds. So every policy then serves fresh, without a
+// rule of its own for the end of an epoch. Times count from the return of the first step, because
+// before it the queue fills and the trainer has not begun.
 Signals Server::signals(const StepContext& context, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
                         Clock::duration waited) noexcept {
   SlotRing& ring = links_.ring;
@@ -175,6 +199,8 @@ Signals Server::signals(const StepContext& context, std::uint32_t depth, std::ui
           .waited_s = seconds(waited)};
 }
 
+// uses counts this serving too. A batch that is planned as padding is one that another rank serves
+// fresh in this epoch, and here it counts as a reuse from its first serving on.
 Served Server::serve_fresh(std::uint32_t depth) {
   const std::uint32_t slot = pool_.admit();
   SlotStore::Slot& batch = links_.store.slot(slot);
@@ -189,6 +215,8 @@ Served Server::serve_fresh(std::uint32_t depth) {
   return {slot, batch.uses++, Decision::fresh, false, depth};
 }
 
+// A batch that the program has written to would train on garbage, so its checked words are compared
+// first (probes.hpp).
 Served Server::serve_again(std::uint32_t slot, bool padding, std::uint32_t depth) {
   if (!links_.store.is_unchanged(slot)) [[unlikely]] {
     found_change(slot);
@@ -247,6 +275,8 @@ bool Server::wait_alike() {
   return false;
 }
 
+// Returns false for three reasons, which the caller tells apart by asking is_broken(): a failure or
+// a stop, the watchdog, and the deadline.
 bool Server::wait_for_batch(Clock::time_point deadline) {
   const NvtxRange range("waiting for a batch");
   for (;;) {
@@ -277,6 +307,7 @@ void Server::watch(bool needs_batch) {
   if (!links_.failure.happened() && watchdog_.barks()) bark();
 }
 
+// One decimal of the seconds.
 void Server::bark() {
   std::string text = std::to_string(watchdog_.starved_s());
   text.resize(text.find('.') + 2);
@@ -284,6 +315,7 @@ void Server::bark() {
       WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + links_.workers())));
 }
 
+// The first step starts the clock of all signals.
 void Server::returned(const Served& served, Clock::time_point now) noexcept {
   if (counts_.steps == 0) {
     first_return_ = now;

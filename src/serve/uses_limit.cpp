@@ -1,3 +1,12 @@
+// policy.max_uses = "auto": how often a batch may be used, as a multiple of how often it has to be
+// while storage delivers. Two means are kept, the time of a batch and the time of a step without
+// waits; their ratio is R, and the limit is 4 * max(1, R), rounded up. One call per step with that
+// step's signals, on the trainer's thread; no clock of its own, so the simulator runs the same
+// code.
+//
+// A batch's time is an arithmetic mean, so that pauses count, but a single silence counts no more
+// than eight means: the limit must not rise with the very outage that it is there for.
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,11 +27,15 @@ constexpr double kLongest = 8;       // a silence counts as so many mean times o
 UsesLimit::UsesLimit(std::int64_t max_uses) noexcept
     : is_automatic_(max_uses == kAutomatic), limit_(max_uses > 0 ? static_cast<std::uint64_t>(max_uses) : 0) {}
 
+// A mean whose older values fade once their weight exceeds the window; a value heavier than the
+// window counts in full.
 void UsesLimit::Mean::add(double value, double weight) noexcept {
   weight_ = std::min(weight_ + weight, std::max(kWindow, weight));
   value_ += (value - value_) * weight / weight_;
 }
 
+// Learns from the stretch between two arrivals, which is when the counts of batches and of steps
+// are known to be exact.
 void UsesLimit::arrived(const Signals& signals) noexcept {
   const double unblocked_s = signals.now_s - signals.blocked_s;
   // Before the clock runs, in lockstep for some steps, the queues fill: that says nothing.
@@ -53,6 +66,7 @@ void UsesLimit::learn_steps(double steps, double seconds) noexcept {
   if (steps > 0 && seconds > 0) log_step_s_.add(std::log(seconds / steps), steps);
 }
 
+// 0 is "no limit", until there is enough to judge by, and where the limit would not fit its type.
 std::uint64_t UsesLimit::found() const noexcept {
   if (batch_s_.weight() < kEnough || log_step_s_.weight() < kEnough) return 0;
   const double ratio = batch_s_.value() / std::exp(log_step_s_.value());
