@@ -36,6 +36,7 @@ bool is_type(const NpyArray& array, DType dtype) {
                     " does not hold");
 }
 
+// Whole numbers must fit exactly; real ones may lose precision but not become infinite.
 template <typename From, typename To>
 void convert_all(const Field& field, const NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   for (std::size_t i = 0; i < array.count(); ++i) {
@@ -84,6 +85,8 @@ void convert(const Field& field, const NpyArray& array, std::span<const std::byt
 
 }  // namespace
 
+// An .npy file states its type and shape; other bytes are taken as the elements themselves, in C
+// order and the machine's byte order.
 void write_array(const Field& field, std::span<const std::byte> bytes, std::span<std::byte> to) {
   if (!starts_as_npy(bytes)) {
     if (bytes.size() != to.size()) {

@@ -53,6 +53,8 @@ class BmpCodec final : public Codec {
     if (header_bytes_ > bytes.size() - kFileHeader) throw ends_early();
     const bool is_core = header_bytes_ == 12;
     const std::size_t side = is_core ? 2 : 4;
+    // Offsets are those of BITMAPCOREHEADER (12 bytes, 16-bit sides) and of BITMAPINFOHEADER and
+    // its longer successors. A negative height means that rows are stored from the top.
     const auto across = static_cast<std::int32_t>(number(18, side));
     const auto down = static_cast<std::int32_t>(number(18 + side, side));
     if (across < 1 || down == 0 || down == std::numeric_limits<std::int32_t>::min()) {
@@ -97,6 +99,8 @@ class BmpCodec final : public Codec {
     return compression_ == kBitFields || compression_ == kAlphaBitFields;
   }
 
+  // What is refused here is told with what to do: run lengths are rare enough not to be worth a
+  // decoder.
   void check_kind() const {
     if (compression_ == 1 || compression_ == 2) {
       throw refusal("compressed by run lengths (RLE), which is not read; store it uncompressed or as PNG");
@@ -110,6 +114,7 @@ class BmpCodec final : public Codec {
     }
   }
 
+  // 16 bits without masks are 5-5-5, 32 are 8-8-8 with a byte unused.
   void find_colours(bool is_core) {
     std::size_t behind = kFileHeader + header_bytes_;
     channels_ = bits_ == 16 ? std::array{BmpChannel{0x7c00}, BmpChannel{0x3e0}, BmpChannel{0x1f}}
@@ -129,6 +134,7 @@ class BmpCodec final : public Codec {
     if (first_ < behind) throw refusal("damaged: its pixels begin within its header");
   }
 
+  // Entries are blue, green, red, and in all but the oldest headers a fourth byte.
   void read_palette(std::size_t& at, std::size_t entry) {
     const std::uint32_t most = 1U << bits_;
     const std::uint32_t used = entry == 3 || header_bytes_ < 36 ? 0 : number(46, 4);

@@ -34,6 +34,8 @@ class NpyCodec final : public Codec {
     }
     return {.width = static_cast<std::int32_t>(shape[columns_]),
             .height = static_cast<std::int32_t>(shape[rows_]),
+            // Bytes are ordinary pixels; everything else is served as numbers, or, for a plain
+            // image, by its upper byte.
             .wide_channels = array_.element_bytes == 1 && array_.kind != 'i' ? 0
                              : is_single()                                   ? 1
                                                                              : 3};

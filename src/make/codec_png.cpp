@@ -1,3 +1,9 @@
+// PNG files: open() reads the header with libpng up to the pixels, decode() inflates them, by
+// libdeflate where the file is of the commonest kind (png_inflater.hpp) and otherwise by libpng.
+// Pixels are those of Pillow's convert("RGB"). libpng leaves its callbacks by longjmp() into
+// require(), so no frame in between may hold anything with a destructor. On a decoder's thread; one
+// codec per thread.
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -22,6 +28,7 @@ namespace {
 
 constexpr std::size_t kPngSignatureBytes = 8;
 // One byte of deflated data expands to at most 1032.
+// Deflate's limit: a length of 258 from 2 bits.
 constexpr std::uint64_t kMostInflation = 1032;
 
 bool is_png(std::span<const std::byte> bytes) noexcept {
@@ -45,6 +52,8 @@ class PngCodec final : public Codec {
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
     if (info_ == nullptr) {
       if (png_access_version_number() / 100 == PNG_LIBPNG_VER / 100) throw std::bad_alloc();
+      // The null pointer stands for two things: no memory, and a library of another version than
+      // the header.
       throw SampleError("PNG: libpng is another version than Forebay was built for");
     }
     require([this] { read_header(); });
@@ -72,6 +81,7 @@ class PngCodec final : public Codec {
     read_indices(indices);
   }
 
+  // PNG stores 16 bits with the high byte first.
   void decode_wide(std::span<float> values) override {
     const CloseAtEnd close_at_end{*this};
     words_.resize(values.size());

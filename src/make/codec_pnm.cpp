@@ -93,6 +93,7 @@ class PnmCodec final : public Codec {
   }
 
   // Throws SampleError for what is no number, or too large for a side.
+  // Numbers are bounded before they can overflow.
   std::uint32_t number() {
     skip_blanks();
     if (at_ >= bytes_.size()) throw ends_early();
@@ -113,6 +114,7 @@ class PnmCodec final : public Codec {
   }
 
   // Visits the values in their order, 0 for black. Throws SampleError where they end early or one is too large.
+  // Bits are stored with 1 for black; everything else here has 0 for black.
   template <typename Visit>
   void for_each_value(const Visit& visit) {
     const auto pixels = std::uint64_t{width_} * height_;

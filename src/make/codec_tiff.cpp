@@ -1,3 +1,9 @@
+// TIFF files by libtiff: open() reads the tags and refuses what would not become an image (signed
+// or real numbers, bands of a scene, unknown colours), decode() reads strips or tiles and turns
+// samples into RGB, as Pillow does. Damage that libtiff only warns about counts as damage
+// (TiffSource collects its complaints). Sizes in the file are compared with what the image needs
+// before memory is taken. On a decoder's thread; one codec per thread.
+
 #include <tiffio.h>
 
 #include <algorithm>
@@ -77,6 +83,7 @@ void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcep
 std::uint8_t unpremultiplied(unsigned value, unsigned alpha) noexcept {
   return alpha == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(std::min(255U, value * 255 / alpha));
 }
+// light - ink * light / 255, the quotient rounded to nearest as by Pillow's MULDIV255.
 std::uint8_t uninked(unsigned ink, unsigned black) noexcept {
   const unsigned light = 255 - black;
   const unsigned product = ink * light + 128;
@@ -171,6 +178,7 @@ class TiffCodec final : public Codec {
     find_colours();
   }
 
+  // Before anything is decoded, because libtiff would give raw bytes of what it cannot interpret.
   void check_samples() const {
     constexpr int kMostSamples = 16;
     const auto format = field<std::uint16_t>(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
@@ -187,6 +195,8 @@ class TiffCodec final : public Codec {
     }
   }
 
+  // How many samples a pixel may have beside its colours depends on the kind; more than other
+  // readers accept is refused.
   void find_colours() {
     const auto photometric = field<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
     switch (photometric) {
@@ -288,6 +298,7 @@ class TiffCodec final : public Codec {
 
   [[nodiscard]] int samples_together() const noexcept { return is_separate_ ? 1 : samples_; }
 
+  // libtiff assembles rows whatever the strips are.
   template <typename T>
   void read_strips(TIFF& tiff, const Target<T>& target) {
     const auto row_bytes = static_cast<std::size_t>(std::max<tmsize_t>(TIFFScanlineSize(&tiff), 0));
@@ -303,6 +314,7 @@ class TiffCodec final : public Codec {
     }
   }
 
+  // Tiles at the right and lower edge reach beyond the image.
   template <typename T>
   void read_tiles(TIFF& tiff, const Target<T>& target) {
     std::uint32_t across = 0;

@@ -42,6 +42,7 @@ class WebpCodec final : public Codec {
             .orientation = orientation()};
   }
 
+  // libwebp writes straight into the image, at the frame's place on the canvas.
   void decode(std::span<std::uint8_t> rgb) override {
     const std::unique_ptr<WebPDemuxer, End> demux = std::move(demux_);
     const Frame frame(*demux);

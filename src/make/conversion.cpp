@@ -1,3 +1,9 @@
+// How an 8-bit value becomes an element of a tensor: fma(value, 1 / std, -mean / std) in float,
+// then the element's type. All 256 results per channel are in a table, which is the definition;
+// vector kernels compute instead of looking up and are used only if they reproduce the table, tried
+// at the start (trusted_convert). checked() refuses options for which the arithmetic would not
+// hold. Everything is computed once per run.
+
 #include "conversion.hpp"
 
 #include <algorithm>
@@ -43,6 +49,7 @@ decltype(Kernels::convert) convert_of(const Kernels& kernels, const Conversion& 
 }
 
 // Whether the kernels reproduce the table; tries every value of every channel.
+// A processor may round otherwise than IEEE asks for; then plain code serves.
 bool reproduces_table(decltype(Kernels::convert) convert, Conversion conversion) {
   constexpr std::size_t kValues = 256;
   std::array<std::uint8_t, kValues * kPixelBytes> row{};
@@ -71,6 +78,8 @@ std::uint64_t shift_rounded(std::uint64_t value, int shift) noexcept {
 }
 
 // `value` in a binary format of 16 bits with the given number of exponent bits.
+// One rounding from double to 16 bits, to nearest, ties to even; by way of float there would be
+// two. Exponent bits: 5 for IEEE half, 8 for bfloat16.
 std::uint32_t encode16(double value, int exponent_bits) noexcept {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -150,6 +159,7 @@ Conversion conversion_of(const TransformOptions& options, bool stream) noexcept 
   return conversion;
 }
 
+// Bytes stay as they are: uint8 tensors are not normalised.
 Conversion::Table element_table(const std::array<float, 3>& scale, const std::array<float, 3>& offset,
                                 DType dtype) noexcept {
   Conversion::Table table{};

@@ -1,3 +1,9 @@
+// The decoder threads. Each takes a few samples at a time from the queue of encoded samples, about
+// 100 microseconds' worth, has those that nobody has read yet read (QuickReader), hands one after
+// the other to the handler, and gives their buffers back together. The handler, the pipeline, makes
+// the sample in its slot and publishes slots that are complete. A bad sample goes to the sink and
+// the thread continues; any other exception ends the run.
+
 #include "decoder_pool.hpp"
 
 #include <algorithm>
@@ -48,6 +54,8 @@ class Decoder {
   unsigned thread_;
 };
 
+// finish_taken() comes before the buffers are given back and before the thread may wait: nothing
+// that is made may stay uncounted meanwhile.
 bool Decoder::work() {
   const bool together = links_.at_once > 0;
   const std::size_t taken = links_.encoded.take(std::span(samples_).first(together ? links_.at_once : pace_.at_once()));

@@ -1,3 +1,8 @@
+// Where each field of a sample lies in a slot. Computed once at the start of a run, on all ranks
+// alike, from the dataset's fields and the transform; refuses combinations that could only fail
+// later, with the field's name. Images come first in a slot, then each field for all samples of the
+// batch, each aligned to FieldLayout::kAlignment.
+
 #include "field_layout.hpp"
 
 #include <algorithm>
@@ -19,6 +24,7 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
   throw ConfigError("field \"" + field.name + "\": " + problem);
 }
 
+// The names that TOML takes as bare keys, since fields are sections of a configuration.
 bool is_name(std::string_view name) {
   const auto is_part = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -32,8 +38,11 @@ void check_name(const Field& field, std::span<const Field> all) {
   if (std::ranges::count(all, field.name, &Field::name) > 1) refuse(field, "there are two of that name");
 }
 
+// Types of whole numbers.
 bool is_whole(DType dtype) { return dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64; }
 
+// mean and std become the floats a pixel is multiplied by and shifted by; a std too small makes
+// them infinite.
 void check_numbers(const Field& field) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
     // They become floats, like transform.mean and std.
@@ -104,6 +113,8 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
   return given;
 }
 
+// With canvases a new view is cut out of the image at every use, while fields were made once: they
+// would no longer match it.
 void check_view(const Field& field, const TransformOptions& options) {
   if (!follows_view(field.kind) || options.when == When::enqueue) return;
   const std::string_view what = field.kind == FieldKind::boxes  ? "boxes"
@@ -153,6 +164,7 @@ FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& 
     check_view(field, options);
     field.shape = shape_of(field, options);
     const bool is_boxes = field.kind == FieldKind::boxes;
+    // Boxes have their classes as a field of their own, NAME.class.
     Field classes{.name = field.name + ".class", .kind = FieldKind::class_number, .dtype = DType::int64};
     classes.classes = field.classes;
     classes.shape = {is_boxes ? field.shape[0] : 1};

@@ -1,3 +1,10 @@
+// Writes the fields of a sample beside its image: class numbers, boxes, masks, further images, raw
+// bytes, arrays. On a decoder's thread, after the image's view is chosen, because masks, boxes and
+// images are cut, scaled and mirrored with it. Everything that comes from a file is checked against
+// the field's declaration: sizes, ranges of classes, numbers that are not finite. What does not fit
+// is a SampleError that names the value, since a wrong label that trains silently is the worst
+// outcome.
+
 #include "field_maker.hpp"
 
 #include <algorithm>
@@ -31,6 +38,7 @@ T element(std::span<const std::byte> bytes, std::size_t i) noexcept {
   return value;
 }
 
+// IEEE formats: an exponent of all ones is infinity or no number.
 template <typename Bits>
 bool is_finite(Bits bits, Bits exponent) noexcept {
   return (bits & exponent) != exponent;
@@ -97,6 +105,8 @@ LabelledBox displayed_box(LabelledBox box, const SampleView& view, int orientati
 }
 
 // The box's part of its image.
+// Boxes may reach beyond the image, as annotation tools let them, and are cut; one without any part
+// inside is damage.
 Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t number) {
   const auto refuse = [&](const std::string& problem) {
     throw SampleError("box " + std::to_string(number) + " (" + std::to_string(box.left) + ", " +
@@ -115,6 +125,8 @@ Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t n
   return inside;
 }
 
+// Boxes and their classes of one sample, in pixels of the view. Ragged: how many there are is kept
+// in the count, and the rest of the place is filled with zeros and class -1.
 class BoxesInPlace {
  public:
   BoxesInPlace(const FieldLayout::Entry& boxes, const FieldLayout::Entry& classes, std::byte* slot, std::uint32_t index)
@@ -135,6 +147,7 @@ class BoxesInPlace {
       throw SampleError(std::to_string(given) + " boxes, but a batch has room for " + std::to_string(most) +
                         " of each sample (most)");
     }
+    // The part of the image that the view shows, in the image's own coordinates.
     const Extent seen{across.in_image(0), down.in_image(0), across.in_image(across.count), down.in_image(down.count)};
     std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
@@ -143,6 +156,7 @@ class BoxesInPlace {
       require_class(field_, box.label);
       const Extent whole = checked_box(box, view, i);
       const Extent visible = whole.within(seen);
+      // A box of which the view shows too little is left out, as fields.NAME.min_visible says.
       if (visible.area() <= 0 || visible.area() < field_.min_visible * whole.area()) continue;
       const double left = across.in_view(visible.left);
       const double right = across.in_view(visible.right);
@@ -174,6 +188,7 @@ void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> byte
   FieldLayout::count(entry, slot, index) = static_cast<std::int32_t>(bytes.size());
 }
 
+// A number that is copied as it stands is checked as it stands.
 void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_size(field, bytes, field.sample_bytes());
   if (field.kind == FieldKind::numbers || field.kind == FieldKind::multilabel) require_finite(field, bytes);

@@ -19,11 +19,12 @@ void copy_pixel(const std::uint8_t* from, std::uint8_t* to) noexcept {
   to[2] = from[2];
 }
 
-// Rows turned at a time: as many as stay in the L1 cache when rows become columns.
+// Rows turned at a time: as many as stay in the first-level cache when rows become columns.
 constexpr std::int32_t kRowsAtOnce = 16;
 
 }  // namespace
 
+// In 64 bits: both sides may be near 2^31.
 void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
                             const ImageOptions& options) {
   const std::int64_t pixels = width * height;
@@ -59,6 +60,7 @@ void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int
   }
 }
 
+// Weighted as ITU-R BT.601 weighs them, rounded to nearest.
 void make_grey(std::span<std::uint8_t> rgb) noexcept {
   for (std::size_t i = 0; i + 2 < rgb.size(); i += kPixel) {
     const std::uint32_t sum = kRedOfGrey * rgb[i] + kGreenOfGrey * rgb[i + 1] + kBlueOfGrey * rgb[i + 2];
@@ -86,6 +88,7 @@ void turn(const Mask& from, int orientation, Mask& to) {
   }
 }
 
+// Boxes of annotations may reach beyond the image. Without one it is the whole image.
 Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height) {
   if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
     throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +
@@ -109,6 +112,7 @@ ImageSize StoredPicture::size() const noexcept {
   return swaps_axes(orientation) ? ImageSize{height, width} : ImageSize{width, height};
 }
 
+// A copy of what is wanted, turned; a picture that is stored as displayed is only cut.
 void StoredPicture::show(const Box& region, Image& out) const {
   Box part = stored_box(region, width, height, orientation);
   // Only whole rows can be turned in place.

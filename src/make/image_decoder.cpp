@@ -1,3 +1,9 @@
+// One interface over JPEG and the other codecs for a decoder's thread: the first bytes tell which
+// codec a file is for, its header is compared with transform.max_pixels before any memory is taken,
+// and the image is turned as its EXIF orientation says. JPEG files are decoded in part; all others
+// as a whole, since their formats have no way to do less. Codecs are made when the first file of
+// their kind comes, and kept.
+
 #include "image_decoder.hpp"
 
 #include <algorithm>
@@ -40,6 +46,7 @@ ImageSize ImageDecoder::open_other(std::span<const std::byte> bytes, const Image
                                          : ImageSize{header_.width, header_.height};
 }
 
+// Turned images are decoded into memory of their own and copied from there.
 void ImageDecoder::decode_other(const Box& region, Image& out) {
   const bool turned = header_.orientation != 1;
   Image& whole = turned ? stored_ : out;
@@ -53,6 +60,7 @@ void ImageDecoder::decode_other(const Box& region, Image& out) {
   picture.show(region, out);
 }
 
+// Values that are not finite would spread over a whole batch's loss, so they are refused here.
 void ImageDecoder::decode_wide(WideImage& out) {
   const bool turned = header_.orientation != 1;
   WideImage& whole = turned ? stored_wide_ : out;

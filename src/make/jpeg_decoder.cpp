@@ -6,6 +6,9 @@
 
 namespace forebay {
 
+// Joins the two decoders: the own one where it is trusted and the file is plain, libjpeg-turbo for
+// everything else and for all errors. A packed file is decoded from its coefficients, and unpacked
+// only for libjpeg.
 class JpegDecoder::Impl {
  public:
   Impl(const PixelKernels* kernels, const DecodeIndex* index, TableCache* tables) : packed_(tables) {

@@ -1,3 +1,11 @@
+// libjpeg's memory manager, replaced: memory comes from a few large blocks that are used again from
+// image to image, because malloc() and page faults cost as much as decoding a small image does.
+// Everything that libjpeg takes for one image goes at once, at the end (rewind). Parts and rows are
+// separated by poisoned gaps under AddressSanitizer, which malloc() would have given.
+//
+// Virtual arrays, which libjpeg uses for progressive files, are plain memory here: the limit
+// max_memory_to_use, set from the size of the image, bounds them.
+
 #include "jpeg_memory.hpp"
 
 #include <algorithm>
@@ -31,6 +39,8 @@ struct alignas(kAlignment) JpegMemory::Block {
   [[nodiscard]] std::byte* begin() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
+// A virtual array of coefficient blocks. Rows are zeroed when they are first accessed, as libjpeg's
+// own manager does.
 struct JpegMemory::Blocks {
   JBLOCKARRAY rows;
   JDIMENSION count;
@@ -78,6 +88,7 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
     return nullptr;
   };
   free_pool = [](j_common_ptr, int) {};  // all goes at once, below
+  // libjpeg's own manager made the decompressor, and frees what it allocated before serve().
   self_destruct = [](j_common_ptr info) {
     JpegMemory& memory = of(info);
     info->mem = memory.own_;
@@ -100,6 +111,8 @@ std::size_t JpegMemory::held() const noexcept {
   return bytes;
 }
 
+// A refusal leaves by libjpeg's error exit; was_refused_ lets the caller tell lack of memory from
+// damage.
 void* JpegMemory::take(j_common_ptr info, std::size_t wanted) noexcept {
   const std::size_t bytes = aligned(wanted) + kGap;
   const auto limit = static_cast<std::size_t>(max_memory_to_use);
@@ -126,6 +139,8 @@ bool JpegMemory::add_block(std::size_t bytes) noexcept {
   return true;
 }
 
+// After an image that took several blocks they go, and the next one gets a single block as large as
+// all of them; what is far more than usual goes once several images in a row have not needed it.
 void JpegMemory::rewind() noexcept {
   const bool several = newest_ != nullptr && newest_->older != nullptr;
   unneeded_ = taken_ > kKeptBytes || held() <= kKeptBytes ? 0 : unneeded_ + 1;

@@ -21,6 +21,8 @@ JpegSource::JpegSource() noexcept : jpeg_source_mgr{} {
     of(info).give_next(info);
     return TRUE;
   };
+  // Behind the end of the file give_next() hands out end markers for ever, so a segment that claims
+  // to be long ends there with a warning.
   skip_input_data = [](j_decompress_ptr info, long count) {
     if (count <= 0) return;
     JpegSource& source = of(info);

@@ -1,3 +1,8 @@
+// The pixel kernels as plain loops, and the list of those that this processor can run. The loops
+// say what every vector kernel (simd_resize.cpp, simd_convert.cpp) has to give, byte for byte;
+// tests/kernels.cpp compares them. Pixels are four bytes in a row between the steps, the fourth
+// unused, so that a pixel is one 32-bit lane.
+
 #include "kernels.hpp"
 
 #include <cstring>
@@ -13,6 +18,7 @@ namespace {
 
 constexpr std::size_t kChannels = 3;
 
+// Coefficients sum to 2^precision exactly, so a sum fits 32 bits and the shifted result 8.
 void resample_scalar(const std::uint8_t* in, const Columns& columns, std::uint8_t* out) noexcept {
   const Resampling& table = columns.table();
   const std::int32_t width = table.out();
@@ -68,6 +74,7 @@ void convert_first(const std::uint8_t* row, const Conversion& conversion, std::b
   }
 }
 
+// The channels are equal: the first one is the value.
 void convert_grey_scalar(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
   switch (size_of(conversion.dtype)) {
     case 4: return convert_first<std::uint32_t>(row, conversion, out);

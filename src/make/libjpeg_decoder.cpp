@@ -1,3 +1,15 @@
+// Decodes JPEG files with libjpeg-turbo: open() reads the header, decode() the part of the image
+// that is wanted, at full size or shrunk in the DCT. It is the reference for pixels and for damage:
+// what src/jpeg decodes faster has to be equal to what comes from here. One decoder per thread,
+// made once; libjpeg's memory is kept from image to image (jpeg_memory.hpp).
+//
+// A part must have the pixels that the whole image has there, and libjpeg-turbo's cropping does not
+// see to that by itself: several functions below say where it would choose another upsampling or
+// smoothing, and widen the part. Warnings are errors
+// (docs/decisions/0003-jpeg-warnings-are-bad-samples.md): libjpeg goes on with made-up pixels after
+// them. libjpeg leaves its callbacks by longjmp() into require(); no frame between may hold
+// anything with a destructor.
+
 #include "libjpeg_decoder.hpp"
 
 #include <algorithm>
@@ -15,8 +27,11 @@
 namespace forebay {
 namespace {
 
+// Thousands of nearly empty scans would keep a decoder busy for very long; libjpeg's own
+// progressive files have ten. Chosen.
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
+// The longest that a segment can be.
 constexpr unsigned kWholeSegment = 0xffff;
 // Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
 // that for the end of the image.
@@ -30,6 +45,7 @@ std::uint8_t unink(unsigned ink, unsigned black) noexcept {
   return static_cast<std::uint8_t>((2 * ink * black + 255) / 510);
 }
 
+// Adobe's CMYK, which is what JPEG files have: all four stored inverted.
 void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels) noexcept {
   for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
     for (std::size_t channel = 0; channel < 3; ++channel) rgb[channel] = unink(cmyk[channel], cmyk[3]);
@@ -39,6 +55,7 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels
 }  // namespace
 
 // The search starts at the end, where the marker normally is.
+// Anywhere behind the header: bytes after it are common, and no damage.
 bool OpenJpeg::has_end_marker() const noexcept {
   const std::string_view text(reinterpret_cast<const char*>(scans.data()), scans.size());
   return text.rfind("\xff\xd9") != std::string_view::npos;
@@ -70,6 +87,7 @@ JpegHeader LibjpegDecoder::header() const noexcept {
   return {.width = stored_width(), .height = stored_height(), .orientation = orientation_, .is_plain = is_plain()};
 }
 
+// The decoder is closed at the end whatever happens, because the caller's bytes go away.
 void LibjpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) {
   struct Close {
     LibjpegDecoder& decoder;
@@ -79,6 +97,8 @@ void LibjpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) 
   require([&] { start(shrink); });
   Box part = needed_part(wanted, shrink);
   require([&] { crop(part); });
+  // libjpeg would look for the end of the image only after its last row, so a file that was cut
+  // short below the part would pass unseen.
   if (part.bottom < output_height() && jpeg_input_complete(&info_) == FALSE) require_end_marker();
   make_room(part, shrink, out);
   require([&] { read_part(part, out); });
@@ -116,6 +136,7 @@ bool LibjpegDecoder::is_header_odd(int warning) const noexcept {
   }
 }
 
+// libjpeg calls this within each scan of a progressive file.
 void LibjpegDecoder::on_progress(j_common_ptr info) {
   if (of(info).info_.input_scan_number > kMaxScans) of(info).escape("more than %d scans", kMaxScans);
 }
@@ -249,6 +270,7 @@ void LibjpegDecoder::require_end_marker() const {
 }
 
 // Line buffers only grow.
+// `out.area` says which part of the image the pixels are: callers find their region in it.
 void LibjpegDecoder::make_room(const Box& part, std::int32_t shrink, Image& out) {
   const bool swaps = swaps_axes(orientation_);
   out.resize(swaps ? part.height() : part.width(), swaps ? part.width() : part.height());
@@ -287,6 +309,7 @@ void LibjpegDecoder::read_part(const Box& part, Image& out) noexcept {
   if (part.bottom == output_height()) jpeg_finish_decompress(&info_);
 }
 
+// Turned images are read in strips of rows, so that columns become rows within the cache.
 void LibjpegDecoder::read_rows(const Box& part, Image& out) noexcept {
   if (orientation_ == 1) {
     for (std::int32_t y = 0; y < part.height(); ++y) read_row(out.row(y));

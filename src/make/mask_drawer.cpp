@@ -1,3 +1,9 @@
+// Draws masks from polygons and runs with the pixels that pycocotools gives (rleFrPoly in
+// maskApi.c): whoever trained with it gets the same masks. A polygon's edges are walked in fifths
+// of a pixel, each crossing of a column's middle is noted, and the sorted crossings are the borders
+// of runs; pixels count down the columns. Input is what the index made of an annotation, but may be
+// damaged, so every place and length is checked.
+
 #include "mask_drawer.hpp"
 
 #include <algorithm>
@@ -14,6 +20,7 @@ constexpr std::int32_t kFine = MaskShape::kFine;
 constexpr std::int32_t kMiddle = kFine / 2;
 
 // To the next whole number above, also below zero.
+// C++ divides towards zero, which is up for negative numbers already.
 constexpr std::int32_t divided_up(std::int32_t number, std::int32_t by) noexcept {
   return number / by + (number % by > 0 ? 1 : 0);
 }
@@ -37,6 +44,8 @@ std::uint64_t pixels_in(const Mask& mask) noexcept {
 
 }  // namespace
 
+// One point of an outline. A crossing is noted where a step passes the middle of a pixel column
+// inside the mask.
 void MaskDrawer::visit(std::int32_t x, std::int32_t y, const Mask& mask) {
   const std::int32_t left = std::min(x, x_);
   const std::int32_t top = std::min(y, y_);
@@ -49,8 +58,10 @@ void MaskDrawer::visit(std::int32_t x, std::int32_t y, const Mask& mask) {
                    static_cast<std::uint64_t>(row));
 }
 
-// The longer side of the edge is stepped along, always from its lower end, so that an edge has the same points in both
-// directions; the conversions cut towards zero. All of this decides on pixels, as does the order of the operations.
+// The longer side of the edge is stepped along, always from its lower end, so that an edge has the
+// same points in both directions; the conversions cut towards zero. All of this, and the order of
+// the floating-point operations, decides on single pixels: it is pycocotools' arithmetic and must
+// stay as it is.
 void MaskDrawer::follow_edge(std::size_t from, std::size_t to, const Mask& mask) {
   const std::int32_t wide = std::abs(shape_.x[to] - shape_.x[from]);
   const std::int32_t high = std::abs(shape_.y[to] - shape_.y[from]);
@@ -89,10 +100,12 @@ void MaskDrawer::follow_outline(const Mask& mask) {
 void MaskDrawer::draw_polygon(std::uint8_t value, Mask& out) {
   follow_outline(out);
   std::ranges::sort(turns_);
+  // As pycocotools has it: a last crossing without another begins a run that goes to the end.
   if (turns_.size() % 2 != 0) turns_.push_back(pixels_in(out));
   for (std::size_t i = 0; i < turns_.size(); i += 2) fill_pixels(turns_[i], turns_[i + 1], value, out);
 }
 
+// COCO's uncompressed runs: outside and inside in turn, outside first.
 void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
   if (shape_.width != out.width || shape_.height != out.height) {
     throw SampleError("a mask with runs for " + std::to_string(shape_.width) + "x" + std::to_string(shape_.height) +
@@ -109,6 +122,7 @@ void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
   }
 }
 
+// Shapes in the order of their parts; later ones cover earlier ones.
 void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
   PackReader reader(bytes.subspan(drawn_mask_signature().size()));
   reader(out.width, out.height);

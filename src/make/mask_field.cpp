@@ -1,3 +1,7 @@
+// Masks: a class number per pixel, from a file of indices, a file of colours, or shapes that are
+// drawn. Cut and scaled with their image by taking the nearest pixel, because classes cannot be
+// mixed. On a decoder's thread, into the field's place in the slot.
+
 #include "mask_field.hpp"
 
 #include <algorithm>
@@ -19,6 +23,7 @@ struct MaskValues {
 };
 
 // Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
+// memcpy(): the place of a field is aligned for its type, but only as a whole.
 template <typename T, typename Value>
 void show_mask(const MaskValues<Value>& mask, const ViewAxis& down, std::span<const std::size_t> columns,
                std::byte* out) {
@@ -58,6 +63,7 @@ MaskField::MaskField(const Field& field, const TransformOptions& options)
   if (!field.colours.empty()) colours_.emplace(field.colours);
 }
 
+// A colour that is in no class is damage, unless the table has a class for others.
 void MaskField::look_up(const Image& colours, Mask& mask) const {
   mask.width = colours.width;
   mask.height = colours.height;
@@ -95,6 +101,7 @@ void MaskField::require_classes(std::span<const Value> values, std::int32_t widt
                     " (fields." + field_.name + ".classes); only 255 may stand for no class");
 }
 
+// Returns whether the values have more than 8 bits and lie in `wide`.
 bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, Workspace& workspace) const {
   if (is_drawn_mask(bytes)) {
     workspace.drawer.draw(bytes, image_, workspace.mask);
@@ -138,6 +145,7 @@ void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, I
   const ViewAxis& down = axes.down;
   const std::int32_t width = axes.across.count;
   workspace.columns.resize(static_cast<std::size_t>(width));
+  // Which column each result pixel shows is the same in all rows.
   for (std::int32_t x = 0; x < width; ++x) {
     const std::int32_t column = axes.across.pixel_under(view.mirror ? width - 1 - x : x);
     workspace.columns[static_cast<std::size_t>(x)] = static_cast<std::size_t>(column);

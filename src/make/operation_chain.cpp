@@ -10,6 +10,7 @@
 
 namespace forebay {
 
+// The order of draws is part of what a seed means: colour first, then erase.
 void PixelOperation::apply(const PixelView& view, Random& random) const {
   PixelChange change;
   change.recolours = rule_.has_colour;
@@ -36,7 +37,9 @@ OperationChain::OperationChain(const OperationRegistry& registry, const Transfor
   take_pixel_operations();
 }
 
-// From the end: an erase, then a colour before it.
+// The last operations of the chain, if they are built in, are made of each row on its way to the
+// slot and on devices. From the end: an erase, then a colour before it; anything else stops the
+// search.
 void OperationChain::take_pixel_operations() {
   while (!calls_.empty()) {
     const Call& last = calls_.back();
@@ -55,6 +58,8 @@ void OperationChain::take_pixel_operations() {
   }
 }
 
+// Each operation draws from a generator of its own place, so adding one at the end changes no
+// other's draws.
 void OperationChain::call(const PixelView& view, std::uint64_t key) const {
   for (const Call& call : calls_) {
     const auto failed = [&](const std::string& why) {

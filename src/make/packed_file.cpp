@@ -4,6 +4,7 @@
 
 namespace forebay {
 
+// Shared by all decoder threads; the lock is not held while the dataset is asked.
 std::shared_ptr<const PackTables> TableCache::tables(std::uint32_t key) {
   {
     const std::lock_guard lock(mutex_);
@@ -29,6 +30,7 @@ std::shared_ptr<const PackTables> TableCache::find(std::uint32_t key) const {
   }
 }
 
+// Tables are looked up anew only when the key changes: mostly all files of a dataset share one.
 std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes, bool is_checked) {
   const std::uint32_t key = tables_of(bytes);
   if (tables_ == nullptr || tables_->key() != key) {

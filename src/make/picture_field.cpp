@@ -32,6 +32,9 @@ PictureField::PictureField(const Field& field, const TransformOptions& options)
   image_.grey = conversion_.channels == 1;
 }
 
+// A picture beside the image (a depth map, a second camera) has to have the image's size, and shows
+// the same part of it. One that carries no EXIF orientation is turned like its image if its size
+// says that it is stored unturned.
 void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder,
                         Workspace& workspace, std::span<std::byte> out) const {
   const auto& [view, axes, turn] = shown;
@@ -59,6 +62,8 @@ void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown
   for (std::int32_t y = 0; y < height_; ++y, to += step) convert_(resizer.row(y), conversion_, to);
 }
 
+// Of more than 8 bits: resampled and normalised in double, once per element, because no table
+// covers the values.
 void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std::span<std::byte> out) const {
   const std::size_t channels = conversion_.channels;
   set_channels(static_cast<int>(channels), workspace.wide);

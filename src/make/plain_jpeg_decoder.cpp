@@ -1,3 +1,10 @@
+// The way from an open JPEG file to the decoder in src/jpeg. libjpeg has read the header;
+// describe() takes over its tables if the file is of the plain kind, decode() decodes a region with
+// the own entropy decoder and pixel stage, and is_sound() then checks what libjpeg would have seen
+// beyond the region. Whatever is unusual, or stops along the way, returns false, and the caller
+// decodes with libjpeg from the beginning. So nothing here may accept a file that libjpeg refuses:
+// the fuzzer in experiments/jpeg_fuzz holds that.
+
 #include "plain_jpeg_decoder.hpp"
 
 #include <algorithm>
@@ -10,6 +17,8 @@ namespace {
 
 constexpr std::int32_t kBlockSide = 8;
 // With an index so many luma blocks need not be passed to reach others.
+// A look-up costs a hash of the file and two reads, and has to cost less than passing so many
+// blocks. Chosen.
 constexpr std::int64_t kWorthwhileBlocks = 400;
 
 std::optional<JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
@@ -21,6 +30,7 @@ std::optional<JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept
 }
 
 // A scan of all components, in the order of the frame, and of whole coefficients. Lossless files have another Se.
+// libjpeg's fields of the first scan, as the header states it (Ss, Se, Ah, Al of T.81, B.2.3).
 bool is_sequential(const jpeg_decompress_struct& info) noexcept {
   if (info.progressive_mode != FALSE || info.arith_code != FALSE || info.data_precision != 8) return false;
   if (info.Ss != 0 || info.Se != DCTSIZE2 - 1 || info.Ah != 0 || info.Al != 0) return false;
@@ -58,6 +68,7 @@ std::int32_t rows_decoded(const OpenJpeg& file, const JpegFrame& frame, std::int
 
 }  // namespace
 
+// Single components are not interleaved, and their sampling factors stay 1.
 bool PlainJpegDecoder::describe(const OpenJpeg& file) {
   const auto colour = colour_of(file.info);
   if (!colour || !is_sequential(file.info)) return false;
@@ -94,7 +105,9 @@ ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
   return index_->find(file.bytes, frame_, points_);
 }
 
-// What libjpeg sees of a file besides the part. The index has no file in which it finds something.
+// What libjpeg sees of a file besides the part: rows that it decodes on the way to the last one
+// wanted, and the end of the image if that is the last one of all. Files with points in the index
+// were found sound as a whole when it was written.
 bool PlainJpegDecoder::is_sound(const OpenJpeg& file, const Box& part) {
   if (was_indexed()) return true;
   if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;
@@ -142,6 +155,8 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, co
   return true;
 }
 
+// For `forebay index --decode-index`. Only files that decode from begin to end without any
+// objection get points.
 std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {
   std::vector<std::byte> points;
   scan_.points = {};

@@ -1,3 +1,9 @@
+// The fast way for 8-bit PNG files that are not interlaced: join the IDAT chunks, inflate them as a
+// whole with libdeflate, undo the filters (PNG specification, chapter 9), and convert to RGB.
+// libpng inflates a row at a time, which is slow where rows are short. Chunks' checksums, the size
+// of the result and the end of the data are checked as libpng does; whatever does not fit returns
+// false, and libpng decides what it is. Memory is kept from image to image up to a limit.
+
 #include "png_inflater.hpp"
 
 #include <libdeflate.h>
@@ -29,6 +35,8 @@ bool window_holds(std::byte method, std::size_t bytes) noexcept {
   return bits == kLargest || (bits < kLargest && bytes <= std::size_t{256} << bits);
 }
 
+// The filter's predictor: of left, above and corner the one nearest to left + above - corner; ties
+// in that order.
 int paeth(int left, int above, int corner) noexcept {
   const int to_left = std::abs(above - corner);
   const int to_above = std::abs(left - corner);
@@ -55,6 +63,7 @@ void add_predicted(std::uint8_t* row, const std::uint8_t* above, std::size_t byt
 }
 
 // False for an unknown filter.
+// Filters 0 to 4: none, sub, up, average, Paeth.
 template <std::size_t kChannels>
 bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) noexcept {
   switch (filter) {
@@ -73,6 +82,7 @@ bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above,
 
 // `row` points to the first pixel of a row, after the byte that names its filter; the following rows have the same
 // form.
+// The row above the first one is zeros, which decode() has put there.
 template <std::size_t kChannels>
 bool unfilter_rows(const PngShape& shape, std::uint8_t* row) noexcept {
   const std::size_t stride = shape.row_bytes() + 1;
@@ -112,6 +122,7 @@ void PngInflater::End::operator()(libdeflate_decompressor* decompressor) const n
   libdeflate_free_decompressor(decompressor);
 }
 
+// A single IDAT chunk is used where it lies; several are joined. They must follow each other.
 std::span<const std::byte> PngInflater::compressed(std::span<const std::byte> file) {
   std::span<const std::byte> all;
   std::size_t at = kPngFirstChunk;
@@ -138,6 +149,7 @@ std::span<const std::byte> PngInflater::compressed(std::span<const std::byte> fi
   return all;
 }
 
+// Products are bounded by division before they are computed.
 bool PngInflater::decode(std::span<const std::byte> file, const PngShape& shape, std::span<std::uint8_t> out) {
   const std::size_t row_bytes = shape.row_bytes();
   if (decompressor_ == nullptr || row_bytes >= kMostInflated || shape.height >= kMostInflated / (row_bytes + 1))

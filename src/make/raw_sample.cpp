@@ -8,6 +8,8 @@
 
 namespace forebay {
 
+// Pixels as they stand in a record: interleaved or by planes, RGB or BGR, or grey, which becomes R
+// = G = B.
 void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& out) {
   const auto [width, height, channels] = std::array{sample.width, sample.height, sample.channels};
   const auto shape = std::to_string(width) + " x " + std::to_string(height) + " x " + std::to_string(channels);

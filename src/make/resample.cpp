@@ -1,3 +1,8 @@
+// Tables of a resampling: for each output pixel the first input pixel and its coefficients, and,
+// for the kernel along a row, the same laid out so that one vector load gives the coefficients of a
+// whole group of pixels. Tables are kept while the next sample has the same axis, which is so for
+// datasets with one size. The coefficients come from resample_math.hpp, which nvcc compiles too.
+
 #include "resample.hpp"
 
 #include <algorithm>
@@ -6,6 +11,8 @@
 
 namespace forebay {
 
+// The triangle filter is symmetric, so of a whole axis half of the windows are mirror images of the
+// others.
 void Resampling::set(const ResamplingAxis& axis) {
   if (axis == axis_) return;
   axis_ = axis;
@@ -27,6 +34,7 @@ void Resampling::mirror(std::int32_t from, std::int32_t to) {
   first_[static_cast<std::size_t>(to)] = axis_.in - first(from) - axis_.taps;
 }
 
+// Padded to whole groups. Padding repeats the last offset, so that it reads pixels that are there.
 void Columns::set(const ResamplingAxis& axis, bool mirror) {
   if (axis == table_.axis() && mirror == mirror_) return;
   table_.set(axis);
@@ -45,6 +53,8 @@ void Columns::set(const ResamplingAxis& axis, bool mirror) {
   for (std::size_t pair = 0; pair < pairs; ++pair) lay_out(pair);
 }
 
+// Pairs of coefficients, once per channel and once for nothing: that is the order in which a vector
+// multiplies and adds neighbours.
 void Columns::lay_out(std::size_t pair) {
   const auto width = static_cast<std::size_t>(table_.out());
   const auto taps = static_cast<std::ptrdiff_t>(table_.taps());

@@ -1,3 +1,9 @@
+// Resamples an image to a row at a time, on demand, so that a row is still in the first-level cache
+// when it is converted. Two orders: shrinking mixes rows first and then resamples the mixed row,
+// growing resamples rows first, each of which serves several output rows; which one is a function
+// of sizes alone (mixes_first), so that results do not depend on anything else. Intermediate values
+// are rounded to 8 bits in both.
+
 #include "resizer.hpp"
 
 #include <algorithm>
@@ -36,6 +42,7 @@ void Resizer::begin(const PixelRows& pixels, const Box& region, std::int32_t out
         mirror);
 }
 
+// All memory only grows. Rows are asked for in ascending order after this.
 void Resizer::begin(const PixelRows& pixels, const Box& region, const ResamplingAxis& across,
                     const ResamplingAxis& down, bool mirror) {
   pixels_ = pixels;
@@ -80,6 +87,8 @@ const std::uint8_t* Resizer::resampled_then_mixed(std::int32_t y) noexcept {
   return output_.data();
 }
 
+// The last two rows are kept: growing needs no others. The kernel reads some bytes beyond a row's
+// pixels, so a row at the very end of the image's memory is copied first.
 const std::uint8_t* Resizer::resampled_row(std::int32_t y) noexcept {
   const std::size_t row_bytes = columns_.padded_width() * kPixelBytes;
   for (; resampled_ <= y; ++resampled_) {

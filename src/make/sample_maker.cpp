@@ -1,3 +1,13 @@
+// From the bytes of one image to its place in a slot, on a decoder's thread, without queues: read
+// the header, choose the view (what the sample shows of the image), decode no more than that view
+// needs, and resample, normalise and store it. What kind of work that is (plain, with operations
+// that need the whole view, or a canvas for later) is settled once for a run, in work_of();
+// functions of the same names for the three kinds keep make_with() one function.
+//
+// make_together() decodes an image once for several samples that show parts of it. It must give the
+// bytes that make() would give, so it refuses, by returning false, whenever it is not sure; its
+// caller then makes them one by one, and whatever is wrong with one of them is said of that one.
+
 #include "sample_maker.hpp"
 
 #include <algorithm>
@@ -22,12 +32,14 @@ std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformO
   return OperatedTransform(transform, operations, seed);
 }
 
+// The least region that covers both.
 Box around(const Box& a, const Box& b) noexcept {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
 }
 
-// What the size that an annotation states tells of its boxes. Throws SampleError where it is neither the displayed
-// image's nor the stored one's.
+// Annotations state boxes in pixels of an image of a certain size. If that is the displayed image,
+// all is well; if it is the stored one, before its EXIF orientation, boxes are turned; anything
+// else means that the boxes belong to another image, and then they would be wrong without a trace.
 ImageTurn turn_of(const Sample& sample, ImageSize size, int orientation) {
   ImageTurn turn{.orientation = orientation};
   if (sample.width == 0 || (sample.width == size.width && sample.height == size.height)) return turn;
@@ -113,6 +125,7 @@ void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, s
   std::visit([&](const auto& work) { make_with(work, Source{bytes, decoded}, member, workspace); }, work_);
 }
 
+// `source.decoded` is a picture that nvJPEG has decoded already: its header was read then.
 ImageSize SampleMaker::open(const Source& source, const Sample& sample, Workspace& workspace) const {
   if (source.decoded != nullptr) {
     const ImageSize size = source.decoded->size();
@@ -164,6 +177,8 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   render(work, view, member, workspace);
   count_decoded(source, 1, workspace);
   // A packed file would have to be unpacked first.
+  // Counted for the profile's advice, which says how much transform.decode = "scaled" could save. A
+  // packed file would have to be unpacked first.
   const bool gains =
       source.decoded == nullptr && workspace.decoder.can_shrink() && !starts_as_packed_jpeg(source.bytes);
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;

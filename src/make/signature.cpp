@@ -1,3 +1,7 @@
+// Says what a file is by its first bytes, for error messages: "not a JPEG: a PDF document". Never
+// decides how something is decoded, which each codec does by itself. Signatures are those of the
+// formats' specifications; the order matters only where one is a prefix of another.
+
 #include "signature.hpp"
 
 #include <algorithm>
@@ -51,6 +55,7 @@ bool is_text(std::string_view head) noexcept {
   });
 }
 
+// Behind a byte order mark and blanks.
 std::string describe_text(std::string_view head) {
   const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
   const auto text = start == std::string_view::npos ? std::string_view{} : head.substr(start);
@@ -69,6 +74,8 @@ bool starts_as_tiff(std::span<const std::byte> bytes) noexcept {
   return head == "II*\0"sv || head == "MM\0*"sv || head == "II+\0"sv || head == "MM\0+"sv;
 }
 
+// What nature_of() knows (pointers of Git LFS, pages of HTML and the like) comes first, because it
+// explains most.
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
   if (std::string nature = nature_of(bytes); !nature.empty()) return nature;

@@ -1,3 +1,12 @@
+// From rows of pixels to elements of a tensor with Highway, compiled once per kind of processor:
+// float, half, bfloat16 and bytes, in planes or interleaved, and the colour matrix. A lane is a
+// pixel of four bytes, of which a channel is shifted out. Results are equal to the table of
+// conversion.cpp, which is tried before a kernel is used. The last vector of a row overlaps the one
+// before it rather than go through scalar code.
+//
+// Large batches are stored past the caches (Transform::stores_for), but only rows that fill whole
+// cache lines; the fence that such stores need is the caller's.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -100,6 +109,8 @@ class ToByte {
   }
 };
 
+// Streaming stores need addresses that are multiples of the vector's size; fills_lines() sees to
+// that.
 template <bool kStream, class V, typename Element>
 HWY_INLINE void write(V elements, Element* out) {
   const hn::Rebind<Element, Pixels> d;

@@ -1,3 +1,10 @@
+// Resampling along rows and mixing of rows with Highway, compiled once per kind of processor. Both
+// are sums of products of bytes with coefficients of 16 bits, for which processors have an
+// instruction that multiplies pairs of 16-bit numbers and adds neighbours: so taps go in pairs, and
+// the data are shuffled such that the two pixels of a pair lie side by side. The number of taps up
+// to 8 is a template argument, which unrolls the loops. Rounding is that of kernels.cpp's plain
+// loops, to which all results are equal.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +57,7 @@ HWY_INLINE V32 shift_right(D32 d32, V32 sums, int precision) {
 #endif
 }
 
-// ---------------------------------------------------------------- along a row
+// Along a row.
 
 // One block from each of as many places as the vector has blocks.
 template <class D>
@@ -186,7 +193,7 @@ void resample(const std::uint8_t* in, const Columns& columns, std::uint8_t* out)
   }
 }
 
-// ---------------------------------------------------------------- across rows
+// Across rows.
 
 // Mixes vectors of bytes of two rows by linear interpolation. With coefficients that sum to 2^14 the mean, rounded, is
 // a + ((b - a) * coefficient + 2^13 >> 14), which a 16-bit multiplication can do.

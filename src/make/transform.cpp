@@ -1,3 +1,9 @@
+// What is made of each decoded image: the view by crop and mirror, drawn from (seed, epoch,
+// position) alone; then rows from the resizer, converted and stored. Transform holds what is the
+// same for all samples of a run and is shared by all decoder threads; what changes lies in the
+// scratch of each thread. OperatedTransform adds a program's operations, which need the whole view
+// in memory first.
+
 #include "transform.hpp"
 
 #include <cstring>
@@ -17,6 +23,9 @@ Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool d
       conversion_(conversion_of(options, stores == Stores::streaming)),
       convert_(trusted_convert(kernels, conversion_)) {}
 
+// Stores past the caches leave these to the decoders, and pay for batches that have left the caches
+// anyway before the trainer reads them. The limit was chosen (docs/design.md, "From pixels to a
+// slot").
 Transform::Stores Transform::stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept {
   constexpr double kFrom = 16e6;
   // In floating point, so that nothing overflows, whatever the options.
@@ -52,6 +61,8 @@ Transform::View Transform::view(std::int32_t width, std::int32_t height, const s
   return choose_view(clamp_to_image(box, width, height), epoch, position);
 }
 
+// The largest of 2, 4 and 8, libjpeg's scales, that leaves at least as many pixels as the view
+// shows.
 std::int32_t Transform::shrink_of(const View& view) const noexcept {
   std::int32_t shrink = 1;
   while (shrink < 8 && view.region.width() >= 2 * shrink * rule_.width &&
@@ -75,6 +86,8 @@ OperatedTransform::OperatedTransform(const Transform& transform, OperationChain 
                                      const Kernels& kernels)
     : transform_(transform), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
 
+// The last operations of the chain, if they are colour and erase, are made row by row (store); the
+// others are called with the view.
 void OperatedTransform::render(const Image& image, const Transform::View& view, std::uint64_t epoch,
                                std::uint64_t position, std::span<std::byte> out, Transform::Scratch& resizer,
                                Scratch& scratch) const {

@@ -1,3 +1,8 @@
+// The arithmetic of views along each axis: which stretch of the image a view shows, and which
+// pixels its resampling reads. central_axes() reproduces what torchvision's Resize and CenterCrop
+// do one after the other (resize the shorter side to a whole number, then cut the middle), without
+// resizing what is cut off.
+
 #include "view_axes.hpp"
 
 #include <algorithm>
@@ -13,6 +18,8 @@ struct Stretch {
   std::int32_t end = 0;
 };
 
+// The stretch in whole pixels, at least one, for annotations and records; resampling itself goes by
+// the exact ends.
 Stretch shown(const ViewAxis& axis) noexcept {
   const auto nearest = [&](std::int32_t at) { return static_cast<std::int32_t>(std::floor(axis.in_image(at) + 0.5)); };
   const Stretch found{nearest(0), nearest(axis.count)};
@@ -21,6 +28,7 @@ Stretch shown(const ViewAxis& axis) noexcept {
   return {only, only + 1};
 }
 
+// From the first pixel of the first window to the last one of the last.
 Stretch pixels(const ViewAxis& axis) noexcept {
   const ResamplingAxis whole = resampling_axis(axis.in, axis.out);
   const TriangleWindow last(whole, axis.from + axis.count - 1);
@@ -40,6 +48,9 @@ ViewAxes axes_of(const Box& region, std::int32_t width, std::int32_t height) noe
           {.origin = region.top, .in = region.height(), .out = height, .from = 0, .count = height}};
 }
 
+// The side that limits becomes size / center_fraction; the other follows in whole pixels, rounded
+// down as torchvision does. Where that exceeds what a resampling can do, the region is cut out
+// first and then resized.
 ViewAxes central_axes(const Box& box, std::int32_t width, std::int32_t height, double fraction) noexcept {
   const std::int64_t in_width = box.width();
   const std::int64_t in_height = box.height();
