@@ -1,3 +1,15 @@
+// Forebay's communicator over MPI. Three duplicates of the program's communicator keep kinds of
+// traffic apart: reductions, the farewell at the end, and everything else; so no message of the
+// trainer's or of another kind can be matched by mistake. All calls come from the thread of next().
+// Whatever may have to wait for another rank during a run is started without waiting and tested,
+// with short pauses, while the hook hears what else there is to do; only the broadcasts at the
+// start block.
+//
+// At the end close() lets all ranks exchange how many reductions and notices each has started, so
+// that everything under way is received before the communicators are freed. Where the numbers
+// cannot match, because a rank left early, the buffers and communicators are leaked on purpose
+// (abandon): MPI may still write to them.
+
 #include "communicator.hpp"
 
 #include <algorithm>
@@ -14,9 +26,12 @@
 namespace forebay {
 namespace {
 
+// The only point-to-point messages on this communicator.
 constexpr int kNoticeTag = 1;
 constexpr std::size_t kChunk = std::size_t{1} << 30;  // MPI counts are int
 
+// Errors come back as codes and become exceptions; MPI's default would abort the job without a
+// cause.
 MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
@@ -24,7 +39,8 @@ MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   return copy;
 }
 
-// MPI's operator for a channel: a whole channel is one element, so that MPI never splits it.
+// MPI's operator for a channel: a whole channel is one element of a derived type, so that MPI never
+// splits it. Its first number says how many of the last ones are minima; the others are summed.
 void reduce_channel(void* in, void* inout, int* channels, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);
@@ -76,6 +92,7 @@ std::string FailureNote::abort_cause() const {
   return abort_cause_;
 }
 
+// Collective, like each MPI_Comm_dup.
 std::unique_ptr<MpiCommunicator::Traffic> MpiCommunicator::open(MPI_Comm parent) {
   auto traffic = std::make_unique<Traffic>();
   traffic->control = duplicate_with_returning_errors(parent);
@@ -152,6 +169,7 @@ bool MpiCommunicator::test(std::size_t channel) {
   return true;
 }
 
+// In pieces, because counts are int until MPI 4.
 std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, std::uint32_t root) {
   require_mpi();
   const int from = static_cast<int>(root);
@@ -166,6 +184,8 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
   return bytes;
 }
 
+// Lengths first, then the texts. The buffers are members of traffic_, because the hook may throw
+// while MPI still uses them; the communicator then refuses every later exchange.
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
   require_mpi();
   if (traffic_->gather)
@@ -222,6 +242,8 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) 
   return forebay::share_on_node(traffic_->control, bytes);
 }
 
+// To every other rank: notices are rare and small, and a broadcast would need the others to take
+// part.
 void MpiCommunicator::tell(std::string_view text) {
   if (size_ == 1 || !mpi_is_usable()) return;
   forget_sent_notices();
@@ -295,6 +317,8 @@ bool MpiCommunicator::close(double timeout_s) {
   }
 }
 
+// Complete once as many notices have come as the others say they sent, all sends are done, and all
+// reductions too.
 MpiCommunicator::Ending MpiCommunicator::progress_closing() {
   int known = 0;
   check(MPI_Test(&traffic_->farewell_request, &known, MPI_STATUS_IGNORE), "MPI_Test");

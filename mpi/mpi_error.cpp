@@ -1,3 +1,8 @@
+// What MPI's error codes become, how the job is aborted, and which thread levels are accepted.
+// abort_job() may be called while another thread sits in stdio or while the process is dying: so it
+// writes with write(2), takes no lock that it could wait for, and has a second way out should
+// MPI_Abort itself hang (docs/decisions/0032-endings-are-bounded.md).
+
 #include "mpi_error.hpp"
 
 #include <unistd.h>
@@ -42,12 +47,14 @@ void say(std::string_view text) noexcept {
   }
 }
 
+// What the program printed last should be seen, but not at the price of waiting for a lock.
 void flush_if_free(std::FILE* stream) noexcept {
   if (::ftrylockfile(stream) != 0) return;
   ::fflush_unlocked(stream);
   ::funlockfile(stream);
 }
 
+// As decision 32 says; MPI_Abort of a healthy MPI takes far less.
 constexpr std::chrono::seconds kAbortPatience{5};
 
 // MPI_Abort runs code of other libraries, which may want such locks too.
@@ -93,6 +100,8 @@ void abort_job(const std::string& cause) noexcept {
   std::abort();
 }
 
+// MPI_THREAD_FUNNELED is enough: all calls come from one thread, which has to be the one that
+// initialised MPI.
 void require_thread_level() {
   if (!mpi_is_usable())
     throw Error("MPI is not running: construct forebay::MpiSession first in main, or call MPI_Init_thread");

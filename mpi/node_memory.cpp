@@ -1,3 +1,9 @@
+// Memory that the ranks of a node share, for the index and for counters. Collective: the ranks of a
+// node find each other by MPI_Comm_split_type, the first of them makes the memory and says how to
+// open it, and all map it or none does. A memfd, opened through the leader's /proc, is tried first,
+// because it leaves nothing behind when a process is killed; then an object in /dev/shm. MPI's own
+// shared windows would have to be freed by all ranks together, which one that fails alone cannot.
+
 #include "node_memory.hpp"
 
 #include <algorithm>
@@ -79,6 +85,8 @@ std::string failed(const char* call, int error) {
 }
 
 // Reserves the pages now: later a lack of memory, or a full /dev/shm, would raise SIGBUS at first use.
+// Device and inode let the others verify that they opened this very file, which containers with
+// namespaces of their own may not.
 bool reserve(const FileDescriptor& file, std::size_t bytes, Offer& offer, std::string& problem) {
   const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (failure != 0) {
@@ -193,6 +201,7 @@ std::unique_ptr<SharedMemory> share(const NodeRanks& node, int (*open)(const cha
 }
 
 // The problem of the first rank that has one, on all ranks.
+// Texts of a fixed size, so that one call is enough.
 std::string first_problem(MPI_Comm comm, const std::string& mine) {
   using Text = std::array<char, 160>;
   int ranks = 1;
@@ -209,6 +218,7 @@ std::string first_problem(MPI_Comm comm, const std::string& mine) {
 
 }  // namespace
 
+// All ranks of the job take part in both attempts, however their own node fares.
 std::unique_ptr<SharedMemory> share_on_node(MPI_Comm comm, std::size_t bytes) {
   const NodeRanks node(comm);
   std::string problem;

@@ -1,3 +1,9 @@
+// MpiSession: MPI from main's first line to its last. Initialises MPI unless the program has, and
+// in its destructor finalises it or, when an exception leaves its scope, aborts the job with the
+// cause, because the other ranks would wait for this one for ever. std::terminate is taken over for
+// the same reason. Nothing here knows of feeders; they note the cause of a failure in the
+// FailureNote.
+
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -13,6 +19,7 @@
 namespace forebay {
 namespace {
 
+// For a text that is about to be the last one: it must not throw where MPI is gone.
 std::string with_rank(const std::string& text) {
   if (!mpi_is_usable()) return text;
   int rank = 0;
@@ -97,6 +104,8 @@ const Communicator& MpiSession::world() const noexcept { return *impl_->world; }
 int MpiSession::rank() const noexcept { return static_cast<int>(impl_->world->rank()); }
 int MpiSession::size() const noexcept { return static_cast<int>(impl_->world->size()); }
 
+// By the variables that launchers set, because asking MPI needs MPI_Init, which a program without a
+// launcher should not pay for.
 bool launched_by_mpi() noexcept {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"})
     if (is_set(name)) return true;

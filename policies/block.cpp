@@ -3,6 +3,7 @@
 namespace forebay {
 namespace {
 
+// Every step is fresh: what a trainer without reuse does, and the baseline of every comparison.
 class Block final : public Policy {
  public:
   Decision decide(const Signals& /*signals*/) override { return Decision::fresh; }

@@ -16,6 +16,7 @@ std::vector<std::string> PolicyRegistry::names() const {
   return names;
 }
 
+// A factory of a program's own may return nothing, which would crash at the first step.
 std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const {
   const auto found = factories_.find(options.name);
   if (found != factories_.end()) {

@@ -4,6 +4,9 @@
 
 namespace forebay {
 
+// Every level from the process's own group up to the root, since a limit holds at each of them. In
+// a container the path of /proc/self/cgroup may not exist below /sys/fs/cgroup; such folders are
+// listed all the same, and whoever reads them finds nothing there.
 std::vector<GroupFolder> groups_of_process(std::string_view controller, const std::string& root) {
   std::vector<GroupFolder> folders;
   const auto add = [&folders](const std::string& base, std::string_view path, int version) {

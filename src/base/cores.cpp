@@ -1,3 +1,8 @@
+// How many cores a rank may use: the affinity mask, less what other ranks of the node have in
+// theirs, and the cpu quota of its cgroups. Reads /proc and /sys at the start of a run; the ranks
+// of a node then exchange masks and groups as texts (to_text) and each computes its share. A core
+// that k ranks may use counts as 1/k to each of them.
+
 #include "cores.hpp"
 
 #include <sched.h>
@@ -28,6 +33,7 @@ std::optional<double> quota_of(const GroupFolder& group) {
   return quota / period;
 }
 
+// Empty if the kernel does not say.
 std::vector<unsigned> affinity_mask() {
   std::vector<unsigned> allowed;
   // The kernel refuses a mask that is smaller than its own.
@@ -107,6 +113,8 @@ Process process_of(const std::string& text) {
 
 }  // namespace
 
+// The smaller of both: the part of the mask, and the part of the quota that the ranks in the group
+// share.
 CoreShare share_of_cores(const Cores& mine, const std::vector<std::string>& all) {
   const Process own = process_of(to_text(mine));
   std::vector<unsigned> users;  // by core: processes that may use it
@@ -138,6 +146,7 @@ CoreShare share_of_cores(const Cores& mine, const std::vector<std::string>& all)
   return share;
 }
 
+// Only where cores of the node lie idle: on a full node a small mask is as it should be.
 std::string few_cores_notice(const Cores& cores, const CoreShare& share) {
   constexpr unsigned kFewOf = 16;  // one of 16 cores, or less
   const unsigned masked = cores.allowed.empty() ? cores.online : static_cast<unsigned>(cores.allowed.size());

@@ -1,3 +1,8 @@
+// Reads past the page cache (O_DIRECT), which works on whole blocks of a file into aligned memory:
+// the blocks around what is wanted are read into a loaned buffer and copied. Buffers are kept for
+// the next read. A file system that refuses such a read in the middle of a file, as some do at its
+// end, gets that file read through the cache from there on. Any thread may call.
+
 #include "direct_reads.hpp"
 
 #include "file_errors.hpp"
@@ -29,6 +34,7 @@ int set_direct(int file, bool is_direct) {
 }
 
 // 0 if the file system says that it would read this file through the page cache anyway.
+// What Linux 6.1 and later tell through statx; older kernels get the usual 4096.
 std::size_t block_of(int file) {
 #ifdef STATX_DIOALIGN
   struct statx status {};
@@ -44,6 +50,8 @@ std::size_t round_down(std::size_t bytes, std::size_t block) noexcept { return b
 std::size_t round_up(std::size_t bytes, std::size_t block) noexcept { return round_down(bytes + block - 1, block); }
 
 // Fills `to` with the file's blocks from `begin` on, up to the end of the file, but at least `needed` bytes.
+// At the end of a file the kernel returns a partial block; a second read that returns nothing
+// confirms the end.
 void read_blocks(const OpenFile& file, std::size_t begin, std::span<std::byte> to, std::size_t needed) {
   std::size_t filled = 0;
   while (filled < needed) {

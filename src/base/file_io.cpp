@@ -1,3 +1,8 @@
+// Reading of files and descriptors with errors that say what happened: which errors may pass (a
+// store that fails, a limit of the process) and which are the file's own. Everything that opens
+// checks what kind of file it got, and opens without blocking, because a FIFO in a dataset would
+// otherwise hang a reader for ever. Interrupted calls are repeated. Any thread; no state.
+
 #include "file_io.hpp"
 
 #include <fcntl.h>
@@ -22,7 +27,8 @@
 namespace forebay {
 namespace {
 
-// Errors of the store, or of a limit that may be lifted, rather than of the file.
+// Errors of the store, or of a limit that may be lifted, rather than of the file: what uses them
+// retries (docs/decisions/0025-a-store-that-fails-is-slow.md).
 bool may_pass(int error) noexcept {
   constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
                                 ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
@@ -136,6 +142,7 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<std::byte
   }
 }
 
+// preadv() may fill fewer bytes than asked for, in the middle of any piece.
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
   std::array<iovec, 4> few{};
   std::vector<iovec> many;
@@ -267,6 +274,7 @@ std::string read_text_file(const std::filesystem::path& file, std::size_t limit,
   return text;
 }
 
+// Before a recursive parser sees the text: brackets inside strings do not count.
 std::size_t json_depth(std::string_view json) noexcept {
   std::size_t depth = 0;
   std::size_t deepest = 0;

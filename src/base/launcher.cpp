@@ -1,3 +1,8 @@
+// Which rank of its node a process is, from the variables that launchers set, without MPI. The
+// first launcher in the table that says a number wins: an inner one stands before the outer ones
+// that may have started it. A contradiction between two of them is told, since one of them is
+// probably left over from an outer job.
+
 #include "launcher.hpp"
 
 #include <charconv>
@@ -54,6 +59,7 @@ LauncherPlace launcher_place(const std::function<const char*(const char*)>& vari
       const char* const ranks = launcher.local_ranks == nullptr ? nullptr : variable(launcher.local_ranks);
       if (ranks != nullptr) place.local_ranks = number_in(ranks);
       if (place.local_ranks && *place.local_ranks <= *place.local_rank) place.local_ranks.reset();
+      // 0 proves nothing: launchers of single processes say it too.
     } else if (*number != *place.local_rank && *number != 0 && place.problem.empty()) {
       place.problem = said;
       place.problem.append(" and ").append(line).append(

@@ -16,6 +16,7 @@ std::string in_mebibytes(rlim_t bytes) { return std::to_string(bytes >> 20U) + "
 
 }  // namespace
 
+// What to do about an error that a limit causes; nothing for all others.
 std::string limit_behind(int error) {
   switch (error) {
     case EMFILE:
@@ -48,6 +49,7 @@ Error out_of_memory(std::string_view for_what) {
 
 unsigned long open_file_limit() noexcept { return soft_limit(RLIMIT_NOFILE); }
 
+// Chosen: enough for the files that commands keep open.
 void raise_open_file_limit() noexcept {
   constexpr rlim_t kEnough = 65'536;
   rlimit limit{};

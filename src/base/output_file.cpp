@@ -1,3 +1,9 @@
+// Writing of files, with two worries. Replacing: replace_file() writes beside the old file, syncs,
+// renames and syncs the folder, so that a crash at any moment leaves the old or the new file whole.
+// Safety in shared folders: files under names that are made up here are created anew or opened
+// without following links or waiting for a FIFO, because /tmp may hold what somebody else put
+// there; links that a user gave are followed, unless they belong to a third user. Any thread.
+
 #include "output_file.hpp"
 
 #include <fcntl.h>
@@ -54,6 +60,7 @@ FileDescriptor open_present(const fs::path& file, int how) {
   return waiting(std::move(opened));
 }
 
+// As mkstemp() has them; that function would not set the mode.
 std::string six_characters() {
   constexpr std::string_view kCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
@@ -64,6 +71,7 @@ std::string six_characters() {
 }
 
 // The new file beside the old one. It is removed unless it takes the old one's place.
+// With the old file's permissions, if there is one; readable by its owner alone until they are set.
 class NewFile {
  public:
   NewFile(const fs::path& file, std::string_view suffix) {
@@ -163,6 +171,7 @@ OutputFolder::OutputFolder(const fs::path& folder) {
   if (!folder_.is_open()) output_fails("cannot open the folder", errno);
 }
 
+// Folder by folder with openat(), so that no link below the folder can lead out of it.
 FileDescriptor OutputFolder::reach(const fs::path& name) const noexcept {
   FileDescriptor below = open_below(folder_.get(), ".");
   for (auto part = name.begin(); part != name.end() && below.is_open(); ++part) {

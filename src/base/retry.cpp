@@ -1,3 +1,9 @@
+// Repeating reads outside a run (indexing, packing), where no watchdog limits them: a failing store
+// is waited for until the patience's limit, 60 s by default; a file that is cut short, or a lack of
+// descriptors, gets four attempts. Pauses double from 10 ms to a second. Time in which an attempt
+// itself hung counts; lines for people come once a minute for the whole process.
+// docs/decisions/0025-a-store-that-fails-is-slow.md has the reasons.
+
 #include "retry.hpp"
 
 #include <unistd.h>
@@ -26,10 +32,12 @@ std::string whole_seconds(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::round<std::chrono::seconds>(time).count()) + " s";
 }
 
+// Passes within moments or not at all.
 bool is_brief(const SampleError& error) noexcept {
   return is_truncated(error) || dynamic_cast<const NoDescriptor*>(&error) != nullptr;
 }
 
+// For messages about a descriptor whose path nobody kept.
 std::string name_of_descriptor(const FileDescriptor& file) {
   std::array<char, 4096> path;
   const auto length = ::readlink(("/proc/self/fd/" + std::to_string(file.get())).c_str(), path.data(), path.size());

@@ -1,3 +1,8 @@
+// Text for people and for files: escaping what a terminal or a log would misread, UTF-8 one
+// character at a time, base64, numbers. Names of files are bytes and may hold anything, escape
+// sequences included, so every name goes through printable() on its way into a message. Pure
+// functions.
+
 #include "text.hpp"
 
 #include <algorithm>
@@ -101,6 +106,7 @@ std::string hex(std::uint64_t value, std::size_t digits) {
   return std::string(digits > length ? digits - length : 0, '0') + std::string(text.data(), length);
 }
 
+// The fewest digits that read back as the same number; 32 characters hold any double.
 std::string shortest(double value) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
@@ -118,6 +124,7 @@ std::string base64(std::string_view bytes) {
   return text.append((4 - text.size() % 4) % 4, '=');
 }
 
+// Bits left over at the end are not looked at.
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);

@@ -1,3 +1,9 @@
+// Threads, what they are doing, and pools of them. A WorkerStatus is written by its own thread with
+// relaxed stores and read by anybody: telemetry, tuning, the watchdog. set() is on the hot path,
+// one reading of the clock for each change, and also feeds the profiler's ranges and the timeline.
+// A WorkerPool starts threads as they are wanted and parks those that are not, up to a number that
+// is fixed at the start, so that statuses and workloads never move.
+
 #include "thread.hpp"
 
 #include <pthread.h>
@@ -49,6 +55,8 @@ fs::path cgroup_folder() {
 
 // "512 of pids.max = 512 in /sys/fs/cgroup/job"; empty if no cgroup has a limit. Of several limits the first that is
 // reached, otherwise the nearest one above the process.
+// A failed pthread_create() says EAGAIN for several limits; these are the ones an administrator
+// sets.
 std::string cgroup_limit() {
   std::string nearest;
   for (fs::path folder = cgroup_folder(); folder.has_parent_path() && folder != "/sys/fs";
@@ -121,6 +129,7 @@ void name_this_thread(const char* name) noexcept {
   nvtx_name_thread(name);
 }
 
+// The thread's CPU clock may be read by other threads from now on, and fails once it has ended.
 void WorkerStatus::thread_begins() noexcept {
   clockid_t clock{};
   if (pthread_getcpuclockid(pthread_self(), &clock) == 0) cpu_clock.store(clock, std::memory_order_relaxed);
@@ -146,6 +155,8 @@ std::int64_t WorkerStatus::set(Activity now, std::uint64_t id) noexcept {
   return lasted;
 }
 
+// Includes the activity that still lasts. The loads are of different moments, so a sum may be off
+// by one activity.
 ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept {
   ActivityTimes times{};
   const std::int64_t now = steady_ns();
@@ -219,6 +230,7 @@ void WorkerPool::start_one() {
   }));
 }
 
+// A system that has no more threads leaves those there are; the caller compares what it got.
 void WorkerPool::want(unsigned threads) noexcept {
   threads = std::clamp(threads, 1U, most());
   try {
@@ -230,6 +242,7 @@ void WorkerPool::want(unsigned threads) noexcept {
   gate_.notify_all();
 }
 
+// Threads with the highest numbers are parked first.
 bool WorkerPool::may_work(unsigned thread) {
   const auto wanted = [&] { return thread < wanted_.load(std::memory_order_relaxed); };
   const auto stopped = [&] { return stopped_.load(std::memory_order_relaxed); };

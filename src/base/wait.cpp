@@ -1,3 +1,8 @@
+// The kernel's side of a WaitPoint: a futex on a 32-bit word that counts notifications, with a bit
+// that says somebody may be parked. wait.hpp has the protocol and its invariants (W1 to W3), and
+// does without the kernel as long as it can. Notifying may happen inside a signal handler: nothing
+// here allocates or locks, and errno is preserved.
+
 #include "wait.hpp"
 
 #include <linux/futex.h>
@@ -40,6 +45,7 @@ class KeepErrno {
 
 }  // namespace
 
+// Tells a processor with two threads per core that this one only waits.
 void WaitPoint::pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -56,8 +62,9 @@ void WaitPoint::wake_all() noexcept {
   futex(word_, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
-// The kernel compares word_ with `seen` under its own lock, so an increment between the caller's load and the
-// sleep makes it return at once. The caller's loop handles interrupted and spurious wake-ups.
+// The kernel compares word_ with `seen` under its own lock, so an increment between the caller's
+// load and the sleep makes it return at once. The caller's loop handles interrupted and spurious
+// wake-ups. False at the deadline.
 bool WaitPoint::park(std::uint32_t seen, Clock::time_point deadline) noexcept {
   const KeepErrno keep;
   if (deadline == Clock::time_point::max()) {

@@ -1,3 +1,12 @@
+// What all ranks must have alike before the first batch: the configuration, the dataset, the
+// selection; and what a rank finds out about its node. All of it collective, on the trainer's
+// thread, at the start.
+//
+// Rank 0 opens or builds the index and announces which one it is. A rank that finds the same file
+// uses it; otherwise rank 0 sends the index in chunks, into memory that the ranks of a node share.
+// Everything else is compared rather than sent: each rank makes a text of what must be equal, and
+// only the first difference travels.
+
 #include "agreed_start.hpp"
 
 #include <algorithm>
@@ -55,6 +64,7 @@ Announcement to_announcement(std::span<const std::byte> bytes) {
   return announcement;
 }
 
+// Errors are part of the announcement, since the other ranks are already waiting for it.
 Announcement announce(const DatasetOptions& options, const IndexProgress& progress, OpenedDataset& opened) {
   Announcement announcement;
   try {
@@ -91,6 +101,8 @@ struct Destination {
   bool writes = false;
 };
 
+// A counter before the bytes: whoever raises it from 0 writes, the other ranks of the node only
+// take part in the broadcast.
 Destination make_destination(std::size_t bytes, Communicator& communicator) {
   constexpr std::size_t kCounter = sizeof(std::int64_t);
   Destination destination;
@@ -127,6 +139,7 @@ IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicato
       throw Error("rank 0 can no longer read the index that it was sending; its error says why");
     if (destination.writes) std::ranges::copy(chunk, destination.bytes.subspan(at).begin());
   }
+  // Between the writer's stores and the gather after which the others read.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   (void)communicator.all_gather("");  // every writer has written
   return {.bytes = destination.bytes, .owner = destination.memory};
@@ -151,6 +164,8 @@ std::string described(const Field& field) {
 // Lines about the dataset begin with this.
 constexpr std::string_view kOfDataset = "the dataset's ";
 
+// Everything but what may differ between ranks: files, workers, the emulated store, the simulated
+// trainer, and where the index lies.
 std::string run_key(const Options& options, const Dataset& dataset) {
   Options common = options;
   common.telemetry = {};
@@ -188,6 +203,8 @@ std::unique_ptr<SharedMemory> share_or_own(Communicator& communicator, std::size
   }
 }
 
+// On a communicator of its own, because the program may use the given one for other things if this
+// throws.
 Options load_options(const std::string& file, const Communicator& communicator, std::span<const std::string> overrides,
                      const Options& defaults) {
   if (communicator.size() == 1) return load_options(file, overrides, defaults);
@@ -207,6 +224,8 @@ Options load_options(const std::string& file, const Communicator& communicator, 
   throw ConfigError(*failure);
 }
 
+// A rank with a file of its own that is on disk keeps it even where the index is sent, and takes
+// part in the broadcast all the same.
 std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
                                              const IndexProgress& progress, IndexRemark* remark) {
   const bool is_first = communicator.rank() == 0;
@@ -295,6 +314,8 @@ NodeShare alone_on_node(const Cores& cores, const LauncherPlace& launcher) {
 
 }  // namespace
 
+// The lowest rank of a node is found by one compare-and-swap in shared memory; its number is the
+// node's name in the gather that follows, so no host names are compared.
 NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator, const Cores& cores,
                         const LauncherPlace& launcher) {
   if (communicator.size() == 1) return alone_on_node(cores, launcher);

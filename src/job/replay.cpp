@@ -1,3 +1,8 @@
+// Repeating a recorded run: which file each rank follows, and whether this run is the one that was
+// recorded. A recording holds decisions only, so everything that decides which batch a reuse serves
+// must be equal: ranks, dataset, and a list of settings. Whatever differs is refused before the
+// first step, with the key and both values. On all ranks, at the start.
+
 #include "replay.hpp"
 
 #include <algorithm>
@@ -69,12 +74,15 @@ RecordingHeader recording_header(const Options& options, const Dataset& dataset,
           .capacity = options.queue.capacity};
 }
 
+// A single rank serves the same in both kinds of loop.
 void note_loop(RecordingHeader& header, bool by_epochs) {
   if (by_epochs && header.ranks > 1) header.settings.emplace(kLoop, "epochs");
 }
 
 void note_any_loop(RecordingHeader& header) { header.settings.insert_or_assign(kLoop, kAnyLoop); }
 
+// max_uses and max_wait_ms are in the recorded decisions already; applied again they would change
+// them.
 PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step) {
   PolicyOptions made = options.policy;
   if (made.name != "replay") return made;

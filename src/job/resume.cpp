@@ -1,3 +1,8 @@
+// Saved states in a job: reading one on rank 0 and sharing it, comparing it with this run, and
+// gathering one from all ranks. A state belongs to a run that would serve the same batches;
+// require_same_job() names the first setting or the dataset that differs. Collective where a
+// Communicator is an argument, on the trainer's thread.
+
 #include "resume.hpp"
 
 #include <algorithm>
@@ -21,6 +26,8 @@
 namespace forebay {
 namespace {
 
+// In the machine's own layout, since the ranks of a job run one build; a length that does not fit
+// says that they do not.
 struct PartHead {
   std::uint64_t steps;
   std::uint64_t fresh_samples;
@@ -51,6 +58,7 @@ RankPart from_bytes(const std::string& bytes) {
   return part;
 }
 
+// Rank 0's answer: 's' and a state, 'n' for none, 'e' and an error.
 std::vector<std::byte> message(char kind, std::string_view text) {
   std::vector<std::byte> bytes(text.size() + 1);
   bytes[0] = static_cast<std::byte>(kind);
@@ -99,6 +107,8 @@ void add_settings(std::map<std::string, std::string>& settings, const Options& o
          [&](const config::Key& key) { return std::ranges::find(names, config::full_name(key)) != names.end(); });
 }
 
+// By the schema rather than a list here: a new key of these sections counts without anybody
+// thinking of it.
 std::map<std::string, std::string> batch_settings(const Options& options) {
   std::map<std::string, std::string> settings;
   add_if(settings, options, [](const config::Key& key) {
@@ -171,6 +181,7 @@ void ResumePoint::require_same_job(const JobState& ours) const {
   }
 }
 
+// The ranges are moved out: states of large jobs have many, and they are needed once.
 Ledger ResumePoint::take_ledger(const Partition& partition) {
   if (!is_saved()) return Ledger(partition);
   return {partition, job_.epochs, job_.opened, std::move(job_.left), job_.ranks};

@@ -1,3 +1,9 @@
+// Looks at a run before it takes memory or time: whether the ring fits into the node's memory and
+// into each memory cgroup with the ranks that share it, and whether options look like mistakes (a
+// mean of 0.485 for pixels of 0 to 255, far more threads than cores, shards that do not divide). A
+// process that exceeds its cgroup is killed without a word, so what is certain is refused here and
+// what is likely becomes a warning.
+
 #include "start_checks.hpp"
 
 #include <sys/stat.h>
@@ -152,6 +158,7 @@ std::string mebibytes(std::uint64_t bytes) {
 namespace {
 
 // Above these a thread more cannot help: a decoder is busy, a reader mostly waits for the store.
+// Chosen.
 constexpr std::int64_t kDecodersPerCore = 2;
 constexpr std::int64_t kReadersPerCore = 64;
 constexpr std::int64_t kReadersAnywhere = 512;

@@ -1,3 +1,13 @@
+// A job's state as text: JSON in one line, whose last member is a checksum of everything before it.
+// to_text() writes it, on all ranks alike; parse_state() reads it, and checks in this order:
+// nesting and size of the text before a parser sees it, the version (other versions may have the
+// checksum elsewhere), the checksum, each member's type, and at last whether the numbers are
+// possible for any job: shards, ranks, epochs, and ranges that lie inside them, in order, without
+// overlap.
+//
+// All of that because a state may be years old, cut short by a full disk, or edited; what passes
+// here is used without further checks, as sizes and as indexes.
+
 #include "job_state.hpp"
 
 #include <algorithm>
@@ -37,10 +47,11 @@ constexpr std::size_t kChecksumDigits = 16;
 constexpr std::size_t kEnd = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
-// More means damage or malice: a few bytes could claim to encode more epochs and ranges than fit into memory. No job
-// has more than Ledger::kEpochs open.
+// More means damage or malice: a few bytes could claim to encode more epochs and ranges than fit
+// into memory. Chosen; no job has more than Ledger::kEpochs open.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
+// XXH3 is no signature: it finds damage and careless edits, not an attacker.
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
 
 std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
@@ -135,6 +146,8 @@ class StateReader {
   }
 
  private:
+  // The parser's exceptions become one of three messages: cut off, not JSON at some byte, or too
+  // large for memory.
   [[nodiscard]] Json parsed() const {
     if (text_.empty()) refuse("is empty");
     if (json_depth(text_) > kDeepest) refuse("is not a Forebay state: a state is not nested that deep");
@@ -244,6 +257,7 @@ class StateReader {
 
 }  // namespace
 
+// A state that would not be read again is a bug, and better found now than at the resume.
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
   if (what.empty() && state.left.size() > most_ranges(state))
@@ -267,6 +281,7 @@ std::string to_text(const JobState& state) {
             {"settings", std::move(settings)},
             {"left", pack_ranges(state.left)}};
   if (state.contiguous) json.emplace(kContiguousMember, true);
+  // Invalid UTF-8, as in a file's name, is replaced: a state must always be JSON.
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.pop_back();  // the closing brace, which comes after the checksum
   const std::string sum = checksum(text);

@@ -1,3 +1,9 @@
+// The arithmetic of who serves which batches of an epoch, and the ledger of what is left. Two ways
+// of dealing: in turn (batch b belongs to shard b mod V, shard v to rank v mod P), and in one piece
+// (each shard is a run of neighbouring batches, which reads files in order). Everything is exact
+// integer arithmetic, in 128 bits where products may be large, because all ranks compute it and
+// must agree. On the thread of next(), at the start and at agreed steps.
+
 #include "ledger.hpp"
 
 #include <algorithm>
@@ -17,6 +23,7 @@ std::uint64_t count_congruent(std::uint64_t count, std::uint64_t rest, std::uint
 }
 
 // Where the i-th of `parts` nearly equal parts of 0 ... count-1 begins; at most `count`.
+// Neighbouring parts differ by one at most, and the last one ends at `count`.
 std::uint64_t share_begin(std::uint64_t count, std::uint64_t i, std::uint64_t parts) noexcept {
   return static_cast<std::uint64_t>(static_cast<Wide>(count) * i / parts);
 }
@@ -26,8 +33,9 @@ std::uint64_t share_of(std::uint64_t count, std::uint64_t number, std::uint64_t 
   return static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * parts - 1) / count);
 }
 
-// Deals the ranges of each epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs
-// that nobody has begun are dealt like those of a new job, without cuts: many may be open.
+// For a resume with another number of ranks where shards are in one piece: deals the ranges of each
+// epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs that
+// nobody has begun are dealt like those of a new job, without cuts: many may be open.
 std::vector<BatchRange> dealt_in_order(const std::vector<BatchRange>& ranges, const Partition& partition) {
   std::vector<BatchRange> dealt;
   for (std::size_t first = 0; first < ranges.size();) {
@@ -112,6 +120,7 @@ std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcep
          count_congruent(partition.batches % partition.shards, rank, partition.ranks);
 }
 
+// The steps of an epoch, if every step is fresh.
 std::uint64_t most_batches(const Partition& partition) noexcept {
   if (!partition.contiguous) return batches_of(partition, 0);  // the longest shards come first
   std::uint64_t most = 0;
@@ -119,6 +128,7 @@ std::uint64_t most_batches(const Partition& partition) noexcept {
   return most;
 }
 
+// Neighbours of one owner become one range, which keeps exchanges and saved states small.
 void tidy(std::vector<BatchRange>& ranges) {
   std::erase_if(ranges, [](const BatchRange& range) { return range.begin == range.end; });
   const auto place = [](const BatchRange& range) { return std::tuple(range.epoch, range.shard, range.begin); };
@@ -151,6 +161,8 @@ Ledger::Ledger(const Partition& partition) : partition_(partition) {
   open_more();
 }
 
+// With the same number of ranks each keeps its ranges, so that the batches that follow are those of
+// a run that never stopped; with another number they are dealt out anew.
 Ledger::Ledger(const Partition& partition, std::uint64_t completed, std::uint64_t opened, std::vector<BatchRange> left,
                std::uint32_t ranks_before)
     : partition_(partition),
@@ -177,6 +189,7 @@ std::uint64_t Ledger::to_serve(std::uint64_t epoch) const noexcept {
   return is_restored ? restored_[epoch - first_restored_] : partition_.batches;
 }
 
+// Ranges are sorted by epoch, so what belongs to completed ones stands in front.
 void Ledger::complete(std::uint64_t epoch) {
   if (epoch == completed_) return;
   completed_ = epoch;
@@ -191,6 +204,8 @@ void Ledger::replace(std::vector<BatchRange> ranges) {
   open_more();
 }
 
+// At least two epochs are open, so that a rank that is done with one can begin the next; more while
+// ranges are few.
 void Ledger::open_more() {
   constexpr std::uint64_t kLeast = 2;
   const auto shards = static_cast<std::uint32_t>(used_shards(partition_));

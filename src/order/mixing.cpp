@@ -1,3 +1,8 @@
+// Measures of how well an order mixes, by which `forebay index` compares dataset.order = "shards"
+// with a full shuffle: how far samples move from their place, whether neighbours stay neighbours,
+// how many of a batch come from one run of the file. Over a sample of batches spread over one
+// epoch.
+
 #include "mixing.hpp"
 
 #include <algorithm>
@@ -67,6 +72,7 @@ Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std
     std::ranges::sort(places);
     together += static_cast<double>(most_within(places, run));
   }
+  // The mean distance of two random places of [0, 1) is a third.
   return {.displacement = 3 * displacement / served,
           .neighbours = neighbours.value(),
           .together = together / static_cast<double>(batches)};

@@ -1,3 +1,9 @@
+// The ranges of a state, packed: five columns of numbers, each as differences from the row before,
+// as JSON, compressed by zlib, as base64. Differences of sorted rows are mostly the same small
+// number, so thousands of ranges become a short text. Reading trusts nothing: sizes are compared
+// with what the job can have before anything is inflated, the text is inflated a chunk at a time,
+// and the parser stops at whatever is not five lists of whole numbers.
+
 #include "packed_ranges.hpp"
 
 #include <zlib.h>
@@ -124,6 +130,7 @@ class ColumnReader {
     numbers.push_back(number);
     return true;
   }
+  // Differences are added modulo 2^64, so the sign does not matter.
   bool number_unsigned(std::uint64_t number) { return number_integer(static_cast<std::int64_t>(number)); }
   bool start_object(std::size_t /*members*/) { return !std::exchange(is_open_, true); }
   bool key(const std::string& name) {
@@ -195,6 +202,7 @@ OrderedJson pack_ranges(const std::vector<BatchRange>& ranges) {
   for (const BatchRange& range : ranges) {
     const Row row = row_of(range);
     for (std::size_t i = 0; i < row.size(); ++i) {
+      // Unsigned, so it may wrap; unpack_ranges() wraps it back.
       numbers[i].push_back(static_cast<std::int64_t>(row[i] - before[i]));
     }
     before = row;

@@ -1,3 +1,12 @@
+// The rule by which ranks hand batches over at an exchange: pure, in integers, and computed by
+// every rank from the same numbers, so that all come to the same ledger. Epoch by epoch: a rank
+// deserves a share of what is left in proportion to its pace; one that is beyond its share by more
+// than a quarter gives, those furthest below theirs take, until givers are at their share. Costs n
+// log n in ranges and ranks, since it runs inside a step.
+//
+// What is given are the batches that the giver would serve last, so that its own plan is not
+// disturbed; one taker gets all that it lacks before the next gets any, which keeps ranges long.
+
 #include "rebalance.hpp"
 
 #include <algorithm>
@@ -82,6 +91,8 @@ class Takers {
   std::vector<Taker> heap_;
 };
 
+// `work_` is what each rank has to serve up to the epoch that is being dealt, the batches it has
+// planned included.
 class Dealer {
  public:
   Dealer(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule)
@@ -93,6 +104,8 @@ class Dealer {
     }
   }
 
+  // Epochs beyond the furthest that anybody has planned in are left as they are: nothing is known
+  // of them.
   void deal() {
     if (paces_ == 0) return;
     const std::uint64_t last = std::max(rule_.last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
@@ -125,6 +138,8 @@ class Dealer {
     for (const std::uint32_t giver : givers) give(giver, owned.of(giver), takers);
   }
 
+  // A quarter more than its share, and at least the tolerance: smaller differences are noise, and
+  // each hand-over makes ranges shorter.
   [[nodiscard]] bool gives(std::uint32_t rank) const {
     const std::uint64_t fair = share(total_, ranks_[rank].pace, paces_);
     return movable_[rank] > 0 && work_[rank] > fair + std::max(fair / 4, tolerated(rank));

@@ -1,3 +1,8 @@
+// dataset.weights as a file: lines of a name and a number. Parsed once per rank at the start; every
+// sample is then looked up, on several threads, by its own name, by its file's, and by its class's,
+// in that order. A line that no sample answers to is refused, because a misspelt name would
+// silently leave weights as they were.
+
 #include "sample_weights.hpp"
 
 #include <algorithm>
@@ -19,11 +24,12 @@
 namespace forebay {
 namespace {
 
-// Sums of weights stay exact enough, and finite.
+// Chosen so that sums over 2^32 samples stay exact enough, and finite.
 constexpr double kLargestWeight = 1e9;
 constexpr std::size_t kLargestWeightFile = std::size_t{1} << 30U;
 constexpr std::size_t kLongestWeightLine = std::size_t{64} << 10U;
 
+// The line is kept for messages.
 struct Weight {
   Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
 
@@ -45,6 +51,7 @@ std::optional<double> weight_in(std::string_view text) {
 }
 
 // "cat/0001.jpg 0.5" or "cat,2": the number is the last word.
+// The name may contain blanks and commas: only the last one of either separates.
 void add_line(Weights& weights, std::string_view text, const std::string& file, std::size_t line) {
   text = without_blanks(text);
   if (text.empty() || text.starts_with('#')) return;
@@ -120,6 +127,8 @@ std::string SampleNames::of_source(std::uint64_t id) const {
   return name;
 }
 
+// In chunks, so that threads do not share a cache line per sample; the order in which samples come
+// is not defined.
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call) {
   constexpr std::uint64_t kAtOnce = 4096;
   ParallelTask task;

@@ -1,3 +1,13 @@
+// The batches that one rank plans, in order: its own ranges of the ledger, epoch by epoch. In an
+// epoch whose shards are dealt in turn, a "row" is walked: block 0 of each of its shards, then
+// block 1, and so on, which gives ascending batch numbers; where shards are in one piece, one range
+// after the other. next() is called by the consumer thread as often as there is room; post() and
+// apply() at exchanges; complete() at agreed ends of epochs. After each change of the ledger the
+// row is built anew (rebuild).
+//
+// Where epochs are served one after the other, `allowed_` is the last epoch that may be planned:
+// beyond it a rank would take batches that slower ranks should hand over first.
+
 #include "schedule.hpp"
 
 #include <algorithm>
@@ -24,6 +34,7 @@ Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool k
   rebuild();
 }
 
+// The row holds indexes of ranges; planning a batch advances its range's begin in the ledger.
 std::optional<BatchRef> Schedule::next() {
   if (row_.empty() || awaits_order()) return std::nullopt;
   const auto ranges = ledger_.ranges();
@@ -50,6 +61,7 @@ std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
   return ledger_.ranges()[row_.front()].epoch;
 }
 
+// Any batch of the epoch will do; ranks take different ones.
 BatchRef Schedule::padding() const noexcept {
   BatchRef batch = order_.batch(ledger_.completed(), rank_ % order_.batches());
   batch.padding = true;
@@ -87,6 +99,8 @@ void Schedule::post(std::span<std::int64_t> planned) const {
   }
 }
 
+// What the others have planned is checked against what is known: ranks of different builds would
+// hand over different batches, and that shows here first.
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<BatchRange> ranges(ledger_.ranges().begin(), ledger_.ranges().end());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -133,16 +147,19 @@ void Schedule::count_left(std::uint64_t epoch) noexcept {
 }
 
 // Before the first exchange ranks may have planned what they would not be allowed to plan now, unknown to the others.
+// An upper bound for each rank, so that too little is allowed rather than too much.
 void Schedule::guess_left(std::uint64_t epoch) noexcept {
   for (Left& left : left_) left.batches += ledger_.to_serve(epoch) / left_.size() + 1;
 }
 
+// The next epoch may be planned once every rank has so little left that it will be done soon.
 void Schedule::allow_more() noexcept {
   const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
   while (allowed_ + 1 < ledger_.opened() && (all_keep_pace_ || std::ranges::all_of(left_, is_done_soon)))
     count_left(++allowed_);
 }
 
+// The slowest has at least three quarters of the fastest's pace, and each has been tried.
 bool Schedule::keep_pace(std::span<const Left> ranks) noexcept {
   const auto [slowest, fastest] = std::ranges::minmax(ranks, {}, &Left::pace);
   return slowest.pace > 0 && std::ranges::all_of(ranks, &Left::is_tried) && 4 * slowest.pace >= 3 * fastest.pace;

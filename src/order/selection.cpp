@@ -1,3 +1,13 @@
+// Which samples an epoch serves: a part of a split, a fraction, weights, or an order of the
+// program's own. Chosen by hashes of names and not of numbers, so that a dataset that grows or is
+// packed keeps its split: a sample never moves from training to validation. The hashes do not
+// depend on run.seed either. Made once at the start on every rank, from the same names, and
+// compared by fingerprint.
+//
+// Weights are sampled without random numbers per place: places are spread evenly over the line of
+// summed weights, with an offset per epoch, so that each sample comes as often as its weight says,
+// to within one.
+
 #include "selection.hpp"
 
 #include <algorithm>
@@ -25,6 +35,7 @@ constexpr std::uint64_t kSplit = 0x73706c6974;
 constexpr std::uint64_t kFraction = 0x6672616374696f6e;
 
 // In [0, 1), the same for equal names.
+// 53 bits, as many as a double in [0, 1) holds; independent for each purpose.
 double place_of(std::string_view name, std::uint64_t purpose) {
   return static_cast<double>(XXH3_64bits_withSeed(name.data(), name.size(), purpose) >> 11) * 0x1p-53;
 }
@@ -49,6 +60,7 @@ Interval part_of(const DatasetOptions& options) {
   return part;
 }
 
+// Objects of one image share its name here, so they never end up in two parts.
 std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);
@@ -86,6 +98,7 @@ std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint
   return weights;
 }
 
+// Sorted by id, as `ids` are.
 std::vector<double> weights_of(const Dataset& dataset, const DatasetOptions& options, std::vector<std::uint32_t>& ids) {
   if (options.weights == "balanced") return balanced(dataset, ids);
   std::vector<double> weights = read_weights(options.weights, dataset, ids);
@@ -139,6 +152,7 @@ Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& 
   ends_.back() = std::uint64_t{ids_.size()} << kPlaceBits;
 }
 
+// Systematic sampling: place k takes the sample whose stretch contains k + offset.
 std::uint64_t Selection::at(std::uint64_t epoch, std::uint64_t place) const noexcept {
   if (given_) return given_->at(epoch, place);
   if (ends_.empty()) return place;

@@ -1,3 +1,9 @@
+// States on disk. write_state() writes beside the file and renames, so that there is a whole state
+// at every moment; StateWriter does so on a thread of its own, because a step must not wait for a
+// disk. One state is being written and one more may wait; a newer one for the same file replaces
+// the one that waits. Hooks of whoever waits are called every few milliseconds, without the lock,
+// and may throw.
+
 #include "state_file.hpp"
 
 #include <fcntl.h>
@@ -39,7 +45,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
   throw ConfigError("cannot read the state " + file.string() + ": " + what);
 }
 
-// Not a name that a user would give to a copy of a state.
+// Whether it is a file that a killed job left behind: exactly the names that replace_file() makes,
+// so that no copy which a user made is ever removed.
 bool is_being_saved(std::string_view name, std::string_view file) {
   if (!name.starts_with(file)) return false;
   name.remove_prefix(file.size());
@@ -137,6 +144,7 @@ std::string StateWriter::take_error() {
   return std::exchange(error_, {});
 }
 
+// An error is kept until somebody asks for it; later states are tried all the same.
 void StateWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {

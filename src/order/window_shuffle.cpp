@@ -19,6 +19,7 @@ std::uint64_t scale(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept 
 
 }  // namespace
 
+// Runs are cut short by the dataset's end only; a window is a whole number of runs.
 WindowShuffle::WindowShuffle(std::uint64_t size, std::uint64_t window, std::uint64_t run, std::uint64_t seed) noexcept
     : size_(size),
       seed_(seed),
@@ -40,6 +41,9 @@ PositionRange WindowShuffle::window_at(std::uint64_t number) const noexcept {
 
 PositionRange WindowShuffle::window(std::uint64_t position) const noexcept { return window_at(window_of(position)); }
 
+// In three steps: shuffle within the window, exchange runs, and shift by the epoch's starting
+// point. The last run, which may be shorter, keeps its place, because runs of different lengths
+// cannot change places.
 std::uint64_t WindowShuffle::operator()(std::uint64_t epoch, std::uint64_t position) const noexcept {
   const std::uint64_t number = window_of(position);
   const PositionRange window = window_at(number);
