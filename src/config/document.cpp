@@ -1,3 +1,8 @@
+// From the text of a configuration to a TOML table, with errors that say file, line and column. The
+// parser recurses once per level, and a hostile or broken file could exhaust the stack, so a scan
+// counts brackets and parts of keys first. It needs to tell strings and comments from the rest, and
+// nothing more.
+
 #include "document.hpp"
 
 #include <cstddef>
@@ -113,6 +118,7 @@ std::string place(std::string_view origin, const toml::source_position& position
   return text.str();
 }
 
+// A file that is something else (a pointer of Git LFS, a page of HTML) is named as what it is.
 std::string read_file(const std::filesystem::path& file) {
   try {
     std::string text = read_text_file(file, kLargestFile);
@@ -132,6 +138,7 @@ toml::table parse_document(std::string_view text, std::string_view origin) {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
     const std::string cause(error.description());
+    // The commonest mistake is text without quotes, for which the parser's words are obscure.
     const bool is_bare = cause.find("could not determine value type") != std::string::npos;
     throw ConfigError(place(origin, error.source().begin) + ": " + cause + (is_bare ? " (text needs quotes)" : ""));
   }

@@ -8,6 +8,7 @@ namespace forebay::config {
 namespace {
 
 // The field that is being read, written or checked is the last one.
+// The schema's functions work on Options, so the field in question is moved to the end of the list.
 const FieldOptions& last(const Options& options) { return options.dataset.fields.back(); }
 FieldOptions& last(Options& options) { return options.dataset.fields.back(); }
 
@@ -69,6 +70,7 @@ const Key* find_field_key(std::string_view name) noexcept {
   return found == kFieldKeys.end() ? nullptr : found;
 }
 
+// Moved to the end, or made there.
 void select_field(Options& options, std::string_view name) {
   std::vector<FieldOptions>& fields = options.dataset.fields;
   const auto found = std::ranges::find(fields, name, &FieldOptions::name);

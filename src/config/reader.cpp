@@ -1,3 +1,9 @@
+// Reads a configuration: the document, then overrides of the command line, each key through the
+// schema, which says where a value goes and what kind it is. Each value's place is remembered, so
+// that a problem that shows later, such as two keys that contradict each other, is reported where
+// the value was written. Unknown keys and sections are errors with a suggestion. One Reader per
+// configuration; no state beyond it.
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -19,6 +25,7 @@ namespace forebay {
 namespace config {
 namespace {
 
+// A whole number is fine where a real one is expected: 1 for 1.0.
 std::optional<double> real(const toml::node& node) {
   if (const auto* integer = node.as_integer()) return static_cast<double>(integer->get());
   if (const auto* number = node.as_floating_point()) return number->get();
@@ -45,6 +52,7 @@ class Assign {
   bool operator()(const Real& number) const { return put(number.field, real(node_)); }
   bool operator()(const Text& text) const { return put(text.field, node_.value_exact<std::string>()); }
 
+  // As text too, because TOML's integers have 63 bits and a seed has 64.
   bool operator()(const Seed& seed) const {
     if (const auto number = whole(node_); number && *number >= 0) {
       seed.field.in(options_) = static_cast<std::uint64_t>(*number);
@@ -241,6 +249,7 @@ class Reader {
 
   // A value on a command line has lost its quotes to the shell: what is not a TOML value is taken as text, and so is
   // everything for a key that expects text (a folder may be called 2024).
+  // The three ways out: a TOML value, text because the key wants text, text because it is no TOML.
   [[nodiscard]] static toml::table parse_override(const Key& key, const std::string& value) {
     if (is_nested_too_deep(value)) return toml::table{{"value", value}};
     try {

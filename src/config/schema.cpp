@@ -1,3 +1,9 @@
+// The one description of every configuration key: where its value lives in Options, its kind and
+// range, and the comment in written files. Reading, checking, writing, completion, suggestions and
+// docs/configuration.md are made of these tables; defaults are those of the Options themselves.
+// Order is that of written files. Everything is constexpr: no key can be looked up before the table
+// exists.
+
 #include "schema.hpp"
 
 #include <algorithm>
@@ -29,6 +35,7 @@ constexpr Place<Value<Path...>> field() {
   return {at<Path...>, in<Path...>};
 }
 
+// Names stand in the order of the enumeration.
 template <auto... Path>
 constexpr Choice choice(std::span<const std::string_view> names) {
   return {names, [](const Options& options) { return static_cast<std::size_t>(at<Path...>(options)); },

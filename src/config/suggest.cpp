@@ -32,6 +32,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 // Beyond this a suggestion is a guess rather than a correction.
 std::size_t most_edits(std::string_view word) { return 1 + word.size() / 4; }
 
+// Of equally near ones, one of the same section.
 const Key* nearest_key(std::string_view section, std::string_view name) {
   const Key* best = nullptr;
   std::pair<std::size_t, bool> least{most_edits(name) + 1, false};
@@ -67,6 +68,8 @@ std::string listed(const Items& items, Wanted wanted) {
 
 }  // namespace
 
+// A key that exists in another section is the likeliest mistake; then a misspelling; then the list
+// of what there is.
 std::string unknown_key(std::string_view section, std::string_view name) {
   const std::string sentence = "unknown key " + full_name(section, name) + ": ";
   if (const Key* key = key_elsewhere(name)) return sentence + "`" + std::string(name) + "` belongs " + place_of(*key);

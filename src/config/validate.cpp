@@ -1,3 +1,8 @@
+// Whether options make sense, whoever made them: each value by its key's range, then combinations
+// of keys, one function each. The first problem is reported with the key to blame, so that a reader
+// can say where it was written. Nothing here looks at the machine or the dataset: a configuration
+// may be checked elsewhere than it runs.
+
 #include "values.hpp"
 
 #include <algorithm>
@@ -19,6 +24,7 @@
 namespace forebay::config {
 namespace {
 
+// Kinds whose every value is possible say true.
 bool is_within(const Kind& kind, const Options& options) {
   return std::visit(Overloaded{
                         [](const Flag&) { return true; },
@@ -65,6 +71,8 @@ std::optional<Problem> value_problem(const Options& options) {
   return std::nullopt;
 }
 
+// Kinds and types that were left out are filled in as field_of() does, and its refusal is taken
+// over.
 std::optional<Problem> field_problem(const FieldOptions& field, const TransformOptions& transform) {
   const std::string section = "fields." + field.name;
   Options alone;
@@ -196,6 +204,7 @@ std::optional<Problem> channels_problem(const Options& options) {
 }
 
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
+// In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
   const bool canvases = options.transform.when == When::dequeue;

@@ -1,3 +1,7 @@
+// Values as text: as TOML for written files, as words for messages ("a whole number from 1 to
+// 4096"), and sizes with units in both directions. A value that is written reads back as the same
+// value, bit by bit; tests write and read all of them.
+
 #include "values.hpp"
 
 #include <algorithm>
@@ -22,6 +26,7 @@ struct Unit {
 };
 
 // The larger first.
+// Both kinds of prefixes, since a store's sizes are in powers of ten and memory's in powers of two.
 constexpr std::array<Unit, 11> kUnits{{{"TiB", std::int64_t{1} << 40},
                                        {"TB", 1'000'000'000'000},
                                        {"GiB", std::int64_t{1} << 30},
@@ -45,6 +50,7 @@ std::string exact_size(std::int64_t bytes) {
 }
 
 // A TOML basic string.
+// Control characters as \u escapes; UTF-8 as it is.
 std::string in_quotes(std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::string out = "\"";
@@ -72,6 +78,7 @@ std::string array_text(const Items& items) {
   return text + "]";
 }
 
+// TOML's integers end at 2^63 - 1.
 std::string seed_text(std::uint64_t seed) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   return seed <= kMost ? std::to_string(seed) : in_quotes(std::to_string(seed));
@@ -173,6 +180,8 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
   return std::nullopt;
 }
 
+// The shortest text that reads back as the same number, with a point, or TOML would read an
+// integer.
 std::string to_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

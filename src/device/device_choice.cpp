@@ -1,3 +1,9 @@
+// Which device a rank's batches are on: `device` of the configuration, what the machine has, and
+// the rank's place on its node. "auto" falls back to the host, with a line that says why; a GPU
+// that is asked for by name is an error where it cannot be had. A program that has made a GPU
+// current keeps it; otherwise ranks take turns by their local rank. At the start of a run, on the
+// trainer's thread.
+
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -28,6 +34,8 @@ DeviceChoice on_gpu(unsigned number) {
 }
 
 // Which of `count` GPUs a rank takes when it may choose.
+// A job whose ranks do not know of each other (one process per GPU, without MPI) still has the
+// launcher's number.
 DeviceChoice on_its_gpu(NodePlace place, unsigned count) {
   const unsigned local_rank =
       place.local_ranks > 1 ? place.local_rank : launcher_place().local_rank.value_or(place.local_rank);

@@ -17,6 +17,9 @@ namespace {
 constexpr std::size_t kHugePage = 2UL * 1024 * 1024;
 constexpr std::size_t kPage = 4096;  // the smallest; larger ones are touched several times
 
+// Anonymous memory, aligned to huge pages and asked to become such: a batch is hundreds of small
+// pages, and TLB misses show in the decoders' stores. What is needed at once is touched here, so
+// that a lack of memory shows at the start.
 class HostArena final : public Arena {
  public:
   HostArena(std::size_t bytes, std::size_t at_once, std::size_t system_huge_page)
@@ -71,6 +74,7 @@ void HostDevice::copy_out(std::byte* to, const std::byte* from, std::size_t byte
   std::memcpy(to, from, bytes);
 }
 
+// The host's renderer needs the transform's options and is made by the feeder.
 std::unique_ptr<CanvasRenderer> HostDevice::make_renderer(const RenderPlan& /*plan*/) { return nullptr; }
 
 }  // namespace forebay

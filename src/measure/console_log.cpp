@@ -1,3 +1,9 @@
+// Lines for people on stderr, and the status line of a terminal. Any thread may write: one mutex
+// per log keeps a line and the status line from mixing, and a line erases the status line and draws
+// it again below. A program's own logger takes the lines instead, if there is one; should it throw,
+// the line goes to the terminal after all. spdlog writes, without the lock that its console sinks
+// share across the process.
+
 #include "console_log.hpp"
 
 #include <cstdlib>
@@ -18,6 +24,7 @@ namespace {
 // Not console_mutex, which is one lock for the whole process: Impl has its own.
 using Sink = spdlog::sinks::ansicolor_sink<spdlog::details::console_nullmutex>;
 
+// Without control sequences there is neither a status line nor colour.
 bool is_capable_terminal(std::FILE* out) {
   const char* term = std::getenv("TERM");
   return ::isatty(::fileno(out)) == 1 && term != nullptr && std::string_view(term) != "dumb";
@@ -32,6 +39,7 @@ spdlog::level::level_enum level_of(LogLevel level) noexcept {
   return spdlog::level::info;
 }
 
+// Rank 0's alone: the ranks of a node mostly share a terminal.
 bool wants_status(std::uint32_t rank, Live live, std::FILE* out) {
   if (rank != 0 || live == Live::never) return false;
   return live == Live::always || is_capable_terminal(out);
@@ -117,6 +125,7 @@ void ConsoleLog::status(std::string_view text) {
   std::fflush(impl_->out);
 }
 
+// The last status line stays on the screen, and what follows begins below it.
 void ConsoleLog::end_status() {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->shown.empty()) return;

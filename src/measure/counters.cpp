@@ -1,3 +1,9 @@
+// Counting a run: an IntervalWindow adds up step records between two moments and makes rates of
+// them with what gauges and workers counted meanwhile; RunCounters does so for the whole run, whose
+// summary is made at its end. step() is called once per step on the trainer's thread and does
+// additions only; everything that divides happens when figures are asked for. lambda is per
+// unblocked time and mu per time without waits: what each side could do alone.
+
 #include "counters.hpp"
 
 #include <algorithm>
@@ -49,6 +55,7 @@ void append_figures(std::string& out, const Interval& interval) {
 
 }  // namespace
 
+// All at one moment, as far as relaxed loads of running counters are of one.
 Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& totals) noexcept
     : t_s(now_s),
       gauges(gauges_now),
@@ -58,6 +65,7 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& t
       read_s(seconds(totals.read_ns)),
       decode_s(seconds(totals.decode_ns)) {}
 
+// What describes the last step stays; what is counted begins anew.
 void IntervalWindow::begin(const Snapshot& now) noexcept {
   start_ = now;
   Interval next;
@@ -90,6 +98,7 @@ void IntervalWindow::add(const StepRecord& record) noexcept {
   started_ = true;
 }
 
+// Nothing instead of a number where there was nothing to divide by; JSON shows null.
 Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   const double length = std::max(0.0, now.t_s - start_.t_s);
   const double produced = as_double(now.gauges.produced - start_.gauges.produced);
@@ -143,6 +152,7 @@ std::string status_line(const Interval& interval) {
   return out;
 }
 
+// Exact up to kExact uses; beyond it a percentile is the largest there was.
 void UsesHistogram::add(std::uint64_t uses) noexcept {
   if (uses == 0) return;
   ++counts_[std::min(uses - 1, kExact)];
@@ -161,6 +171,8 @@ std::uint64_t UsesHistogram::percentile(double share) const noexcept {
   return max_;
 }
 
+// The first step has waited for the start of the run: its wait and its time count neither as stall
+// nor as compute.
 void RunCounters::step(const StepRecord& record) noexcept {
   const Produced now{record.t_s, record.produced, record.blocked_s};
   if (counted_.steps == 0) {
@@ -190,6 +202,8 @@ void RunCounters::finished(double step_s, double wait_s) noexcept {
   counted_.stall_s += wait_s;
 }
 
+// From the first step to the last batch that came. A run in which none came after the first has
+// only its start to judge by.
 double RunCounters::produce_rate(double startup_s) const noexcept {
   const double free_s = (last_.t_s - first_.t_s) - (last_.blocked_s - first_.blocked_s);
   if (last_.batches > first_.batches && free_s > 0) return as_double(last_.batches - first_.batches) / free_s;

@@ -73,6 +73,8 @@ void append_json_line(std::string& out, Figures<Record> figures, const Record& r
 template void append_json_line(std::string&, Figures<StepRecord>, const StepRecord&, int);
 template void append_json_line(std::string&, Figures<Interval>, const Interval&, int);
 
+// The digits decide whether a figure is shown: one that would be printed as 0 is left out if it is
+// said to be shown only where there is any.
 void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number) {
   if (!number) {
     out.append(phrase.format.substr(0, phrase.format.find('{'))).append("-");
@@ -83,6 +85,8 @@ void append_phrase(std::string& out, const Phrase& phrase, std::optional<double>
   if (!phrase.if_any || text != fmt::format(fmt::runtime(format), 0.0)) out += text;
 }
 
+// One line per label, in the order of the table; phrases that are left out take their separators
+// along.
 std::string summary_text(const Summary& summary) {
   constexpr std::size_t kLabel = 10;
   std::string text;

@@ -1,3 +1,8 @@
+// The tables of all figures: key in JSON, unit, meaning, how a job's value is made of its ranks',
+// and the words of the lines for people. JSON, combining, texts, Prometheus and docs/telemetry.md
+// all come from here, so a figure is added in one place (CONTRIBUTING.md, "Adding a figure"). The
+// order is that of the files. Meanings are Markdown, as the page shows them.
+
 #include "figures.hpp"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// What a run writes down about itself: it joins counters, telemetry, profiler, the log of the run
+// and the trainer's track in a timeline, and is called by the trainer's thread at each step. step()
+// fills in the times of the step's record: between two returns of next() lies the trainer's own
+// time, from the call to the return the wait. Nothing is written by this thread: telemetry takes
+// the record through a ring.
+
 #include "journal.hpp"
 
 #include <algorithm>
@@ -26,6 +32,8 @@ void Journal::abandon() noexcept {
   log_.reset();
 }
 
+// left_in_ is the time spent in a next() that returned nothing, at an epoch's end: it belongs to
+// waiting.
 void Journal::step(StepRecord& record, Clock::time_point entered, Clock::duration ahead,
                    Clock::time_point now) noexcept {
   record.wait_s = seconds(now - entered + left_in_);
@@ -74,6 +82,7 @@ Summary Journal::summary(Summary facts, std::span<const std::uint64_t> resident_
   return counters_.summary(facts, resident_uses);
 }
 
+// The profiler sees threads of the pipeline only; the trainer's share comes from the summary.
 Profile Journal::profile(const Summary& run) const {
   Profile out;
   if (!profiler_) return out;

@@ -1,3 +1,8 @@
+// Prometheus's text format (version 0.0.4) from the figures of an interval, and its two ways out: a
+// file for node_exporter's textfile collector, replaced once a second, or a small HTTP port. On the
+// telemetry thread. A counter covers the time since the start, a gauge the last seconds; names
+// follow Prometheus's conventions (base units, _total).
+
 #include "metrics.hpp"
 
 #include <sys/stat.h>
@@ -48,6 +53,7 @@ std::string help_of(const Figure<Interval>& figure) {
 
 // The file is complete whenever it is read. It is not made to survive a crash of the machine: a disk that hangs must
 // not hold up the rest of telemetry longer than it has to. Returns the reason if it cannot be written.
+// Returns the cause of failure, "" if there is none.
 std::string write_metrics(const std::filesystem::path& file, std::string_view text) {
   struct stat status {};
   const bool is_there = ::lstat(file.c_str(), &status) == 0;
@@ -80,6 +86,8 @@ std::string metrics_text(const RankMetrics& metrics) {
   return out;
 }
 
+// The first text is written at the start, so that a place that cannot be written is an error then
+// and not a warning later.
 MetricsOutput::MetricsOutput(MetricsPlace place, std::string first_text, ConsoleLog& console)
     : place_(std::move(place)), console_(console), text_(std::move(first_text)) {
   if (place_.file.empty()) {

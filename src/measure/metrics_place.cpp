@@ -33,6 +33,8 @@ bool is_address(const std::string& text) {
 
 }  // namespace
 
+// A file, a port, or an address and a port. Each rank has its own: its number goes into the file's
+// name, or is added to the port.
 MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uint32_t ranks) {
   if (text.ends_with(".prom")) {
     std::filesystem::path file = text;

@@ -1,3 +1,7 @@
+// A minimal HTTP server for Prometheus on the telemetry thread: non-blocking sockets, asked every
+// 40 ms, no thread of its own. It answers GET and HEAD of /metrics and closes. Limits on clients,
+// time and length keep somebody who connects and says nothing from costing more than a descriptor.
+
 #include "metrics_port.hpp"
 
 #include <arpa/inet.h>
@@ -15,6 +19,7 @@
 namespace forebay {
 namespace {
 
+// Chosen, like the two below: a scraper is one client, done within milliseconds.
 constexpr std::size_t kMostClients = 16;
 constexpr double kPatienceWithClient_s = 5;
 constexpr std::size_t kLongestRequest = 8192;
@@ -98,6 +103,7 @@ void MetricsPort::accept_clients(double now_s) {
   }
 }
 
+// False once the client is done or gone.
 bool MetricsPort::go_on_with(Client& client, std::string_view text) {
   std::array<char, 1024> part{};
   while (client.answer.empty()) {

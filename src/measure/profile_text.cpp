@@ -1,3 +1,11 @@
+// From a profile to a sentence: what limits the run, and what to change. judge() goes through the
+// cases in order: too short to say; a full ring held the producer up, so the trainer is the limit;
+// nobody suffers; decoders and readers both at their limit; decoders; all cores in use; and what
+// remains is storage. Each kind has a function that writes its advice, with numbers of this run and
+// the keys to set. Pure functions of a Profile.
+//
+// The thresholds are chosen.
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -31,6 +39,7 @@ constexpr double kSafeCapacity = 8;  // batches; below it a burst finds no room 
 
 double percent(double share) { return 100 * share; }
 
+// Two rings full of batches, or five seconds.
 bool is_too_short(const Profile& p) {
   if (p.window_s < kShortestWindow_s || p.batches < kFewestBatches * p.ranks) return true;
   // While the ring fills for the first time, every stage looks like the limit.
@@ -39,6 +48,7 @@ bool is_too_short(const Profile& p) {
 }
 
 // Images per second that a stage of each rank should reach so that the others become the limit.
+// 0 stands for "not known": then the other one is the goal.
 double goal(const Profile& p, double other_stage) {
   const double trainer = p.trainer.images_per_s_alone;
   const double total = other_stage > 0 && trainer > 0 ? std::min(other_stage, trainer) : std::max(other_stage, trainer);
@@ -101,6 +111,8 @@ std::string more_readers(const Profile& p, double threads, double wanted) {
       p.read_mb_s, p.fresh_fraction < kAllFresh ? " or smaller files" : ", smaller files or a policy that reuses");
 }
 
+// In order: readers that are always at work; readers that wait for room in workers.bytes; readers
+// that are not asked for enough because the ring is small; and bursts.
 std::string storage_advice(const Profile& p) {
   const double threads = std::max(1.0, std::round(p.storage.threads));
   const double wanted = threads_for(goal(p, p.decode.images_per_s_alone), p.read_ms);
@@ -130,6 +142,8 @@ std::string storage_advice(const Profile& p) {
       p.process_cores < kBusy * p.cores ? ", and see whether other processes take the cores" : "");
 }
 
+// Decoders that got less than a core each need fewer of them or more cores; others may need more of
+// them.
 std::string decode_advice(const Profile& p) {
   const double threads = std::max(1.0, std::round(p.decode.threads));
   const double sample_ms = p.decode_ms / std::max(1 - p.decoder_reads, 0.01);
@@ -179,6 +193,8 @@ std::string cores_advice(const Profile& p) {
 }
 
 // If the store never let the ring run low, a smaller ring is enough.
+// How far the ring ever sank below full is what the store's unsteadiness needed; twice that, and
+// what is in flight, is enough.
 std::string smaller_ring(const Profile& p) {
   if (p.window_s < kLongWindow_s || p.fresh_fraction < kAllFresh || p.ring.least <= 0) return "";
   const double bridged = p.queue_capacity - p.ring.least;
@@ -288,6 +304,7 @@ Finding judge(const Profile& p) {
   return say(Bound::storage, storage_advice(p));
 }
 
+// Several ranks: the mean of all, and the slowest rank by name, which holds up the others.
 std::string profile_table(std::span<const Profile> ranks) {
   if (ranks.empty()) return "";
   const Profile job = ranks.size() == 1 ? ranks.front() : combine(ranks);

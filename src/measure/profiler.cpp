@@ -1,3 +1,8 @@
+// Where time goes: a thread looks at the pipeline fifty times a second and adds up, weighted by
+// time, how full each queue is; what the threads did comes from their own counters at the first and
+// the last look. The window ends when the last batch is in flight, since afterwards stages stand
+// idle for want of work. figures() may be asked for at any time, by any thread.
+
 #include "profiler.hpp"
 
 #include <algorithm>
@@ -11,6 +16,7 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 
+// Chosen: often enough to see a queue run dry, too seldom to be noticed.
 constexpr std::chrono::milliseconds kObserveEvery{20};
 
 double in_s(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -38,6 +44,7 @@ class Spent {
   const ActivityTimes& end_;
 };
 
+// Blocked upstream is what is left of the time, so that the three shares add up to one.
 StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images) {
   StageProfile stage;
   stage.threads = ratio(total_s, window_s);
@@ -69,6 +76,7 @@ QueueProfile TimeMean::figures() const noexcept {
           .full = ratio(full_s_, s_)};
 }
 
+// published >= planned: nothing more will come.
 void ProfileWindow::add(const Observation& now) noexcept {
   if (now.published >= now.planned) return;
   constexpr double kNearlyFull = 0.9;

@@ -36,6 +36,9 @@ std::string json_line(const QuarantineEntry& entry) {
 
 }  // namespace
 
+// Entries may come from any worker before the run has begun its files: they wait until begin().
+// Each entry is written and handed to the system at once, because a run that dies of bad samples
+// should leave them behind.
 struct QuarantineLog::Impl {
   Impl(const std::string& dir, std::uint32_t rank, ConsoleLog& to) : console(to) {
     if (!dir.empty()) path = rank_file(dir, "quarantine", rank);

@@ -1,3 +1,10 @@
+// A recording of decisions: per rank a file whose first line describes the run, and then a line
+// about every second with runs of fresh and reused steps, and of padded ones where there are any.
+// DecisionLog writes it on the telemetry thread; a recording ends, with one line for people, at the
+// first step that could not be written, because one with a hole cannot be repeated.
+// read_recording() reads it for a replay and refuses what is damaged; a last line that was cut
+// short, as by a kill, is left out.
+
 #include "recording.hpp"
 
 #include <algorithm>
@@ -27,6 +34,7 @@ constexpr std::string_view kKind = "decisions";
 constexpr std::uint64_t kVersion = 2;
 // A line holds about a second, or 16,384 runs. More than this is damage.
 constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
+// 16,384 runs of 20 digits and a comma are a third of a megabyte; this leaves room.
 constexpr std::size_t kLongestLine = std::size_t{4} << 20;
 constexpr std::size_t kDeepest = 8;
 
@@ -46,6 +54,7 @@ struct Decisions {
 };
 
 // Fills `runs` and returns their sum; nothing when they are no lengths of runs.
+// The sum is bounded while it is made, so it cannot overflow.
 std::optional<std::uint64_t> runs_in(const Json& json, std::vector<std::uint64_t>& runs) {
   if (!json.is_array()) return std::nullopt;
   std::uint64_t steps = 0;
@@ -126,6 +135,7 @@ class Reader {
   }
 
  private:
+  // Errors of reading get the file's name here.
   bool next(std::string& line) {
     try {
       return lines_->next(line);
@@ -268,6 +278,7 @@ void DecisionLog::end(std::string_view cause) noexcept {
   }
 }
 
+// A single run of padded_ says that nothing was padded.
 void DecisionLog::write() {
   if (runs_.empty()) return;
   if (padded_.size() == 1) padded_.clear();  // none

@@ -97,6 +97,7 @@ std::size_t slowest_rank(std::span<const Profile> ranks) noexcept {
   return static_cast<std::size_t>(slowest - ranks.begin());
 }
 
+// With the verdict in front: the first two lines are what a person looks for.
 std::string to_json(const Profile& profile) {
   const Finding finding = judge(profile);
   FigureJson out;

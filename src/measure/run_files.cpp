@@ -1,3 +1,9 @@
+// The files of telemetry.dir. A DirectoryLock keeps two feeders from writing to one folder;
+// rank_file() gives names; JsonLinesFile writes lines in large pieces, on the telemetry thread, and
+// with a bound on size keeps the latest: a file that reaches half of it is renamed to .earlier and
+// a new one begun. No failure here ends a run: a full disk costs lines, which are counted and told
+// of once.
+
 #include "run_files.hpp"
 
 #include <fcntl.h>
@@ -107,6 +113,8 @@ void make_run_directory(const std::string& dir) {
   }
 }
 
+// A new run removes what an earlier one left, or its files would be read as one with them. Rank 0
+// also removes those of ranks that this job does not have.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
   if (dir.empty()) return;
   std::error_code error;
@@ -119,6 +127,8 @@ void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32
   remove_listed(dir, [&](const RankFileName& name) { return name.goes_on || name.rank >= ranks; });
 }
 
+// flock() and not a file's existence: a lock goes with its process however that ends. A folder
+// where no file can be made is refused elsewhere, so failing to open is no error here.
 DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {
   using Clock = std::chrono::steady_clock;
   if (dir.empty()) return;
@@ -163,6 +173,7 @@ void DirectoryLock::release() noexcept {
   descriptor_.reset();
 }
 
+// A job that was killed may have left half a line: the next one begins on a line of its own.
 FileDescriptor append_lines_to(const std::filesystem::path& file) {
   FileDescriptor opened = open_to_append(file);
   struct stat status {};
@@ -311,6 +322,8 @@ void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
   if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
 }
 
+// Hands over what waits, and finds out whether the file is still there. No fsync(): a crash of the
+// machine may cost the last second.
 void JsonLinesFile::sync() {
   if (impl_->unsynced == 0) return;
   impl_->hand_over();

@@ -57,6 +57,7 @@ RunEnd end_in(const RunJson& json) {
 
 }  // namespace
 
+// ISO 8601 with milliseconds.
 std::string utc_now() {
   using std::chrono::milliseconds;
   const auto now = std::chrono::time_point_cast<milliseconds>(std::chrono::system_clock::now());
@@ -85,6 +86,7 @@ std::string end_line(const RunEnd& end) {
   return json.dump() + "\n";
 }
 
+// For forebay report and top, which read files of runs that still go on, or were killed.
 RunLine parse_run_line(const std::string& line) {
   if (json_depth(line) > kDeepestRunLine) throw Error("is nested too deep");
   try {

@@ -1,3 +1,11 @@
+// Telemetry of one rank. The trainer's thread puts a record per step into a lock-free ring and goes
+// on; the telemetry thread empties it every 40 ms and has the Reporter write steps, intervals, the
+// recording, metrics and the status line. A ring that is full drops records and counts them:
+// telemetry never makes a step wait. What fails here is told once and never ends a run.
+//
+// Times in the files count from the first step; the Reporter finds that origin when it sees the
+// first record.
+
 #include "telemetry.hpp"
 
 #include <chrono>
@@ -13,6 +21,7 @@
 namespace forebay {
 namespace {
 
+// Chosen, as all periods here.
 constexpr double kRedraw_s = 0.2;
 // The time that the status line's figures cover.
 constexpr double kLive_s = 1.0;
@@ -73,6 +82,7 @@ bool Reporter::has_audience() const noexcept {
   return steps_ || intervals_ || decisions_ || metrics_ || people;
 }
 
+// Taken back as a whole where memory runs out in the middle, so that no half line is written.
 bool Reporter::add(const StepRecord& record) noexcept {
   const std::size_t before = step_lines_.size();
   try {
@@ -99,6 +109,7 @@ void Reporter::take(const StepRecord& record) {
   ++step_line_count_;
 }
 
+// Order: records first, then what is due: an interval's line includes all steps before it.
 void Reporter::tick(double now_s, std::uint64_t dropped) {
   write_steps();
   if (metrics_) metrics_->serve(now_s);
@@ -116,6 +127,8 @@ void Reporter::tick(double now_s, std::uint64_t dropped) {
   }
 }
 
+// Once more all that is due, then the interval that was begun, and at last a metric that says the
+// run has ended.
 void Reporter::finish(double now_s, std::uint64_t dropped) {
   tick(now_s, dropped);
   if (interval_.steps() > 0) write_interval(figures(interval_, snapshot(now_s - *origin_s_), dropped));
@@ -243,6 +256,8 @@ void Telemetry::close() {
   thread_.join();
 }
 
+// Two flags are read before the ring is emptied, so that what they announce is in it: the stop, and
+// lost decisions.
 void Telemetry::run(const std::stop_token& stop) {
   bool last = false;
   while (!last) {

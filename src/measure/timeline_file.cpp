@@ -31,6 +31,7 @@ std::filesystem::path file_of_rank(const std::filesystem::path& file, std::uint3
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
+// Chrome's trace format: "C" is a counter, "X" an event with a duration; times in microseconds.
 void append_event(std::string& out, const TimelineTrack::Event& event, std::uint32_t pid, std::size_t tid) {
   const auto to = std::back_inserter(out);
   using Kind = TimelineTrack::Kind;
@@ -67,6 +68,7 @@ TimelineTrack& Timeline::track(std::string name) {
   return *tracks_.emplace_back(std::make_unique<TimelineTrack>(std::move(name), kEventsPerThread, until_ns));
 }
 
+// At the end of the run, when no thread writes to its track any more.
 std::string Timeline::write() {
   std::string text =
       fmt::format(R"([{{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"forebay rank {0}"}}}})", rank_);

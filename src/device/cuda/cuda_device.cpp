@@ -1,3 +1,10 @@
+// The CUDA backend of Device. Forebay's threads make its GPU current for good (enter_thread); the
+// trainer's thread may have another GPU current, or a context of its own, so every call on it
+// pushes the device's context and pops it again. Streams and events are made and ended on threads
+// of their own for the same reason. Events block instead of spinning, because the waiting core
+// belongs to decoders. A trainer may be capturing a CUDA graph: calls that capture would forbid are
+// made in relaxed mode, and those that would end up in the graph are refused.
+
 #include "cuda_device.hpp"
 
 #include <cuda_runtime_api.h>
@@ -73,6 +80,7 @@ std::unique_ptr<Arena> CudaDevice::allocate_staging(std::size_t bytes) {
 void CudaDevice::enter_thread() { enter_gpu(gpu_); }
 
 StreamView CudaDevice::make_stream() { return make_stream_of(Priority::highest); }
+// For decoding by nvJPEG: the trainer's kernels go first.
 StreamView CudaDevice::make_background_stream() { return make_stream_of(Priority::lowest); }
 
 StreamView CudaDevice::make_stream_of(Priority priority) {
@@ -98,6 +106,7 @@ DeviceEvent CudaDevice::make_event() {
   return {event};
 }
 
+// The default stream belongs to the GPU that is current, not to the batch's.
 void CudaDevice::check_stream(StreamView stream) const {
   if (stream.handle == cudaStreamPerThread) {
     throw Error(
@@ -143,6 +152,7 @@ void CudaDevice::wait(StreamView stream, DeviceEvent event) {
   require(cudaStreamWaitEvent(as_cuda(stream), as_cuda(event), 0), "cudaStreamWaitEvent");
 }
 
+// By the driver's function, for the reason below.
 bool CudaDevice::is_complete(DeviceEvent event) {
   const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;

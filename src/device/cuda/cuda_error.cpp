@@ -8,6 +8,7 @@ namespace forebay::cuda {
 namespace {
 
 // What to do about an error that has a usual cause; empty for the others.
+// What usually causes an error, in the order of how often people meet it.
 const char* advice(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:
@@ -74,6 +75,8 @@ std::string explain(cudaError_t status, const char* call) {
          (hint.empty() ? "" : "; " + hint);
 }
 
+// The runtime keeps an error until somebody asks: it is taken here, so that the trainer does not
+// find Forebay's.
 void require(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());

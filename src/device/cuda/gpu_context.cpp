@@ -18,6 +18,8 @@ namespace {
 constexpr unsigned kVersion = 12000;
 
 // The driver's library is the runtime's to find: Forebay is not linked to it and starts where there is none.
+// Through the runtime, by name and version: newer drivers have newer forms of a function under the
+// same name.
 template <typename Function>
 void find(const char* name, Function*& function) {
   void* address = nullptr;
@@ -79,6 +81,8 @@ std::optional<unsigned> gpu_of_thread() {
   return static_cast<unsigned>(gpu);
 }
 
+// A thread for one piece of work: making a GPU current on the trainer's thread would change what
+// the trainer's own calls do.
 void on_own_thread(int gpu, const std::function<void()>& work) {
   std::exception_ptr thrown;
   start_thread("forebay-gpu", [&] {

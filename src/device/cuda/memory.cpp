@@ -1,3 +1,8 @@
+// Memory on the GPU and pinned memory of the host. Both are taken and given back on a thread of
+// their own, where the device's GPU is current. Pinned memory is asked for on the NUMA node next to
+// the GPU, by the policy of that thread, and written to at once, so that its pages are there before
+// the first copy. GPU memory is zeroed: a batch's padding must not show what another program left.
+
 #include "memory.hpp"
 
 #include <cuda_runtime_api.h>
@@ -154,6 +159,7 @@ int numa_node_of(int gpu) {
   return numa_node_of_pci(pci_address_of(gpu));
 }
 
+// Preferred, not bound: a node that is full must not fail the run.
 std::string prefer_numa_node(int node) {
   constexpr int kWordBits = 8 * sizeof(unsigned long);
   std::array<unsigned long, 16> nodes{};  // 1024, as many as Linux knows

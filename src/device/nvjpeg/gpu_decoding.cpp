@@ -80,6 +80,7 @@ NvjpegDecoding::~NvjpegDecoding() {
   }
 }
 
+// Remembers where the samples are: their place in this array is what picture() tells them by.
 void NvjpegDecoding::begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) {
   PerThread& own = threads_[thread];
   own.first = samples.data();

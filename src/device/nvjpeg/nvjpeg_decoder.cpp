@@ -1,3 +1,10 @@
+// Decodes the JPEG files that a decoder thread took together with nvJPEG, in groups that fit into
+// an arena on the GPU, and copies the pixels back to the host, where cropping and resizing go on.
+// Lazily: the first picture that is asked for decodes a group. What nvJPEG does not support, or
+// fails at, is left to the CPU, file by file, and only plain files with an end marker are tried,
+// because libjpeg-turbo finds damage that nvJPEG turns into pixels. One per thread, with a stream
+// of low priority.
+
 #include "nvjpeg_decoder.hpp"
 
 #include <algorithm>
@@ -90,6 +97,8 @@ const StoredPicture* NvjpegDecoder::picture(std::size_t place) {
   return pictures_[place].pixels.empty() ? nullptr : &pictures_[place];
 }
 
+// The arena is used again for each group, so pictures of the group before are gone then; they are
+// asked for in order.
 void NvjpegDecoder::decode_from(std::size_t first) {
   device_->enter_thread();
   group_.clear();
@@ -158,6 +167,8 @@ bool NvjpegDecoder::decode(std::span<const Member> members) {
     output.pitch[0] = static_cast<std::size_t>(pictures_[member.place].width) * 3;
     outputs_.push_back(output);
   }
+  // The state is made for a number of images; making it anew costs a little, and only where the
+  // number changes.
   if (batch_size_ != members.size()) {
     batch_size_ = 0;
     if (nvjpeg.DecodeBatchedInitialize(library_->handle(), state_.get(), static_cast<int>(members.size()), 1,

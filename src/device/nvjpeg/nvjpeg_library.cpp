@@ -1,3 +1,8 @@
+// Loads nvJPEG when a run asks for it; Forebay is not linked to it. Several names are tried, the
+// newest first, or the file that FOREBAY_NVJPEG names. Of its backends the hardware engines come
+// first, then kernels; some GPUs start the hardware backend without having an engine, so it is
+// asked. The functions needed are those of version 11.4.
+
 #include "nvjpeg_library.hpp"
 
 #include <dlfcn.h>
@@ -14,6 +19,7 @@ namespace {
 
 constexpr std::array<const char*, 3> kNames{"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so"};
 
+// nvjpegStatus_t in order.
 constexpr std::array<std::string_view, 11> kStatusNames{"SUCCESS",
                                                         "NOT_INITIALIZED",
                                                         "INVALID_PARAMETER",
