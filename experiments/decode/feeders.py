@@ -3,12 +3,10 @@
 coefficients and as pixels of at most 256 on a side. Prints images per second, and their ratio to "turbo" within each
 round.
 
-    experiments/decode/feeders.py [--forebay FILE] [--rounds N] [--steps N] [--at-most TARGET]... [--save FILE]
-                                  DATASET:SIDE...
+    experiments/decode/feeders.py [--forebay FILE] [--rounds N] [--steps N] [--save FILE] DATASET:SIDE...
 
 DATASET is a folder that dataset.path takes, SIDE the side of the square crops. Each is fed with one and two decoders.
-With --at-most AVX2 all variants also run with what a processor without AVX-512 has, in turn with the others, and are
-compared with "turbo" under the same restriction. Where other work runs on the machine, the processor time of a run is
+Where other work runs on the machine, the processor time of a run is
 the better measure: its ratio stands beside the other. --save writes the figures as JSON, for plot.py.
 """
 
@@ -25,23 +23,15 @@ import tempfile
 from pathlib import Path
 
 BATCH = 64
-BEST = "best"  # vector instructions that the processor has
 
 
-def restricted(forebay: Path, target: str) -> dict[str, str]:
-    """The environment of a process that has no better vector instructions than these."""
-    if target == BEST:
-        return dict(os.environ)
-    return {**os.environ, "LD_PRELOAD": str(forebay.parent.parent / "lib/libat_most.so"), "FOREBAY_AT_MOST": target}
-
-
-def feed(forebay: Path, config: Path, settings: list[str], decoders: int, target: str) -> tuple[float, float]:
+def feed(forebay: Path, config: Path, settings: list[str], decoders: int) -> tuple[float, float]:
     """Images per second, and the run's seconds of processor time."""
     command = [forebay, "feed", config, "--set", f"workers.decode={decoders}"]
     for setting in settings:
         command += ["--set", setting]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    text = subprocess.run(command, check=True, capture_output=True, text=True, env=restricted(forebay, target))
+    text = subprocess.run(command, check=True, capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = re.search(r"([0-9]+) fresh images/s", text.stdout + text.stderr)
     if found is None:
@@ -92,11 +82,9 @@ def main() -> None:
     parser.add_argument("--forebay", type=Path, default=root / "build/release/bin/forebay")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="batches of a run (default: 100; 1500 if SIDE < 64)")
-    parser.add_argument("--at-most", action="append", default=[], metavar="TARGET", help="AVX2, SSE4: Highway's names")
     parser.add_argument("--save", type=Path)
     parser.add_argument("datasets", nargs="+", metavar="DATASET:SIDE")
     arguments = parser.parse_args()
-    targets = [BEST, *arguments.at_most]
     rows = []
     for given in arguments.datasets:
         path, _, side = given.rpartition(":")
@@ -111,31 +99,29 @@ def main() -> None:
             )
             variants, sizes = prepare(arguments.forebay, Path(path).resolve(), Path(folder))
             for decoders in (1, 2):
-                rates: dict[tuple[str, str], list[float]] = {}
-                seconds: dict[tuple[str, str], list[float]] = {}
+                rates: dict[str, list[float]] = {}
+                seconds: dict[str, list[float]] = {}
                 for _ in range(arguments.rounds):
                     for name, settings in variants.items():
-                        for target in targets:
-                            rate, used = feed(arguments.forebay, config, settings, decoders, target)
-                            rates.setdefault((target, name), []).append(rate)
-                            seconds.setdefault((target, name), []).append(used)
+                        rate, used = feed(arguments.forebay, config, settings, decoders)
+                        rates.setdefault(name, []).append(rate)
+                        seconds.setdefault(name, []).append(used)
                 print(f"{path}, {decoders} decoder{'s' if decoders > 1 else ''}")
-                for target in targets:
-                    for name in variants:
-                        values = rates[target, name]
-                        ratios = [a / b for a, b in zip(values, rates[target, "turbo"])]
-                        work = [a / b for a, b in zip(seconds[target, "turbo"], seconds[target, name])]
-                        size = sizes[name] / sizes["turbo"]
-                        print(f"  {name + ', ' + target:19} {spread(values, 0)} images/s, {spread(ratios, 2)} x turbo, "
-                              f"by processor time {spread(work, 2)}, {size:.3f} of the bytes", flush=True)
-                        rows.append({"dataset": Path(path).name, "side": int(side), "decoders": decoders,
-                                     "target": target, "variant": name, "bytes": round(size, 4),
-                                     "images_per_s": values, "to_turbo": [round(ratio, 3) for ratio in ratios],
-                                     "by_processor_time": [round(ratio, 3) for ratio in work]})
+                for name in variants:
+                    ratios = [a / b for a, b in zip(rates[name], rates["turbo"])]
+                    work = [a / b for a, b in zip(seconds["turbo"], seconds[name])]
+                    size = sizes[name] / sizes["turbo"]
+                    print(f"  {name:13} {spread(rates[name], 0)} images/s, {spread(ratios, 2)} x turbo, "
+                          f"by processor time {spread(work, 2)}, {size:.3f} of the bytes", flush=True)
+                    rows.append({"dataset": Path(path).name, "side": int(side), "decoders": decoders, "variant": name,
+                                 "bytes": round(size, 4), "images_per_s": rates[name],
+                                 "to_turbo": [round(ratio, 3) for ratio in ratios],
+                                 "by_processor_time": [round(ratio, 3) for ratio in work]})
     if arguments.save:
         about = {"date": datetime.date.today().isoformat(), "cpu": cpu(), "cores": os.cpu_count(),
                  "rounds": arguments.rounds, "rows": rows}
-        arguments.save.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(about).replace(', "rows": [', ', "rows": [\n').replace("}, {", "},\n{")  # a line for each row
+        arguments.save.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ NAMES = {
     "packed": "packed",
     "pixels": "packed with --pixels 256, of smaller images",
 }
-BEST = "best"
 
 
 def main() -> None:
@@ -25,21 +24,13 @@ def main() -> None:
         figures = json.load(file)
     rows = [row for row in figures["rows"] if row["dataset"] == figures["rows"][0]["dataset"] and row["decoders"] == 1]
     figure, axes = plt.subplots(figsize=(7.5, 4.2))
-    for target in dict.fromkeys(row["target"] for row in rows):
-        is_best = target == BEST
-        points = [row for row in rows if row["target"] == target]
-        middles = [statistics.median(row["to_turbo"]) for row in points]
-        spread = [
-            [middle - min(row["to_turbo"]) for middle, row in zip(middles, points, strict=True)],
-            [max(row["to_turbo"]) - middle for middle, row in zip(middles, points, strict=True)],
-        ]
-        axes.errorbar([row["bytes"] for row in points], middles, yerr=spread, fmt="o", capsize=3, color="#1f6fb4",
-                      markerfacecolor="#1f6fb4" if is_best else "white", markersize=7 if is_best else 6,
-                      label="AVX-512" if is_best else target)
-    for row in rows:
-        if row["target"] != BEST:
-            continue
-        middle = statistics.median(row["to_turbo"])
+    middles = [statistics.median(row["to_turbo"]) for row in rows]
+    spread = [
+        [middle - min(row["to_turbo"]) for middle, row in zip(middles, rows, strict=True)],
+        [max(row["to_turbo"]) - middle for middle, row in zip(middles, rows, strict=True)],
+    ]
+    axes.errorbar([row["bytes"] for row in rows], middles, yerr=spread, fmt="o", capsize=3, color="#1f6fb4", markersize=7)
+    for row, middle in zip(rows, middles, strict=True):
         on_left = row["bytes"] > 1.2
         axes.annotate(f"{NAMES[row['variant']]}: {middle:.3g} x",
                       (row["bytes"], middle), xytext=(-10 if on_left else 10, 0), textcoords="offset points",
@@ -54,8 +45,6 @@ def main() -> None:
     axes.set_xlabel("bytes on disk (1 = the JPEG files)")
     axes.set_ylabel("images/s (1 = libjpeg-turbo)")
     axes.set_ylim(0.8, 24)
-    if len({row["target"] for row in rows}) > 1:
-        axes.legend(loc="center right", fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.suptitle(f"Random-resized crops of photographs, one decoder: {figures['cpu']}, {figures['date']}", fontsize=9)

@@ -1,4 +1,5 @@
-"""What runs of train_cnn left behind, and what can be said of a pair of them.
+#!/usr/bin/env python3
+"""What runs of train_cnn left behind, and what can be said of a pair of them: runs.py RUN_DIR ... prints it.
 
 A run directory holds summary.json (--summary) and the ranks' steps.*.jsonl (telemetry.dir).
 """
@@ -8,6 +9,7 @@ import json
 import math
 import pathlib
 import statistics
+import sys
 
 
 @dataclasses.dataclass
@@ -125,3 +127,42 @@ def pairs_of(runs):
     for run in runs:
         by_seed.setdefault(run.seed, {})[run.policy] = run
     return [(of["block"], of["adaptive"]) for of in by_seed.values() if {"block", "adaptive"} <= of.keys()]
+
+
+COLUMNS = ("policy", "seed", "wall s", "steps", "new images", "AU", "fresh AU", "fresh", "stall", "held-out accuracy")
+
+
+def row(run):
+    return (
+        run.policy,
+        str(run.seed),
+        f"{run.wall_s:.1f}",
+        str(run.steps),
+        f"{run.new_images:.0f}",
+        percent(1 - run.stall),
+        percent((1 - run.stall) * run.fresh),
+        percent(run.fresh),
+        percent(run.stall),
+        percent(run.accuracy),
+    )
+
+
+def table(runs):
+    rows = [COLUMNS, *map(row, runs)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join([of[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(of[1:], widths[1:]))])
+             for of in rows]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def main(directories):
+    runs = [read_run(directory) for directory in directories]
+    print("\n".join(table(runs)))
+    print(f"chance level of the accuracy: {percent(runs[0].chance)} ({runs[0].classes} classes)")
+    if pairs := pairs_of(runs):
+        print()
+        print(closing(pairs))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

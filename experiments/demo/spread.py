@@ -1,16 +1,23 @@
 #!/usr/bin/env python3
-"""Keeps what runs of scripts/demo came to, and prints their spread as Markdown.
+"""Runs scripts/demo many times, each with a seed of its own, keeps what came out, and prints its spread as Markdown.
 
-    spread.py --append FILE --busy N BLOCK_RUN ADAPTIVE_RUN
-    spread.py FILE
+    spread.py FILE                    prints it
+    spread.py FILE --build DIR        first runs the demo; DIR is where command and trainer are built (build/demo/build)
+        --runs N        how many (1)
+        --first-seed N  of the first one; the others count on from there (17)
+        --busy N        beside so many processes that do nothing but take a core (0)
 """
 
 import argparse
 import json
+import pathlib
 import statistics
+import subprocess
 import sys
 
 from runs import percent, points, read_run
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def line_of(busy, block, adaptive):
@@ -51,18 +58,30 @@ def markdown(lines):
     return out
 
 
+def run_demo(file, build, runs, first_seed, busy):
+    out = ROOT / "build/demo/spread"
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(busy)]
+    try:
+        for seed in range(first_seed, first_seed + runs):
+            subprocess.run([ROOT / "scripts/demo", "--build", build, "--out", out, "--seed", str(seed)], check=True)
+            of = (read_run(out / "run" / f"{policy}.{seed}") for policy in ("block", "adaptive"))
+            with open(file, "a", encoding="utf-8") as lines:
+                lines.write(json.dumps(line_of(busy, *of)) + "\n")
+    finally:
+        for other in others:
+            other.kill()
+
+
 def main(words):
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("file")
-    arguments.add_argument("runs", nargs="*")
-    arguments.add_argument("--append", action="store_true")
+    arguments.add_argument("--build")
+    arguments.add_argument("--runs", type=int, default=1)
+    arguments.add_argument("--first-seed", type=int, default=17)
     arguments.add_argument("--busy", type=int, default=0)
-    given = arguments.parse_intermixed_args(words)
-    if given.append:
-        block, adaptive = map(read_run, given.runs)
-        with open(given.file, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line_of(given.busy, block, adaptive)) + "\n")
-        return
+    given = arguments.parse_args(words)
+    if given.build:
+        run_demo(given.file, given.build, given.runs, given.first_seed, given.busy)
     with open(given.file, encoding="utf-8") as file:
         print("\n".join(markdown([json.loads(line) for line in file])))
 

@@ -13,7 +13,6 @@ sys.dont_write_bytecode = True
 
 import runs
 import spread
-import table
 
 
 def run(policy, accuracy, seed=17, steps=100, curve=()):
@@ -73,7 +72,7 @@ def write_run(folder, policy, accuracy):
 
 class Printing(unittest.TestCase):
     def test_table(self):
-        lines = table.table([run("block", 0.8), run("adaptive", 0.9)])
+        lines = runs.table([run("block", 0.8), run("adaptive", 0.9)])
         self.assertEqual(len({len(line) for line in lines}), 1)
         self.assertTrue(lines[3].startswith("adaptive") and lines[3].endswith("90.0 %"))
 
@@ -88,10 +87,9 @@ class Printing(unittest.TestCase):
     def test_spread_is_kept(self):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "kept.jsonl"
-            directories = [str(write_run(pathlib.Path(folder) / policy, policy, accuracy))
-                           for policy, accuracy in (("block", 0.75), ("adaptive", 0.875))]
-            for busy in ("0", "2"):
-                spread.main(["--append", str(file), "--busy", busy, *directories])
+            of = [runs.read_run(write_run(pathlib.Path(folder) / policy, policy, accuracy))
+                  for policy, accuracy in (("block", 0.75), ("adaptive", 0.875))]
+            file.write_text("".join(json.dumps(spread.line_of(busy, *of)) + "\n" for busy in (0, 2)))
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 spread.main([str(file)])

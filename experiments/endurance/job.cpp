@@ -1,5 +1,8 @@
 // One part of a job of very many tiny steps with everything switched on, and what one of its ranks counted:
 // readings.RANK and tally.RANK in its folder. README.md has what is read from them.
+#include <malloc.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -7,9 +10,13 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,13 +25,92 @@
 #include <forebay/mpi.hpp>
 #include <nlohmann/json.hpp>
 
+#include "measure/run_files.hpp"
 #include "memory_dataset.hpp"
-#include "readings.hpp"
 
 namespace forebay::endurance {
 namespace {
 
+// What a process and its run's folder take at a moment, as the system and the C library say.
+struct Reading {
+  std::uint64_t resident_bytes = 0;      // the sum of the next four
+  std::uint64_t resident_heap = 0;       // what malloc() took by brk()
+  std::uint64_t resident_anonymous = 0;  // its other arenas, large blocks, stacks of threads
+  std::uint64_t resident_shared = 0;     // memory of several processes
+  std::uint64_t resident_files = 0;      // programs and libraries
+  std::uint64_t proportional_bytes = 0;  // PSS: pages that processes share are divided among them
+  std::uint64_t allocated_bytes = 0;     // by malloc() and not freed, or kept by a thread for its next call
+  std::uint64_t descriptors = 0;
+  std::uint64_t threads = 0;
+  std::uint64_t bounded_bytes = 0;  // the largest telemetry of one kind and rank, its earlier file included
+  std::uint64_t folder_bytes = 0;   // of all files
+};
+
 namespace fs = std::filesystem;
+
+std::uint64_t entries_of(const char* folder) {
+  std::uint64_t count = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) ++count;
+  return count;
+}
+
+// What a mapping of this name is: "" has arenas of malloc() and stacks of threads.
+std::uint64_t& resident_of(Reading& reading, std::string_view name) {
+  if (name == "[heap]") return reading.resident_heap;
+  if (name.starts_with("/dev/shm/") || name.ends_with("(deleted)")) return reading.resident_shared;
+  if (name.starts_with('/')) return reading.resident_files;
+  return reading.resident_anonymous;
+}
+
+void add_memory(Reading& reading) {
+  std::ifstream in("/proc/self/smaps");
+  std::string name;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string key;
+    words >> key;
+    if (!key.ends_with(':')) {  // the first line of a mapping: addresses, rights, offset, device, inode, name
+      std::string skipped;
+      for (int i = 0; i < 4; ++i) words >> skipped;
+      name.clear();
+      std::getline(words >> std::ws, name);
+      continue;
+    }
+    std::uint64_t kib = 0;
+    if (key == "Rss:" && words >> kib) resident_of(reading, name) += kib << 10U;
+    if (key == "Pss:" && words >> kib) reading.proportional_bytes += kib << 10U;
+  }
+  reading.resident_bytes =
+      reading.resident_heap + reading.resident_anonymous + reading.resident_shared + reading.resident_files;
+  const struct mallinfo2 info = ::mallinfo2();
+  reading.allocated_bytes = info.uordblks + info.hblkhd;
+}
+
+void add_files(const fs::path& folder, Reading& reading) {
+  std::map<std::pair<std::string_view, std::uint32_t>, std::uint64_t> bounded;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code gone;  // renamed meanwhile
+    const std::uint64_t size = it->file_size(gone);
+    if (gone) continue;
+    reading.folder_bytes += size;
+    const std::string text = it->path().filename().string();
+    const auto name = rank_file_name(text);
+    if (name && (name->kind == "steps" || name->kind == "intervals")) bounded[{name->kind, name->rank}] += size;
+  }
+  for (const auto& [file, size] : bounded) reading.bounded_bytes = std::max(reading.bounded_bytes, size);
+}
+
+Reading read_now(const fs::path& folder) {
+  Reading reading;
+  reading.descriptors = entries_of("/proc/self/fd");
+  reading.threads = entries_of("/proc/self/task");
+  add_memory(reading);
+  add_files(folder, reading);
+  return reading;
+}
+
 using Clock = std::chrono::steady_clock;
 using testing::MemoryDataset;
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,7 +20,6 @@
 
 #include <forebay/error.hpp>
 
-#include "fuzz_main.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_damage.hpp"
 #include "jpeg_plain_files.hpp"
@@ -195,11 +195,22 @@ class Verdicts {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return fuzz_main(argc, argv, "djpeg_verdicts", [](std::uint64_t executions, std::uint64_t seed) {
+  if (argc < 2) {
+    std::fputs("usage: djpeg_verdicts EXECUTIONS [SEED]\n", stderr);
+    return 2;
+  }
+  try {
+    const std::uint64_t executions = std::strtoull(argv[1], nullptr, 10);
+    const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+    std::printf("seed %llu, %llu executions: ", static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(executions));
     const PixelKernels* const kernels = trusted_pixel_kernels();
     if (kernels == nullptr) throw std::runtime_error("no kernels agree with libjpeg-turbo");
     Verdicts verdicts(seed, kernels);
     for (std::uint64_t i = 0; i < executions; ++i) verdicts.compare_one(i);
-    return verdicts.report();
-  });
+    return verdicts.report() == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "djpeg_verdicts: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,6 +1,7 @@
 """Images/s and CPU time of forebay.torch.DataLoader and PyTorch's, and how far pixels are from torchvision's.
 
   loaders.py --data FOLDER [--rounds N] [--workers N] [--other FOLDER]
+  loaders.py --reuse [--rounds N]      what forebay.reuse() changes for a loader that is too slow
 
 FOLDER has folders of photographs by class. In turn, A B A B: PyTorch's loader alone, Forebay's the general way
 (native="off", with the queue behind the workers, and without), and natively. Ratios are of neighbouring rounds.
@@ -11,6 +12,7 @@ Then the mean difference in grey levels of Resize(256), CenterCrop(224). Needs t
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -19,16 +21,19 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torchvision import datasets, transforms
 
+import forebay
 import forebay.torch
 
 EPOCHS = 3
+BATCH_S = 0.18  # of a batch of --reuse, with all workers
+STEP_S = BATCH_S / 3
 
 
 class Rate(NamedTuple):
@@ -89,14 +94,72 @@ def print_pixels(root: str) -> None:
     ours.close()
 
 
+class Slow(torch.utils.data.Dataset[Any]):
+    def __init__(self, batches: int, workers: int) -> None:
+        self.batches, self.workers = batches, workers
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(BATCH_S * self.workers)
+        return torch.full((64, 3, 224, 224), index, dtype=torch.uint8), index
+
+
+def stalls(batches: Iterable[Any]) -> tuple[float, int, float]:
+    """Seconds that steps waited in, steps, and seconds, from the first batch on."""
+    waited, steps = 0.0, 0
+    iterator = iter(batches)
+    next(iterator)
+    began = before = time.perf_counter()
+    for _ in iterator:
+        waited += time.perf_counter() - before
+        time.sleep(STEP_S)
+        steps += 1
+        before = time.perf_counter()
+    return waited, steps, time.perf_counter() - began
+
+
+def reuse(rounds: int) -> None:
+    """Stall and steps of a loader that is three times too slow, alone and behind forebay.reuse(), in turn; next() of a
+    ready batch. The dataset sleeps, so that nothing depends on how fast the machine is; batches are 64 images of
+    3 x 224 x 224. The trainer sleeps too, for a third of the time that a batch takes (R = 3)."""
+    found: dict[str, list[tuple[float, int, float]]] = {"PyTorch alone": [], "behind forebay.reuse": []}
+    for _ in range(rounds):
+        loader = torch.utils.data.DataLoader(Slow(40, 2), batch_size=None, num_workers=2)
+        found["PyTorch alone"].append(stalls(loader))
+        behind = forebay.reuse(loader, new_memory=True)
+        found["behind forebay.reuse"].append(stalls(behind))
+        behind.close()
+    for name, results in found.items():
+        shares = spread([100 * waited / total for waited, _, total in results])
+        print(f"{name}: stall {shares} %, {spread([steps / total for _, steps, total in results])} steps/s")
+    for tensors in (2, 20):
+        batch = {str(number): torch.zeros(8) for number in range(tensors)}
+        ready = forebay.reuse(itertools.repeat(batch), policy="greedy", new_memory=True, on_max_uses="warn")
+        iterator, times = iter(ready), []
+        for _ in range(20000):
+            began = time.perf_counter()
+            next(iterator)
+            times.append(1e6 * (time.perf_counter() - began))
+        ready.close()
+        print(f"next() of {tensors} tensors: median {statistics.median(times):.1f} us")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", required=True)
+    parser.add_argument("--data")
+    parser.add_argument("--reuse", action="store_true")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--other")
     parser.add_argument("--native-alone", action="store_true", help=argparse.SUPPRESS)
     of = parser.parse_args()
+    if of.reuse:
+        reuse(of.rounds)
+        return
+    if not of.data:
+        parser.error("--data is missing")
     logging.getLogger("forebay").setLevel(logging.ERROR)
     torch.set_num_threads(1)
     shared: dict[str, Any] = {"batch_size": 32, "shuffle": True, "drop_last": True}

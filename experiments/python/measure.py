@@ -4,6 +4,7 @@
   mpirun -n 2 measure.py --step                  a step of two ranks, through mpi4py
   measure.py --sockets 2                         the same over TCP, as under torchrun
   measure.py --own                               a policy and an operation written in Python
+  measure.py --processes                         two threads, one process and two processes call __getitem__
 
 Needs the installed package; --step needs mpi4py.
 """
@@ -24,6 +25,9 @@ from typing import Any, Literal
 import numpy as np
 
 import forebay
+
+SIDE = 224
+COUNT = 512  # samples of a dataset in Python
 
 TINY: dict[str, Any] = {
     "size": (8, 8),
@@ -201,6 +205,77 @@ def own_code(rounds: int, files: forebay.Files) -> None:
         print(f"the operation {operation.__name__}() on 224 x 224: {spread(extra)} us per sample")
 
 
+class RunLengths(forebay.Dataset):
+    """Pictures in a format that only Python reads: a list of (colour, length), some milliseconds each."""
+
+    def __init__(self) -> None:
+        chance = np.random.default_rng(1)
+        self.runs = [(chance.integers(0, 256, (6000, 3)).tolist(), chance.integers(1, 16, 6000).tolist())] * COUNT
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
+        colours, lengths = self.runs[index]
+        pixels = bytearray()
+        for colour, length in zip(colours, lengths):
+            for _ in range(length):
+                pixels += bytes(colour)
+        size = SIDE * SIDE * 3
+        return np.frombuffer(bytes(pixels[:size]).ljust(size, b"\0"), np.uint8).reshape(SIDE, SIDE, 3)
+
+
+class Ready(forebay.Dataset):
+    """Arrays that need no work at all."""
+
+    def __init__(self) -> None:
+        self.picture = np.zeros((SIDE, SIDE, 3), np.uint8)
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> np.ndarray[Any, Any]:
+        return self.picture
+
+
+def images_per_second(dataset: forebay.Dataset, seconds: float, **options: Any) -> float:
+    """From the third batch on: by then all threads and processes work."""
+    with forebay.Feeder(
+        dataset=dataset,
+        batch_size=16,
+        size=(SIDE, SIDE),
+        crop="none",
+        mirror=0,
+        policy="block",
+        epochs=1 << 30,
+        workers_decode=1,
+        capacity=2,
+        device="host",
+        **options,
+    ) as feeder:
+        batches_of = iter(feeder)
+        for _ in range(3):
+            next(batches_of)
+        begin, batches = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            next(batches_of)
+            batches += 1
+        return 16 * batches / (time.perf_counter() - begin)
+
+
+def processes(rounds: int) -> None:
+    """What they gain where __getitem__ holds the interpreter's lock, and cost where it does nothing."""
+    ways = {"2 threads": {"workers_io": 2}, "1 process": {"processes": 1}, "2 processes": {"processes": 2}}
+    for dataset in (RunLengths(), Ready()):
+        found: dict[str, list[float]] = {way: [] for way in ways}
+        for _ in range(rounds):
+            for way, options in ways.items():
+                found[way].append(images_per_second(dataset, 2, **options))
+        text = ", ".join(f"{way} {spread(values)}" for way, values in found.items())
+        ratios = [mine / theirs for mine, theirs in zip(found["2 processes"], found["2 threads"])]
+        print(f"{type(dataset).__name__}, images/s: {text}; 2 processes / 2 threads {spread(ratios)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder of photographs, for images per second")
@@ -208,7 +283,11 @@ def main() -> None:
     parser.add_argument("--step", action="store_true", help="a step of the ranks that mpirun started")
     parser.add_argument("--sockets", type=int, default=0, metavar="N", help="a step of so many ranks, over TCP")
     parser.add_argument("--own", action="store_true", help="a policy and operations in Python")
+    parser.add_argument("--processes", action="store_true", help="threads and processes that call __getitem__")
     arguments = parser.parse_args()
+    if arguments.processes:
+        processes(arguments.rounds)
+        return
     with tempfile.TemporaryDirectory() as folder:
         files = grey_files(folder)
         if arguments.step:

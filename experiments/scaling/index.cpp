@@ -3,10 +3,12 @@
 //   bench_index synthesize N FILE         saves an index of N files that do not exist
 //   bench_index open FILE N               opens it, looks up N samples at random, twice
 //   bench_index read FILE N               the same with the whole file read into memory and checked first
+//   bench_index order N...                what the order of an epoch of N samples costs, an object for each
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <functional>
@@ -22,6 +24,7 @@
 
 #include "data/index_image.hpp"
 #include "data/record_table.hpp"
+#include "hot_path/measure.hpp"
 #include "process_memory.hpp"
 
 namespace {
@@ -114,14 +117,63 @@ int open(bool whole, const std::string& file, std::uint64_t count) {
   return sum == 0 ? 0 : 1;
 }
 
+constexpr std::uint64_t kIds = 100'000;
+constexpr int kRuns = 11;
+
+// Of this thread alone: whoever else runs on the machine takes no part of it.
+double cpu_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e9 * static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec);
+}
+
+// ns per turn: the median of several runs.
+template <typename Turn>
+double per_turn(Turn&& turn) {
+  std::vector<double> runs;
+  for (int run = 0; run < kRuns; ++run) {
+    const double start = cpu_ns();
+    for (std::uint64_t i = 0; i < kIds; ++i) turn(i);
+    runs.push_back((cpu_ns() - start) / static_cast<double>(kIds));
+  }
+  return forebay::bench::percentile(runs, 0.5);
+}
+
+void measure_order(std::uint64_t samples) {
+  const double before = process_memory().peak;
+  std::uint64_t sum = 0;
+  const double setup_ns = per_turn([&](std::uint64_t i) {
+    const forebay::Order order({.samples = samples, .batch_size = 64, .seed = i});
+    sum += order.batches();
+  });
+  const forebay::Order order({.samples = samples, .batch_size = 64, .seed = 17});
+  std::uint64_t position = 0;
+  const double id_ns = per_turn([&](std::uint64_t i) {
+    sum += order.sample(i & 7U, position);
+    position += 9973;
+    if (position >= samples) position -= samples;
+  });
+  const double grown = process_memory().peak - before;
+  std::printf(
+      "{\"samples\": %llu, \"setup_ns\": %.1f, \"id_ns\": %.1f, \"bytes\": %zu, \"grown_mb\": %.2f, "
+      "\"sum\": %llu}\n",
+      static_cast<unsigned long long>(samples), setup_ns, id_ns, sizeof(forebay::Order), grown,
+      static_cast<unsigned long long>(sum));
+}
+
 int run(const std::vector<std::string>& arguments) {
   const std::string_view command = arguments.empty() ? "" : std::string_view(arguments[0]);
+  if (command == "order" && arguments.size() > 1) {
+    for (std::size_t i = 1; i < arguments.size(); ++i) measure_order(std::stoull(arguments[i]));
+    return 0;
+  }
   if (command == "build" && arguments.size() == 4) return build(arguments[1], arguments[2], arguments[3]);
   if (command == "synthesize" && arguments.size() == 3) return synthesize(std::stoull(arguments[1]), arguments[2]);
   if ((command == "open" || command == "read") && arguments.size() == 3) {
     return open(command == "read", arguments[1], std::stoull(arguments[2]));
   }
-  std::fputs("usage: bench_index build FORMAT PATH FILE | synthesize N FILE | open FILE N | read FILE N\n", stderr);
+  std::fputs("usage: bench_index build FORMAT PATH FILE | synthesize N FILE | open FILE N | read FILE N | order N...\n",
+             stderr);
   return 2;
 }
 

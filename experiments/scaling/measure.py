@@ -89,7 +89,7 @@ class Bench:
 
     def order(self):
         sizes = [10**6, 10**7, 10**8, 10**9, 10**10]
-        rounds = [self.run("order", *sizes) for _ in range(self.rounds + 2)]
+        rounds = [self.run("index", "order", *sizes) for _ in range(self.rounds + 2)]
         self.results["order"] = rounds
         rows = []
         worst = 0
@@ -223,7 +223,7 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", help="folder of bench_index, bench_order and bench_ranks")
+    parser.add_argument("bin", help="folder of bench_index and bench_ranks")
     parser.add_argument("--quick", action="store_true", help="a tenth of the samples, one round")
     parser.add_argument("--large", action="store_true", help="10^8 samples too: 8 GB of memory, 4 GB of disk")
     parser.add_argument("--only", choices=TABLES, nargs="+", default=TABLES, help="some of the tables")

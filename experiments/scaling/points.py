@@ -61,7 +61,7 @@ class Points:
         return [dict(self.bench("structures", ranks, samples // BATCH), samples=samples) for ranks, samples in SIZES]
 
     def coordination(self) -> list[dict]:
-        return [self.bench("coordination", *case, ranks=ranks) for case in GRADIENTS for ranks in self.ranks
+        return [self.bench("ranks", "coordination", *case, ranks=ranks) for case in GRADIENTS for ranks in self.ranks
                 if ranks * case[0] * 8 < available_bytes()]
 
     def files(self) -> list[dict]:

@@ -1,12 +1,18 @@
 // What a rank costs as ranks grow; run under mpirun, rank 0 prints one JSON object with the figures of all ranks.
 //   bench_ranks start LIST INDEX    the ranks get the index of the list: INDEX names a file that all see, or is ""
 //   bench_ranks steps N             a feeder on samples in memory, N steps of 1 ms that end together
+//   bench_ranks coordination FLOATS STEPS ROUNDS    what agreeing costs beside a trainer's all-reduce of its gradients:
+//       for each round the time per step of gradients (an all-reduce of FLOATS floats, in place), census (what Forebay
+//       reports and is told at a step, nothing else) and both together. A round has STEPS steps of each, one kind after
+//       the other; every second round goes backwards.
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -21,6 +27,7 @@
 #include "job/agreed_start.hpp"
 #include "memory_dataset.hpp"
 #include "process_memory.hpp"
+#include "ranks/census.hpp"
 
 namespace {
 
@@ -112,7 +119,67 @@ Fields steps(const forebay::MpiSession& mpi, std::int64_t count) {
   return fields;
 }
 
+enum Kind : std::uint8_t { gradients, census, both };
+constexpr std::array<const char*, 3> kNames{"gradients", "census", "both"};
+constexpr std::size_t kLag = 2;
+
+class Trainer {
+ public:
+  Trainer(forebay::Communicator& communicator, std::size_t floats)
+      : census_(communicator, kLag), gradients_(floats, 0.0F) {}
+
+  // Seconds per step, of the slowest rank.
+  double steps(Kind kind, std::int64_t count) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto begun = Clock::now();
+    for (std::int64_t step = 0; step < count; ++step) {
+      if (kind != gradients) {
+        census_.post({.served = step});
+        (void)census_.due();
+      }
+      if (kind == census) continue;
+      MPI_Allreduce(MPI_IN_PLACE, gradients_.data(), static_cast<int>(gradients_.size()), MPI_FLOAT, MPI_SUM,
+                    MPI_COMM_WORLD);
+    }
+    double taken = seconds_since(begun) / static_cast<double>(count);
+    MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return taken;
+  }
+  // What is still under way.
+  void end() {
+    while (census_.rest() != nullptr) continue;
+  }
+
+ private:
+  forebay::Census census_;
+  std::vector<float> gradients_;
+};
+
+void coordination(const forebay::MpiSession& mpi, std::size_t floats, std::int64_t count, int rounds) {
+  const auto communicator = mpi.world().duplicate();
+  std::array<std::string, 3> found;
+  {
+    Trainer trainer(*communicator, floats);
+    for (const Kind kind : {gradients, census}) (void)trainer.steps(kind, 1);
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 3; ++i) {
+        const auto kind = static_cast<Kind>(round % 2 == 0 ? i : 2 - i);
+        found[kind] += (found[kind].empty() ? "" : ", ") + std::to_string(1e6 * trainer.steps(kind, count));
+      }
+    }
+    trainer.end();
+  }
+  (void)communicator->close(60);
+  if (mpi.rank() != 0) return;
+  std::printf("{\"ranks\": %d, \"floats\": %zu", mpi.size(), floats);
+  for (const Kind kind : {gradients, census, both}) std::printf(", \"%s_us\": [%s]", kNames[kind], found[kind].c_str());
+  std::printf("}\n");
+}
+
 void run(const forebay::MpiSession& mpi, const std::vector<std::string>& arguments) {
+  if (arguments.size() == 4 && arguments[0] == "coordination") {
+    return coordination(mpi, std::stoull(arguments[1]), std::stoll(arguments[2]), std::stoi(arguments[3]));
+  }
   const auto communicator = mpi.world().duplicate();
   Fields fields;
   if (arguments.size() == 3 && arguments[0] == "start") {
@@ -120,7 +187,7 @@ void run(const forebay::MpiSession& mpi, const std::vector<std::string>& argumen
   } else if (arguments.size() == 2 && arguments[0] == "steps") {
     fields = steps(mpi, std::stoll(arguments[1]));
   } else {
-    throw std::runtime_error("usage: bench_ranks start LIST INDEX | steps N");
+    throw std::runtime_error("usage: bench_ranks start LIST INDEX | steps N | coordination FLOATS STEPS ROUNDS");
   }
   std::string all;
   for (const std::string& each : communicator->all_gather(to_json(fields))) all += (all.empty() ? "" : ", ") + each;

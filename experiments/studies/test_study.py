@@ -10,7 +10,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from study import intervals, limits, machine, plan, proof, report, verdict
+from study import limits, machine, plan, report, verdict
 from study.design import ADAPTIVE, ARMS, DEFAULT, ORDER, PROOF_SEEDS, TASKS, Cell, Run
 from study.results import Result, Results
 
@@ -143,19 +143,15 @@ class Report(InAFolder):
             for arm, accuracy in ((ADAPTIVE, 0.8), ("block", 0.6), ("echo4", 0.7)):
                 self.add(arm, seed, accuracy + 0.01 * seed)
         again = Results(self.path)
-        for make in (report.curves, report.table, report.speed_table, report.compute_table):
+        for make in (report.curves, report.table):
             self.assertEqual(make(self.results, "fashion"), make(again, "fashion"))
         self.assertIn("<svg", report.curves(again, "fashion"))
 
-    def test_when_a_curve_was_as_good(self):
-        self.assertAlmostEqual(report.reached_at(result(Run("study", CELL, "block", 1, 0.05), 0.8), 0.4), 0.5)
-        self.assertIsNone(report.reached_at(result(Run("study", CELL, "block", 1, 0.05), 0.8), 0.9))
-
     def test_intervals(self):
-        self.assertIsNone(intervals.bootstrap([1, 2, 3]))
-        low, high = intervals.bootstrap(range(20))
+        self.assertIsNone(verdict.bootstrap([1, 2, 3]))
+        low, high = verdict.bootstrap(range(20))
         self.assertTrue(6 < low < 9.5 < high < 13)
-        self.assertEqual(intervals.paired({1: 3, 2: 5, 4: 1}, {2: 1, 4: 4, 7: 0}), [4, -3])
+        self.assertEqual(verdict.paired({1: 3, 2: 5, 4: 1}, {2: 1, 4: 4, 7: 0}), [4, -3])
 
     def test_pairs_of_the_proof(self):
         line = {
@@ -171,7 +167,7 @@ class Report(InAFolder):
             "right": [50],
             "of": 100,
         }
-        text = proof.table([line, line | {"kind": "virtual", "right": [60]}, line | {"seed": 2}])
+        text = report.proof_table([line, line | {"kind": "virtual", "right": [60]}, line | {"seed": 2}])
         self.assertIn("| steady, 3, block | 1 |", text)
         self.assertIn("+10.00", text)
 

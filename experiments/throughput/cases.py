@@ -9,11 +9,8 @@ from loaders import PEERS, WANTED, title_of
 WANTED_OF_BARE = 0.95
 WANTED_OF_PYTHON = 0.98
 WANTED_OF_FIXED = 0.95
-WANTED_OF_FULL = 1.3
 MOST_OVERHEAD_US = 2.0
 SAME_VALUES = 0.15  # mean and deviation (about 1.2) of normalised values; 3 standard errors of the batches looked at
-READERS = (1, 2, 4, 8, 16, 32)
-GRID_THREADS, GRID_CAPACITIES = (1, 2, 4), (1, 2, 4, 16)
 
 COMMON = """\
 [dataset]
@@ -66,8 +63,8 @@ class Check:
 class Case:
     reference = None  # a row that the others are compared with
 
-    def __init__(self, name, title, rows, checks, base=None, grid=None):
-        self.name, self.title, self.rows, self._checks, self.base, self.grid = name, title, rows, checks, base, grid
+    def __init__(self, name, title, rows, checks, base=None):
+        self.name, self.title, self.rows, self._checks, self.base = name, title, rows, checks, base
 
     def run(self, rounds, say):
         interleave(self.rows, rounds, say)
@@ -200,57 +197,4 @@ def small_images(bench, data, only, variants):
                 lambda: list(checks()), rows.get(("bare", counts[-1])))
 
 
-def objects(bench, data, only, _variants):
-    if "forebay" not in only:
-        return None
-    cores = len(bench.cores)
-    rows = {}
-    known = bench.knows("transform.decode")
-    for name, folder in data.objects().items():
-        config = config_file(bench, f"voc-{name}", "voc", folder, 224)
-        for how in ("region", "full"):
-            def run(config=config, how=how):
-                if not known:
-                    raise Failed("this build has no transform.decode")
-                return bench.forebay(config, cores, [f"workers.decode={cores}", f'transform.decode="{how}"'])
-            rows[name, how] = Row(f"forebay, {name}, decode {how}", run)
-
-    def checks():
-        return [Check(f"objects of {name}: region / full decoding", ratio(rows, (name, "region"), (name, "full")),
-                      WANTED_OF_FULL) for name in sorted({key[0] for key in rows})]
-
-    return Case("voc", "Objects of VOC images, 224 x 224", list(rows.values()), checks)
-
-
-def slow_storage(bench, data, only, _variants):
-    if "forebay" not in only:
-        return None
-    images, about = data.photographs()
-    config = config_file(bench, "latency", "filelist", images, 224)
-    cores = len(bench.cores)
-    store = ["storage.latency_ms=5", "storage.jitter=0"]
-    decode = f"workers.decode={cores}"
-    rows = {count: Row(f"forebay, {count} reader" + "s" * (count > 1), lambda count=count: bench.forebay(
-        config, cores, [*store, decode, f"workers.io={count}"])) for count in READERS}
-    rows["io auto"] = Row("forebay, readers auto", lambda: bench.forebay(config, cores, [*store, decode]))
-    rows["all auto"] = Row("forebay, readers and decoders auto", lambda: bench.forebay(config, cores, store))
-
-    def checks():
-        return [Check("5 ms storage: readers auto / best fixed", best_fixed(rows, "io auto", READERS), WANTED_OF_FIXED),
-                Check("5 ms storage: all auto / best fixed", best_fixed(rows, "all auto", READERS), WANTED_OF_FIXED)]
-
-    return Case("latency", f"5 ms per file ({about})", list(rows.values()), checks)
-
-
-def exercise(bench, data, only, _variants):
-    if "forebay" not in only:
-        return None
-    images, about = data.photographs()
-    config = config_file(bench, "exercise", "filelist", images, 224)
-    rows = {(threads, capacity): Row(f"forebay, {decoders(threads)}, capacity {capacity}", lambda t=threads, c=capacity:
-            bench.forebay(config, len(bench.cores), [f"workers.decode={t}", f"queue.capacity={c}"]))
-            for threads in GRID_THREADS for capacity in GRID_CAPACITIES}
-    return Case("alcf", f"Decoder threads x queue capacity ({about})", list(rows.values()), list, grid=rows)
-
-
-CASES = {"photos": photographs, "small": small_images, "voc": objects, "latency": slow_storage, "alcf": exercise}
+CASES = {"photos": photographs, "small": small_images}

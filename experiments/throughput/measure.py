@@ -15,14 +15,10 @@ import time
 import data
 import report
 from bench import Bench, machine, tidy
-from cases import CASES
-from container_cases import CONTAINER_CASES
 from loaders import PEERS
-from packed_case import packed_photographs
-from trainer_case import beside_a_trainer
+from more_cases import ALL_CASES
 
 LOADERS = ("bare", "forebay", *PEERS)
-ALL_CASES = {**CASES, "packed": packed_photographs, "trainer": beside_a_trainer, **CONTAINER_CASES}
 
 
 def parse():
@@ -37,7 +33,7 @@ def parse():
     parser.add_argument("--warm", type=float, default=3, help="seconds before it")
     parser.add_argument("--variants", choices=("best", "all"), default="best", help="how the other loaders are set up: "
                         "as was fastest before, or in every way that was tried")
-    parser.add_argument("--data", help="a folder with photos/, cifar10/, voc/; default: data, else $FOREBAY_DATA, else "
+    parser.add_argument("--data", help="a folder with photos/, cifar10/; default: data, else $FOREBAY_DATA, else "
                                        "../shared/data; what is not there is generated")
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--peers", default="build/peers", help="where peers/setup has installed them")
@@ -74,8 +70,8 @@ def write_chart(options, results):
     if not os.path.exists(python):
         say("No chart: matplotlib is not installed (peers/setup --only plot).")
         return
-    chart = os.path.join(os.path.dirname(os.path.abspath(__file__)), "chart.py")
-    subprocess.run([python, chart, results, os.path.join(options.out, "throughput.png")], check=True)
+    chart = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables.py")
+    subprocess.run([python, chart, results, "--chart", os.path.join(options.out, "throughput.png")], check=True)
 
 
 def case_to_json(case):

@@ -43,7 +43,7 @@ def spread_of(ratios):
 
 
 def table_of(case):
-    return "\n".join([*(grid(case) if case.grid else rows(case)), *gaps(case)])
+    return "\n".join([*rows(case), *gaps(case)])
 
 
 def rows(case):
@@ -63,16 +63,6 @@ def gaps(case):
     if found:
         name = max(found, key=found.get)
         yield f"Longest time without a batch: {found[name]:.1f} of the mean ({name})"
-
-
-def grid(case):
-    threads = sorted({key[0] for key in case.grid})
-    capacities = sorted({key[1] for key in case.grid})
-    yield f"{case.title}, images/s"
-    yield f"{'decoders':>8}  " + "".join(f"{f'capacity {c}':>13}" for c in capacities)
-    for count in threads:
-        medians = (case.grid[count, capacity].median for capacity in capacities)
-        yield f"{count:>8}  " + "".join(f"{'missing' if value is None else f'{value:.0f}':>13}" for value in medians)
 
 
 def versions_of(cases):

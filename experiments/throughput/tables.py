@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the tables of photographs and of the trainer's case into results/tables.md, that of photographs into the
-repository's README.md too, between the comments that name them, and copies the chart to docs/.
+"""Writes the table of photographs into the repository's README.md and that of the trainer's case into results/tables.md,
+between the comments that name them, and copies the chart to docs/.
 
     experiments/throughput/run --case photos,trainer
     experiments/throughput/tables.py [build/throughput/results.json]
+    experiments/throughput/tables.py RESULTS.json --chart OUT.png       # only draws it, with matplotlib
 """
 
 import json
@@ -21,7 +22,7 @@ LABELS = {OURS: "**Forebay**, through Python", "thread-pool": "no loader, a Pyth
           "webdataset": "WebDataset", "streaming": "MosaicML Streaming", "grain": "Grain", "spdl": "SPDL",
           "dali": "DALI on the CPU", "tfdata": "tf.data", "ffcv": "FFCV, the files' own bytes"}
 DECODERS = {"cv2": "OpenCV", "simplejpeg": "simplejpeg + OpenCV", "torchvision": "torchvision.io + OpenCV",
-            "pil": "Pillow", "ffmpeg": "FFmpeg", "fast": ""}
+            "pil": "Pillow", "fast": ""}
 
 
 def rates(row):
@@ -95,6 +96,60 @@ def as_measured(results, case):
             f"{'; '.join(results['versions'])}.", "", "```", *case["table"].splitlines(), "```"]
 
 
+COLOURS = {"bare": "#7f7f7f", "forebay": "#1f6fb4", "forebay-python": "#1f6fb4"}
+OTHERS_COLOUR = "#c9a227"
+LEFT_OUT = {"trainer"}  # a table
+
+
+def colour_of(name):
+    return COLOURS.get(name.split()[0].rstrip(","), OTHERS_COLOUR)
+
+
+def draw_case(axes, case):
+    rows = case["rows"][::-1]
+    for place, row in enumerate(rows):
+        rates = [] if row["failure"] else [result["images_per_s"] for result in row["results"]]
+        if not rates:
+            axes.text(0, place, " missing", va="center", fontsize=8, color="#a00000")
+            continue
+        spread = [[row["median"] - min(rates)], [max(rates) - row["median"]]]
+        axes.barh(place, row["median"], xerr=spread, color=colour_of(row["name"]), height=0.7, capsize=2,
+                  error_kw={"elinewidth": 0.8})
+        axes.text(max(rates), place, f"  {row['median']:.0f}", va="center", fontsize=8)
+    axes.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=8)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.margins(x=0.12)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("images/s, median and range", fontsize=8)
+    axes.set_title(case["title"], fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def draw(results, out):
+    """A panel of bars for each case: images per second with the range of the rounds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    cases = [case for case in results["cases"]
+             if case["name"] not in LEFT_OUT and any(row["median"] for row in case["rows"])]
+    if not cases:
+        return
+    heights = [0.8 + 0.22 * len(case["rows"]) for case in cases]
+    figure, all_axes = plt.subplots(len(cases), 1, figsize=(8, sum(heights) + 0.4), squeeze=False,
+                                    gridspec_kw={"height_ratios": heights})
+    for axes, case in zip(all_axes[:, 0], cases, strict=False):
+        draw_case(axes, case)
+    about = results["machine"]
+    figure.suptitle(f"{about['cpu']}, {len(results['cores'])} cores, rounds: {results['rounds']}, {about['date'][:10]}",
+                    fontsize=8)
+    figure.tight_layout(rect=(0, 0, 1, 0.99))
+    figure.savefig(out, dpi=110)
+
+
 def put(path, name, lines):
     """Between <!-- name --> and <!-- /name -->."""
     with open(path, encoding="utf-8") as file:
@@ -112,11 +167,12 @@ def main():
     path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "throughput", "results.json")
     with open(path, encoding="utf-8") as file:
         results = json.load(file)
+    if sys.argv[2:3] == ["--chart"]:
+        return draw(results, sys.argv[3])
     cases = {case["name"]: case for case in results["cases"]}
     front, here = os.path.join(ROOT, "README.md"), os.path.join(HERE, "results", "tables.md")
     if "photos" in cases:
         put(front, "loaders", photographs(results, cases["photos"]))
-        put(here, "photos", as_measured(results, cases["photos"]))
     if "trainer" in cases:
         put(here, "trainer", as_measured(results, cases["trainer"]))
     chart = os.path.join(os.path.dirname(path), "throughput.png")

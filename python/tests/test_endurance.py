@@ -1,4 +1,4 @@
-"""What many batches leave behind. experiments/python/endurance.py is the long version."""
+"""What many batches leave behind."""
 
 from __future__ import annotations
 

@@ -35,8 +35,9 @@ class Transform {
   // Whether samples are written past the caches (only rows that fill whole cache lines go that way).
   enum class Stores : std::uint8_t { normal, streaming };
 
-  // Streaming from 16 MB per batch on. A normal store first reads the memory that it then overwrites; but a batch small
-  // enough to stay cached is faster to read afterwards (experiments/kernels).
+  // Streaming from 16 MB per batch on: a normal store first reads the memory that it then overwrites, but a batch that
+  // stays cached is faster to read. An image took 163 us instead of 209 in batches of 38 MB, 15 instead of 10 in
+  // batches of 3 MB (Sapphire Rapids, 2 MB of L2).
   [[nodiscard]] static Stores stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept;
 
   // `deterministic` (evaluation) turns mirroring off and a random crop into the central one.

@@ -4,8 +4,8 @@ import statistics
 
 from study import svg, verdict
 from study.design import ADAPTIVE, ARMS, PROOF_SEEDS, RATIOS, SOURCES, TASKS, Cell
-from study.intervals import bootstrap, paired
 from study.report import NONE, markdown, said
+from study.verdict import bootstrap, paired
 
 USES = (1, 2, 4, 8, 16)
 KINDS = (  # of `usesN`: name, what follows in the arm's name

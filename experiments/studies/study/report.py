@@ -1,10 +1,12 @@
-"""Tables and pictures of the results."""
+"""Tables and pictures of the results. And of the proof of the method: real runs beside virtual ones, in pairs of the same store, policy and seed."""
 
+import json
+import pathlib
 import statistics
 
-from study import plan, svg, verdict
+from study import svg, verdict
 from study.design import ADAPTIVE, ARMS, DEFAULT, INTERVALS, ORDER, POINTS, RATIOS, SOURCES, TASKS, Cell
-from study.intervals import bootstrap
+from study.verdict import bootstrap
 
 NONE = "–"
 FAMILIES = (
@@ -140,87 +142,6 @@ def deciding_table(results):
     return markdown(head, rows)
 
 
-def reached_at(result, target):
-    """The share of the time after which a run was as good as `target`, between points of its curve; None: never."""
-    before = 0.0
-    for place, right in enumerate(result.right):
-        now = right / result.of
-        if now >= target:
-            part = (target - before) / (now - before) if place > 0 else 1.0
-            return (place + part) / POINTS
-        before = now
-    return None
-
-
-def speed_table(results, task):
-    """How many times sooner an arm was as good as block was in the end, with the same seed."""
-
-    def times(cell, arm):
-        block = results.study(cell, "block")
-        found = []
-        for seed, result in results.study(cell, arm).items():
-            if seed in block:
-                reached = reached_at(result, block[seed].accuracy)
-                found.append(1 / reached if reached else 0.0)
-        return said(found, scale=1, digits=2, statistic=statistics.median_low)  # no mean of "never" and a number
-
-    parts = []
-    for source in SOURCES:
-        cells = cells_with_results(results, task, source)
-        rows = [
-            [arm, *[times(cell, arm) for cell in cells]]
-            for arm in FAMILIES
-            if any(results.study(cell, arm) for cell in cells)
-        ]
-        if rows:
-            parts.append(
-                f"{TASKS[task].title}, {source}: times sooner\n\n"
-                + markdown(["arm", *[f"R = {cell.ratio:g}" for cell in cells]], rows)
-            )
-    return "\n\n".join(parts) or "No runs yet."
-
-
-def compute_table(results, task):
-    """Steps and processor time that each arm spends, over all sources."""
-    ratios = [
-        ratio
-        for ratio in sorted(RATIOS)
-        if any(results.study(Cell(task, ratio, source), ADAPTIVE) for source in SOURCES)
-    ]
-
-    def spent(ratio, arm):
-        of = [result for source in SOURCES for result in results.study(Cell(task, ratio, source), arm).values()]
-        if not of:
-            return NONE
-        return (
-            f"{statistics.median(result.steps for result in of):.0f} steps, "
-            f"{statistics.median(result.cpu_s for result in of):.1f} s"
-        )
-
-    rows = [
-        [arm, *[spent(ratio, arm) for ratio in ratios]]
-        for arm in FAMILIES
-        if any(spent(ratio, arm) != NONE for ratio in ratios)
-    ]
-    return f"{TASKS[task].title}\n\n" + markdown(["arm", *[f"R = {ratio:g}" for ratio in ratios]], rows)
-
-
-def rates_table(results, task):
-    """The learning rates that tuning chose."""
-    cells = cells_with_results(results, task, plan.TUNING_SOURCE)
-
-    def chosen(cell, arm):
-        tried = results.tuned(cell.of(arm), arm)
-        return f"{plan.best_rate(tried):g}" if tried else NONE
-
-    rows = [
-        [arm, *[chosen(cell, arm) for cell in cells]]
-        for arm in FAMILIES
-        if any(chosen(cell, arm) != NONE for cell in cells)
-    ]
-    return f"{TASKS[task].title}\n\n" + markdown(["arm", *[f"R = {cell.ratio:g}" for cell in cells]], rows)
-
-
 def shown_arms(results, cell):
     """(arm, colour, dashed) of the lines of a panel."""
     best = verdict.best_interval(results, cell)
@@ -257,3 +178,88 @@ def curves(results, task):
             lines.append(svg.Line(name, points, colour, dashed=dashed))
         panels.append(svg.Panel(f"R = {cell.ratio:g}, {cell.source}", "time in steps", "held-out accuracy, %", lines))
     return svg.chart(f"{TASKS[task].title}: accuracy over time, medians", panels, 3)
+
+
+# The proof
+
+
+def key(line):
+    return (line["kind"], line["store"], line["policy"], line["seed"])
+
+
+def read_lines(path):
+    path = pathlib.Path(path)
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
+def append_line(path, line):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line, separators=(",", ":")) + "\n")
+
+
+def pairs(lines):
+    """[(real, virtual)] in the order of store, policy and seed."""
+    virtual = {key(line)[1:]: line for line in lines if line["kind"] == "virtual"}
+    real = sorted((line for line in lines if line["kind"] == "real"), key=key)
+    return [(line, virtual[key(line)[1:]]) for line in real if key(line)[1:] in virtual]
+
+
+def accuracy(line):
+    return 100 * line["right"][-1] / line["of"]
+
+
+def with_interval(values, digits=2):
+    interval = bootstrap(values)
+    said = f"{statistics.fmean(values):+.{digits}f}"
+    return said if interval is None else f"{said} [{interval[0]:+.{digits}f} .. {interval[1]:+.{digits}f}]"
+
+
+def proof_row(name, chosen):
+    def both(value, form):
+        return " / ".join(form.format(statistics.fmean(value(line) for line in side)) for side in zip(*chosen))
+
+    differences = [accuracy(virtual) - accuracy(real) for real, virtual in chosen]
+    fresh = [100 * (virtual["fresh"] / virtual["steps"] - real["fresh"] / real["steps"]) for real, virtual in chosen]
+    return [
+        name,
+        str(len(chosen)),
+        both(lambda line: line["steps"], "{:.0f}"),
+        both(lambda line: 100 * line["fresh"] / line["steps"], "{:.1f}"),
+        with_interval(fresh),
+        both(lambda line: line["uses"][1], "{:.1f}"),
+        both(lambda line: line["uses"][2], "{:.1f}"),
+        both(lambda line: 100 * line["stall"], "{:.1f}"),
+        both(accuracy, "{:.2f}"),
+        with_interval(differences),
+    ]
+
+
+def proof_table(lines):
+    chosen = pairs(lines)
+    if not chosen:
+        return "There are no pairs of real and virtual runs yet."
+    rows = [
+        [
+            "store, R, policy",
+            "pairs",
+            "steps",
+            "fresh, %",
+            "difference, points",
+            "uses p99",
+            "most",
+            "stall, %",
+            "accuracy, %",
+            "difference, points",
+        ],
+        ["---"] * 10,
+    ]
+    kinds = dict.fromkeys((real["store"], real["R"], real["policy"]) for real, _ in chosen)
+    for store, ratio, policy in kinds:
+        of = [pair for pair in chosen if (pair[0]["store"], pair[0]["policy"]) == (store, policy)]
+        rows.append(proof_row(f"{store}, {ratio:g}, {policy}", of))
+    rows.append(proof_row("**all**", chosen))
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)

@@ -2,12 +2,38 @@
 
 Stated before the runs: adaptive is at least as good at equal time as the best fixed interval chosen in hindsight, and
 never significantly below block. "At least as good" is tested with a margin of one point of accuracy.
+Intervals are bootstrapped, the same every time.
 """
 
+import functools
+import random
 import statistics
 
 from study.design import DEFAULT, INTERVALS
-from study.intervals import bootstrap, paired
+
+DRAWS = 4000
+FEWEST_VALUES = 4  # of which an interval says anything
+
+
+def bootstrap(values, statistic=statistics.fmean, share=0.95):
+    """(low, high) of the statistic, by the percentiles of resampled values; None if there are too few."""
+    return _bootstrap(tuple(values), statistic, share)
+
+
+@functools.cache
+def _bootstrap(values, statistic, share):
+    if len(values) < FEWEST_VALUES:
+        return None
+    chance = random.Random(17)
+    drawn = sorted(statistic(chance.choices(values, k=len(values))) for _ in range(DRAWS))
+    tail = (1 - share) / 2
+    return drawn[int(tail * DRAWS)], drawn[int((1 - tail) * DRAWS) - 1]
+
+
+def paired(first, second):
+    """Differences of {seed: value} where both have the seed, in the order of seeds."""
+    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+
 
 MARGIN = 0.01  # of accuracy
 FEWEST = 6  # seeds: an interval of fewer values is too narrow to decide by

@@ -1,10 +1,10 @@
-"""What every peer's script shares: its command line, the data list, and the augmentation that all of them do.
+"""What every peer shares: its command line, the data list, and the augmentation that all of them do; peer.py starts it.
 
-    PEER.py LIST --threads T --batch 64 --size 224 --warm 2 --seconds 5 [--trainer BYTES] [--scratch FOLDER]
-    PEER.py LIST --prepare ...
-    PEER.py CONTAINER --kind tfrecord --turns ...
+    peer.py MODULE.FUNCTION LIST --threads T --batch 64 --size 224 --warm 2 --seconds 5 [--trainer BYTES] [--scratch FOLDER]
+    peer.py MODULE.FUNCTION LIST --prepare ...
+    peer.py MODULE.FUNCTION CONTAINER --kind tfrecord --turns ...
 
-LIST holds `path,label` lines; CONTAINER is a folder that containers.py wrote. A script builds its loader as its
+LIST holds `path,label` lines; CONTAINER is a folder that containers.py wrote. A function builds its loader as its
 documentation recommends and hands an endless iterator of float32 [N, 3, size, size] batches to measure() of
 measuring.py. With --prepare it writes the format of its own, if it has one, and ends. The augmentation is that of
 Forebay's default: a random part of 0.08 to 1 of the area and an aspect of 3/4 to 4/3, resized, mirrored with
@@ -22,8 +22,10 @@ MEAN = (123.675, 116.28, 103.53)  # of values from 0 to 255
 STD = (58.395, 57.12, 57.375)
 
 
-def arguments(description):
-    parser = argparse.ArgumentParser(description=description)
+def arguments():
+    parser = argparse.ArgumentParser(prog="peer.py", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("loader", help="MODULE.FUNCTION")
     parser.add_argument("list", help="a list of files, or the folder of a container")
     parser.add_argument("--kind", choices=("files", "tfrecord", "webdataset", "lmdb"), default="files")
     parser.add_argument("--crop", choices=("random", "none"), default="random")
@@ -68,3 +70,53 @@ def shuffled(items):
     """All items, again and again, in another order each time."""
     while True:
         yield from random.sample(items, len(items))
+
+
+DATA, LABEL = 4, 5  # fields of a Datum
+
+
+class LmdbValues:
+    """The LMDB of containers.py, read by py-lmdb, and as much of Caffe's Datum as it takes to find the encoded image.
+    Opened in the process that reads: an environment must not be carried over a fork."""
+
+    def __init__(self, folder):
+        self.folder, self.transaction = folder, None
+        import lmdb
+
+        with lmdb.open(folder, readonly=True, lock=False) as environment, environment.begin() as transaction:
+            self.keys = list(transaction.cursor().iternext(values=False))
+
+    def __len__(self):
+        return len(self.keys)
+
+    def __getitem__(self, index):
+        """The encoded image and its label."""
+        if self.transaction is None:
+            import lmdb
+
+            self.transaction = lmdb.open(self.folder, readonly=True, lock=False, readahead=False).begin(buffers=True)
+        return image_of(self.transaction.get(self.keys[index]))
+
+
+def varint(datum, at):
+    value = shift = 0
+    while True:
+        byte = datum[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def image_of(datum):
+    at, image, label = 0, None, 0
+    while at < len(datum):
+        tag, at = varint(datum, at)
+        value, at = varint(datum, at)
+        if tag >> 3 == DATA:
+            image = datum[at:at + value]
+            at += value
+        elif tag >> 3 == LABEL:
+            label = value
+    return image, label

@@ -50,8 +50,7 @@ def training(options):
     return images, label
 
 
-def main():
-    options = common.arguments(__doc__)
+def run(options):
     pipeline = training(options, batch_size=options.batch, num_threads=options.threads, device_id=None, seed=17,
                         prefetch_queue_depth=2)
     pipeline.build()
@@ -62,6 +61,3 @@ def main():
 
     measure(batches(), options, lambda batch: batch.as_array().copy(), version=f"DALI {dali.__version__}")
 
-
-if __name__ == "__main__":
-    main()

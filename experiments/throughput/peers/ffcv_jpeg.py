@@ -1,6 +1,5 @@
-"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode; as variants `raw` and
-`raw256` with its raw pixels, whole images and such of at most 256 pixels on a side, which it does not decode. Random order
-with the whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
+"""FFCV, with the original JPEG bytes in its own format, so that it decodes what the others decode. Random order with the
+whole file in the page cache, as its documentation recommends where memory is enough; all operators are compiled."""
 
 import os
 import sys
@@ -36,19 +35,6 @@ class OriginalJpeg(RGBImageField):
         storage[:] = encoded
 
 
-class RawPixels(RGBImageField):
-    """The pixels of a file's image; its images are read as those of RGBImageField."""
-
-    def encode(self, destination, path, malloc):
-        with Image.open(path) as image:
-            super().encode(destination, image.convert("RGB"), malloc)
-
-
-# By variant: the field, and how it is written.
-FIELDS = {"": (OriginalJpeg, {"write_mode": "jpg"}), "raw": (RawPixels, {"write_mode": "raw"}),
-          "raw256": (RawPixels, {"write_mode": "raw", "max_resolution": 256})}
-
-
 class Rows:
     def __init__(self, rows):
         self.rows = rows
@@ -60,40 +46,28 @@ class Rows:
         return self.rows[index]
 
 
-def largest_sample(rows, variant):
-    """Bytes, at most: a page of FFCV's holds whole samples."""
-    if not variant:
-        return max(os.path.getsize(name) for name, _ in rows)
-    sizes = []
-    for name, _ in rows:
-        with Image.open(name) as image:
-            sizes.append(3 * image.size[0] * image.size[1])
-    return max(sizes)
-
-
-def write_dataset(path, rows, variant):
+def write_dataset(path, rows):
     if os.path.exists(path):
         return
-    page = max(1 << 21, 1 << (2 * largest_sample(rows, variant) - 1).bit_length())
+    largest = max(os.path.getsize(name) for name, _ in rows)
+    page = max(1 << 21, 1 << (2 * largest - 1).bit_length())  # a page holds whole samples
     part = path + ".part"
-    field, options = FIELDS[variant]
-    fields = {"image": field(**options), "label": IntField()}
+    fields = {"image": OriginalJpeg(write_mode="jpg"), "label": IntField()}
     DatasetWriter(part, fields, page_size=page, num_workers=1).from_indexed_dataset(Rows(rows))
     os.rename(part, path)
 
 
-def main():
-    options = common.arguments(__doc__)
+def run(options):
     paths, labels = common.read_list(options.list)
     unique = sorted(set(zip(paths, labels, strict=False)))
     place = {row: number for number, row in enumerate(unique)}
-    file = os.path.join(options.scratch, f"{options.variant or 'original'}.beton")
-    write_dataset(file, unique, options.variant)
+    file = os.path.join(options.scratch, "original.beton")
+    write_dataset(file, unique)
     if options.prepare:
         return
     size = (options.size, options.size)
     loader = Loader(file, batch_size=options.batch, num_workers=options.threads, order=OrderOption.RANDOM,
-                    os_cache=True, drop_last=True, custom_fields={"image": FIELDS[options.variant][0]},
+                    os_cache=True, drop_last=True, custom_fields={"image": OriginalJpeg},
                     indices=[place[row] for row in zip(paths, labels, strict=False)], pipelines={
                         "image": [RandomResizedCropRGBImageDecoder(size, common.SCALE, common.RATIO),
                                   RandomHorizontalFlip(common.MIRROR),
@@ -106,6 +80,3 @@ def main():
     sys.stdout.flush()
     os._exit(0)
 
-
-if __name__ == "__main__":
-    main()

@@ -42,10 +42,8 @@ def of_tfrecord(options):
 
 
 def of_lmdb(options):
-    from lmdb_values import Values
-
     def values():
-        database = Values(options.list)
+        database = common.LmdbValues(options.list)
         while True:
             for index in random.sample(range(len(database)), len(database)):
                 image, label = database[index]
@@ -82,8 +80,7 @@ def mirrored(images):
     return tf.where(chosen, tf.reverse(images, [2]), images)
 
 
-def main():
-    options = common.arguments(__doc__)
+def run(options):
     records, parse = SOURCES[options.kind](options)
     random_crop = options.crop == "random"
     decode = cropped(options.size, options.variant) if random_crop else whole(options.size)
@@ -110,6 +107,3 @@ def main():
     images = (batch[0] for batch in data.with_options(settings))
     measure(images, options, lambda batch: batch.numpy().copy(), version=f"tensorflow {tf.__version__}")
 
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -15,7 +17,6 @@
 
 #include <forebay/error.hpp>
 
-#include "fuzz_main.hpp"
 #include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_damage.hpp"
@@ -189,7 +190,15 @@ class Fuzzer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return fuzz_main(argc, argv, "fuzz_jpeg", [](std::uint64_t executions, std::uint64_t seed) {
+  if (argc < 2) {
+    std::fputs("usage: fuzz_jpeg EXECUTIONS [SEED]\n", stderr);
+    return 2;
+  }
+  try {
+    const std::uint64_t executions = std::strtoull(argv[1], nullptr, 10);
+    const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
+    std::printf("seed %llu, %llu executions: ", static_cast<unsigned long long>(seed),
+                static_cast<unsigned long long>(executions));
     const PixelKernels* const kernels = trusted_pixel_kernels();
     if (kernels == nullptr) throw std::runtime_error("no kernels agree with libjpeg-turbo");
     Fuzzer fuzzer(seed, kernels);
@@ -201,6 +210,9 @@ int main(int argc, char** argv) {
         static_cast<unsigned long long>(counts.own), kernels->name, static_cast<unsigned long long>(counts.indexed),
         static_cast<unsigned long long>(counts.library), static_cast<unsigned long long>(counts.refused),
         static_cast<unsigned long long>(counts.wrong));
-    return counts.wrong;
-  });
+    return counts.wrong == 0 ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "fuzz_jpeg: %s\n", error.what());
+    return 1;
+  }
 }

@@ -1,10 +1,10 @@
 // Trains a small net on what a feeder serves, either in virtual time (--times: when each step was served in a
 // simulation, whose recording the feeder replays) or in real time (--pace), and prints held-out results over that time
 // as one line of JSON. The learning rate falls to 0 with the share of the time that is over.
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -12,8 +12,11 @@
 #include <fstream>
 #include <limits>
 #include <optional>
+#include <random>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <torch/torch.h>
@@ -21,12 +24,136 @@
 #include <forebay/config.hpp>
 #include <forebay/feeder.hpp>
 
-#include "echo.hpp"
-#include "held_out.hpp"
 #include "net.hpp"
 
 namespace study {
 namespace {
+
+struct Batch {
+  torch::Tensor images;
+  torch::Tensor labels;
+};
+
+// Views of the lease's memory, valid while it is held.
+Batch batch_of(const forebay::Lease& lease) {
+  const auto view = lease.images();
+  const at::IntArrayRef shape(view.shape.data(), view.shape.size());
+  return {.images = torch::from_blob(const_cast<float*>(view.as<float>()), shape, torch::kFloat32),
+          .labels = torch::from_blob(const_cast<std::int64_t*>(lease.labels().data()),
+                                     {static_cast<std::int64_t>(lease.labels().size())}, torch::kInt64)};
+}
+
+// Example-level data echoing (Choi et al., "Faster neural network training with data echoing", 2019), after
+// augmentation: each example enters a shuffle buffer `factor` times, and batches are drawn from the full buffer.
+class EchoBuffer {
+ public:
+  EchoBuffer(std::size_t factor, std::size_t size, std::uint64_t seed) : factor_(factor), size_(size), random_(seed) {}
+
+  // A batch of as many examples as a batch of the feeder has. REQUIRES: the feeder has no end.
+  Batch draw(forebay::Feeder& feeder) {
+    const auto batch_size = static_cast<std::size_t>(feeder.options().dataset.batch_size);
+    std::vector<torch::Tensor> images;
+    std::vector<std::int64_t> labels;
+    for (std::size_t i = 0; i < batch_size; ++i) {
+      while (examples_.size() < size_) examples_.push_back(next_echo(feeder));
+      // Fewer than 2^32 examples: the bias of the remainder is below 1e-9, and it is the same with every library.
+      std::swap(examples_[random_() % examples_.size()], examples_.back());
+      images.push_back(examples_.back().image);
+      labels.push_back(examples_.back().label);
+      examples_.pop_back();
+    }
+    return {.images = torch::stack(images), .labels = torch::tensor(labels, torch::kInt64)};
+  }
+
+ private:
+  struct Example {
+    torch::Tensor image;
+    std::int64_t label = 0;
+  };
+
+  Example next_echo(forebay::Feeder& feeder) {
+    if (echoes_left_ == 0) {
+      if (upstream_.empty()) fetch(feeder);
+      current_ = upstream_.back();
+      upstream_.pop_back();
+      echoes_left_ = factor_;
+    }
+    --echoes_left_;
+    return current_;
+  }
+
+  void fetch(forebay::Feeder& feeder) {
+    const auto lease = feeder.next();
+    const Batch batch = batch_of(*lease);
+    const torch::Tensor images = batch.images.clone();
+    for (std::int64_t i = 0; i < images.size(0); ++i) {
+      upstream_.push_back({.image = images[i], .label = batch.labels[i].item<std::int64_t>()});
+    }
+  }
+
+  std::size_t factor_;
+  std::size_t size_;
+  std::mt19937_64 random_;
+  std::vector<Example> examples_;  // in the buffer
+  std::vector<Example> upstream_;  // of the latest fresh batch, not yet in it
+  Example current_;
+  std::size_t echoes_left_ = 0;
+};
+
+// The weights of a net at one moment.
+class Weights {
+ public:
+  explicit Weights(torch::nn::Sequential& net) {
+    for (const auto& weight : net->parameters()) kept_.push_back(weight.detach().clone());
+  }
+  void put_into(torch::nn::Sequential& net) const {
+    const torch::NoGradGuard no_grad;
+    const auto weights = net->parameters();
+    for (std::size_t i = 0; i < kept_.size(); ++i) weights[i].copy_(kept_[i]);
+  }
+
+ private:
+  std::vector<torch::Tensor> kept_;
+};
+
+// The held-out samples: decoded once, centre-cropped, in memory.
+class HeldOut {
+ public:
+  // `options`: of training, with what is different for these data already in it.
+  explicit HeldOut(forebay::Options options) {
+    options.run = {.epochs = 1, .steps = 0, .eval = true};
+    options.dataset.batch_size = 250;
+    options.transform.crop = forebay::Crop::center;
+    options.transform.center_fraction = 1;
+    options.transform.mirror = 0;
+    options.transform.when = forebay::When::enqueue;
+    options.policy = {};
+    options.storage = {};
+    options.telemetry.dir.clear();
+    forebay::Feeder feeder(std::move(options));
+    while (auto lease = feeder.next()) {
+      const Batch batch = batch_of(*lease);
+      batches_.push_back({.images = batch.images.clone(), .labels = batch.labels.clone()});
+      samples_ += lease->size();
+    }
+  }
+
+  [[nodiscard]] std::int64_t samples() const noexcept { return samples_; }
+
+  // How many of them the net gets right.
+  [[nodiscard]] std::int64_t right(torch::nn::Sequential& net) const {
+    const torch::NoGradGuard no_grad;
+    std::int64_t right = 0;
+    for (const Batch& batch : batches_) {
+      right += net->forward(batch.images).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
+    }
+    return right;
+  }
+
+ private:
+  std::vector<Batch> batches_;
+  std::int64_t samples_ = 0;
+};
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One rank of four behind a store 25 times slower than the others': measure.py FOREBAY [--quick] [--json FILE]
+"""One rank of four behind a store 25 times slower than the others': throttled_rank.py FOREBAY [--quick] [--json FILE]
 
 Four ranks of `forebay feed` under one mpirun, a trainer that sleeps 20 ms a step and ends every step with an all-reduce
 of 4 kB. Each rank has an emulated store of its own: R = 0.8, but R = 20 for the last rank of a throttled run. Each of

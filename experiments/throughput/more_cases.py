@@ -1,42 +1,29 @@
-"""The cases of small PNG files and of containers: each read by Forebay and by the loaders whose users keep such data.
-Every peer has several ways to be set up; the first one listed is the fastest by measurement (`--variants all`)."""
+"""The cases beside plain files: small PNG files and containers, each read by Forebay and by the loaders whose users keep
+such data; and a trainer that takes a core, its step computing for STEP_MS when it has a core to itself. Every peer has
+several ways to be set up; the first one listed is the fastest by measurement (`--variants all`)."""
 
 import os
 import subprocess
 import sys
 from collections import namedtuple
 
-from bench import Row, script_of
-from cases import Case, Check, best_of, config_file, like_the_bare_loop, ratio
-from resident import Resident
+from bench import Failed, Resident, Row, script_of
+from cases import CASES, Case, Check, best_of, config_file, like_the_bare_loop, ratio
+from loaders import PEERS, threads_of, title_of, variant_of
 
-WANTED = 1.5
-WARM_UP_S = 5  # when a peer starts
+WANTED_OF_CONTAINERS = 1.5
+PEER_WARM_UP_S = 5  # when it starts
 
-# kind of data: {loader: {variant: (virtual environment, script, arguments)}}
-TF = ("tf", "tf_data.py")
-DALI = ("dali", "dali.py")
-WEB = ("torch", "web_dataset.py")
-TORCH = ("torch", "torch_workers.py")
-
-
-def ways(script, *variants):
-    """Variants as `threads name`; the name is the script's --variant."""
-    return {variant: (*script, [f"--threads={variant.split()[0]}", f"--variant={variant.partition(' ')[2]}"])
-            for variant in variants}
-
-
-TF_JPEG = ways(TF, "2 fast", "2", "4 fast")
-DALI_JPEG = ways(DALI, "3 fast", "2 fast", "4 fast", "2")
+# kind of data: {loader: ways to set it up}, as in loaders.py
+TF_JPEG = ("2 fast", "2", "4 fast")
+DALI_JPEG = ("3 fast", "2 fast", "4 fast", "2")
 PYTHON_JPEG = ("2 cv2", "2 simplejpeg", "3 simplejpeg", "4 simplejpeg", "2 pil")
 READERS = {
-    "png": {"tfdata": ways(TF, "2", "4"),
-            "webdataset": ways(WEB, "2 cv2", "3 cv2", "2 pil"),
-            "dali": ways(DALI, "2", "3", "4"),
-            "pytorch": ways(TORCH, "3 cv2", "2 cv2", "2 pil")},
+    "png": {"tfdata": ("2", "4"), "webdataset": ("2 cv2", "3 cv2", "2 pil"), "dali": ("2", "3", "4"),
+            "pytorch": ("3 cv2", "2 cv2", "2 pil")},
     "tfrecord": {"tfdata": TF_JPEG, "dali": DALI_JPEG},
-    "webdataset": {"webdataset": ways(WEB, *PYTHON_JPEG), "dali": DALI_JPEG},
-    "lmdb": {"tfdata": TF_JPEG, "dali": DALI_JPEG, "pytorch": ways(TORCH, *PYTHON_JPEG)},
+    "webdataset": {"webdataset": PYTHON_JPEG, "dali": DALI_JPEG},
+    "lmdb": {"tfdata": TF_JPEG, "dali": DALI_JPEG, "pytorch": PYTHON_JPEG},
 }
 TITLES = {"png": "CIFAR-10 PNG files, whole images of 32 x 32", "tfrecord": "Photographs in TFRecord, 224 x 224",
           "webdataset": "Photographs in WebDataset tar, 224 x 224", "lmdb": "Photographs in LMDB (Caffe), 224 x 224"}
@@ -98,11 +85,11 @@ def read_once(path):
 
 def peer_row(bench, peer, variant, what, like):
     """A row, and the process that stays for it. `what`: kind of data, its path, the side of a batch's images."""
-    environment, script, arguments = READERS[what.case][peer][variant]
-    python = os.path.join(bench.peers, environment, "bin", "python")
+    python = os.path.join(bench.peers, PEERS[peer].environment, "bin", "python")
     crop = "none" if what.case == "png" else "random"
-    command = [python, script_of(script), what.path, f"--kind={what.kind}", f"--crop={crop}", *arguments]
-    stays = Resident(command, bench.cores, WARM_UP_S, what.size)
+    command = [python, script_of("peer.py"), PEERS[peer].code, what.path, f"--kind={what.kind}", f"--crop={crop}",
+               f"--threads={threads_of(variant)}", f"--variant={variant_of(variant)}"]
+    stays = Resident(command, bench.cores, PEER_WARM_UP_S, what.size)
     return Row(f"{peer}, {variant}", lambda: like_the_bare_loop(stays.turn(bench.warm_s, bench.seconds), like())), stays
 
 
@@ -137,13 +124,14 @@ def container_case(name):
             rows["forebay", cores] = Row(f"forebay, {cores} decoders", lambda: bench.forebay(
                 config, cores, [*overrides, f"workers.decode={cores}"]))
         for peer in (peer for peer in READERS[name] if peer in only):
-            for variant in list(READERS[name][peer])[:None if variants == "all" else 1]:
+            for variant in READERS[name][peer][:None if variants == "all" else 1]:
                 rows[peer, variant], stays = peer_row(bench, peer, variant, source(bench, images, peer),
                                                       lambda: rows.get(("bare", cores)))
                 residents.append(stays)
 
         def checks():
-            return [Check(f"{name}: forebay / {peer}", ratio(rows, ("forebay", cores), best_of(rows, peer)), WANTED)
+            return [Check(f"{name}: forebay / {peer}", ratio(rows, ("forebay", cores), best_of(rows, peer)),
+                          WANTED_OF_CONTAINERS)
                     for peer in READERS[name]]
 
         return ResidentCase(name, f"{TITLES[name]} ({about})", list(rows.values()), checks,
@@ -152,4 +140,63 @@ def container_case(name):
     return case
 
 
-CONTAINER_CASES = {name: container_case(name) for name in READERS}
+STEP_MS = 50
+TRAINER_WARM_UP_S = 2
+WANTED_BESIDE_TRAINER = 1.1  # of any loader's images per second
+
+
+def work_of_a_step(bench):
+    """Bytes to hash in a step, by the interpreter that the loaders run in."""
+    python = bench.python_of(PEERS["forebay-python"].environment)
+    done = subprocess.run(["taskset", "-c", str(bench.cores[0]), python, "-c",
+                           "import measuring; print(measuring.hashed_per_second())"], check=True, text=True,
+                          capture_output=True, cwd=os.path.dirname(script_of("measuring.py")))
+    return int(float(done.stdout) * STEP_MS / 1000)
+
+
+class Beside:
+    """A loader with a trainer in its process; started when it is first measured."""
+
+    def __init__(self, bench, peer, way, what, amount):
+        self.bench, self.peer, self.way, self.what, self.amount = bench, peer, way, what, amount
+        self.resident = None
+
+    def turn(self):
+        if self.resident is None:
+            command = self.bench.command_of(self.peer, self.what, self.way)
+            self.resident = Resident([*command, f"--trainer={self.amount}"], self.bench.cores, TRAINER_WARM_UP_S, 224)
+        return self.resident.turn(self.bench.warm_s / 2, self.bench.seconds)
+
+    def close(self):
+        if self.resident:
+            self.resident.close()
+
+
+def beside_a_trainer(bench, data, only, variants):
+    try:
+        amount = work_of_a_step(bench)
+    except (Failed, subprocess.CalledProcessError) as why:
+        print(f"\nThe case 'trainer' is left out: {why}", file=sys.stderr)
+        return None
+    images, about = data.photographs()
+    config = config_file(bench, "trainer", "filelist", images, 224)
+    rows, loaders = {}, []
+    for peer in (peer for peer in PEERS if peer in only):
+        ways = {PEERS[peer].beside_trainer, *(PEERS[peer].ways if variants == "all" else ())}
+        for way in sorted(ways):
+            loader = Beside(bench, peer, way, config if peer == "forebay-python" else images, amount)
+            loaders.append(loader)
+            rows[peer, way] = Row(title_of(peer, way), lambda loader=loader: like_the_bare_loop(
+                loader.turn(), rows.get(forebay)))
+    forebay = ("forebay-python", PEERS["forebay-python"].beside_trainer)
+
+    def checks():
+        return [Check(f"beside a trainer: forebay-python / {key[0]}", ratio(rows, forebay, key), WANTED_BESIDE_TRAINER)
+                for key in rows if key != forebay and key[1] == PEERS[key[0]].beside_trainer]
+
+    return ResidentCase("trainer", f"Beside a trainer that computes for {STEP_MS} ms per batch ({about})",
+                        list(rows.values()), checks, residents=loaders, reference=rows.get(forebay))
+
+
+ALL_CASES = {**CASES, "trainer": beside_a_trainer,
+             **{name: container_case(name) for name in READERS}}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory and images/s of queues: queues.py FOREBAY PHOTOGRAPHS [--rounds N] [--seconds S] [--batch N]
+"""Memory and images/s of queues: memory.py FOREBAY PHOTOGRAPHS [--rounds N] [--seconds S] [--batch N]
 
 Random-resized crops to 224 x 224 float32, batches of 64, every step fresh and the trainer as fast as it can: the case
 of photographs of experiments/throughput. queue.capacity = 16, 2 and "auto" in turn, N rounds. images/s from the steps'
