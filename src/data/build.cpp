@@ -1,3 +1,17 @@
+// What all formats need while an index is built: what is at dataset.path (PathContents), the list
+// of classes, the log of what was left out, and the origin by which a saved index is recognised
+// later.
+//
+// Everything runs on the thread that opens the dataset; only listing trees and looking for VOC
+// files use threads of their own, which end before the call returns. dataset.cpp asks each format
+// in turn whether the path is its own, and each of them asks the same PathContents, which therefore
+// keeps every answer: a tree of millions of files is listed once.
+//
+// A folder of images with XML files can be meant as VOC (one sample per object) or as class folders
+// (one sample per image). The two give different samples and labels from the same files, so
+// wherever both are possible the user has to say which: a silent guess would train on the wrong
+// labels.
+
 #include "build.hpp"
 
 #include <algorithm>
@@ -26,8 +40,12 @@
 namespace forebay {
 namespace {
 
+// Chosen: what a person may read. Beyond it, notes are only counted by extension, of which the most
+// frequent are named.
 constexpr std::size_t kNotes = 1000;
 constexpr std::size_t kExtensionsNamed = 8;
+// With the dot. What is longer is more likely a part of a name, as in "v1.final-version", and would
+// make a list of counts of one each.
 constexpr std::size_t kLongestExtension = 12;
 
 std::string extension_of(std::string_view path) {
@@ -37,6 +55,8 @@ std::string extension_of(std::string_view path) {
   return extension.empty() || extension.size() > kLongestExtension ? "other names" : std::string(extension);
 }
 
+// For comparing paths as the user wrote them, "data/", "data" and "./data" alike. It never opens
+// anything: links are not followed, and the file need not exist any more.
 std::string comparable(const std::string& path) {
   if (path.empty()) return path;
   std::string normal = std::filesystem::path(absolute_path(path)).lexically_normal().string();
@@ -44,6 +64,7 @@ std::string comparable(const std::string& path) {
   return normal;
 }
 
+// The image's top folder is its class in the format of class folders.
 bool lies_in_folder(std::string_view path) { return path.find('/') != std::string_view::npos; }
 
 bool has_folder_annotations(const Scan& scan) {
@@ -85,6 +106,7 @@ std::string list_names(const std::set<std::string_view>& names) {
 }
 
 // The error that shows both readings of a folder. `annotations` describes what VOC would use.
+// Offers, for either reading, the key to set and a command that shows what it would give.
 ConfigError two_readings(const BuildContext& context, const Scan& scan, const std::string& voc_path,
                          const std::string& annotations) {
   const std::string& path = context.options.path;
@@ -123,6 +145,7 @@ void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pai
   throw two_readings(context, scan, path, how_many(pairing, scan) + ", the others are left out");
 }
 
+// Tried, not asked: access(2) need not know the rights on a network file system.
 bool can_be_listed(const std::string& folder) {
   std::error_code error;
   (void)std::filesystem::directory_iterator(folder, error);
@@ -151,6 +174,8 @@ void refuse_if_annotated_beside(const BuildContext& context, const std::string& 
   }
 }
 
+// A pattern without a match is a mistake of spelling in nearly every case, so it is an error, as an
+// empty dataset is.
 std::vector<std::string> files_of_pattern(const DatasetOptions& options, const std::string& pattern) {
   try {
     std::vector<std::string> files = expand_path_pattern(pattern);
@@ -168,6 +193,8 @@ std::string absolute_path(const std::string& path) {
   return path.starts_with('/') ? path : (std::filesystem::current_path() / path).string();
 }
 
+// Normalized first, so that "x/." and "x/.." name a real parent; "a/" has an empty last component
+// and is "a".
 PlaceInParent place_in_parent(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path folder = fs::path(path).lexically_normal();
@@ -184,6 +211,8 @@ ConfigError path_error(const DatasetOptions& options, const std::string& problem
   return error;
 }
 
+// Everything in the options that can change the index is in here. An option that is forgotten here
+// would let a saved index be used for other options without a word.
 IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   IndexOrigin origin;
   origin.path = comparable(options.path);
@@ -198,11 +227,14 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   return origin;
 }
 
-// In pieces: a list of gigabytes is hashed at every start.
+// The odd multiplier (2^64 divided by the golden ratio) makes the order of names count: sums that
+// are only XORed would be the same in any order.
 std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept {
   return (seed ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
 }
 
+// In pieces of 1 MiB: a list may have gigabytes, is hashed at every start, and need not be in
+// memory for it.
 std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
   try {
     const OpenFile file = open_patiently(path);
@@ -221,6 +253,8 @@ std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t 
   }
 }
 
+// Found names are sorted bytewise, so that the numbers of classes depend neither on the order of
+// files nor on the locale. Given names keep their order: it is how the user numbers them.
 ClassList::ClassList(std::vector<std::string> given, std::vector<std::string> found) : names_(std::move(given)) {
   if (names_.empty()) {
     names_ = std::move(found);
@@ -247,6 +281,8 @@ void SkipLog::add_warning(std::string path, std::string reason) {
   warnings_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false, .told = true});
 }
 
+// Notes are for what is usual in folders (a README, a licence); bad entries and warnings concern
+// samples, and are all kept.
 void SkipLog::add_note(std::string path, std::string reason) {
   if (notes_.size() < kNotes) {
     notes_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false});
@@ -259,6 +295,7 @@ void SkipLog::explain_missing_labels(MissingLabels missing) {
   if (missing_labels_.why.empty()) missing_labels_ = std::move(missing);
 }
 
+// Extensions of equal count stay in the order of the map, which is that of their names.
 std::vector<Skipped> SkipLog::take(const std::string& root) {
   if (!more_.empty()) {
     std::vector<std::pair<std::string, std::uint64_t>> counts(more_.begin(), more_.end());
@@ -279,6 +316,7 @@ std::vector<Skipped> SkipLog::take(const std::string& root) {
   return entries;
 }
 
+// Through add_note(), so that the limit holds for all logs together.
 void SkipLog::append(SkipLog&& other) {
   std::ranges::move(other.bad_, std::back_inserter(bad_));
   std::ranges::move(other.warnings_, std::back_inserter(warnings_));
@@ -291,6 +329,8 @@ std::string SkipLog::first_bad() const {
   return bad_.empty() ? "" : ", the first problem: " + bad_.front().path + ": " + bad_.front().reason;
 }
 
+// What exists under the very name is taken as that. Only if nothing has the name may it be
+// "FILE.yaml:PART" or a pattern: file names may contain ':', '*' and braces.
 PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
   if (options().path.empty()) {
     throw ConfigError(
@@ -316,6 +356,7 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
   }
 }
 
+// From the last to the first, so that `status` is that of the first file afterwards.
 void PathContents::take_pattern(struct stat& status) {
   if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
   is_pattern_ = true;
@@ -340,6 +381,8 @@ std::span<const std::byte> PathContents::head() {
   }
 }
 
+// Damaged compressed data is not reported here: nobody knows yet whether the file is read at all.
+// The builder that reads it will say.
 std::span<const std::byte> PathContents::contents_head() {
   if (!starts_as_gzip(head())) return head();
   if (contents_head_) return *contents_head_;
@@ -359,6 +402,8 @@ const Scan& PathContents::listing() {
   return *listing_;
 }
 
+// The files of fields and masks look like samples of their own (images, arrays); they are taken out
+// before anything judges what the tree is.
 Scan& PathContents::tree() {
   if (!tree_) {
     tree_ = scan_tree(root_, context_.threads, context_.progress);
@@ -368,6 +413,8 @@ Scan& PathContents::tree() {
   return *tree_;
 }
 
+// Annotations without an extension are adopted only here and in kind_of_tree(): to tell them from
+// other files their contents must be read.
 const Pairing& PathContents::pairing() {
   if (!pairing_) {
     adopt_bare_annotations(root_, tree());
@@ -377,6 +424,9 @@ const Pairing& PathContents::pairing() {
   return *pairing_;
 }
 
+// In this order: VOC files within the tree, which must be unmistakable if there are class folders
+// too; then class folders, unless annotations beside the path would make them VOC; then images
+// without folders, which can only be VOC's.
 PathContents::Tree PathContents::kind_of_tree() {
   if (kind_) return *kind_;
   Scan& scan = tree();

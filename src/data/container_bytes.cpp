@@ -9,6 +9,9 @@
 
 namespace forebay {
 
+// A window of 4 KiB: headers of neighbouring records of a few hundred bytes come with one read, and
+// little is read in vain where images of 100 KB lie between them. On an error the window is
+// emptied, as it may be half filled.
 std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t length) {
   constexpr std::size_t kWindow = 4096;
   if (!has(offset, length)) {
@@ -40,6 +43,7 @@ SampleError at_byte(std::uint64_t offset, std::string_view problem) {
   return SampleError("byte " + std::to_string(offset) + ": " + std::string(problem));
 }
 
+// By its first two bytes, 1f 8b (RFC 1952); names are not asked, as ".tgz" and others are common.
 bool is_gzip(const OpenFile& file) {
   std::array<std::byte, 2> head{};
   if (file.size < head.size()) return false;
@@ -47,6 +51,9 @@ bool is_gzip(const OpenFile& file) {
   return starts_as_gzip(head);
 }
 
+// One buffer that doubles, as gzip does not say how much it holds (its last four bytes do, modulo
+// 2^32, and only of the last member). Damage keeps what came before it: the records there are
+// sound.
 Inflated inflate(const OpenFile& file) {
   constexpr std::size_t kPiece = std::size_t{64} << 10U;
   const std::uint64_t most = largest_inflated(file.size);
@@ -75,6 +82,8 @@ Inflated inflate(const OpenFile& file) {
   return inflated;
 }
 
+// Signatures from the formats' specifications: JPEG's start of image and first marker, PNG's eight
+// bytes, RIFF with WEBP, the two byte orders of TIFF, GIF.
 bool starts_as_picture(std::span<const std::byte> head) noexcept {
   const auto starts_with = [&](std::string_view magic, std::size_t from = 0) {
     return head.size() >= from + magic.size() && std::memcmp(head.data() + from, magic.data(), magic.size()) == 0;

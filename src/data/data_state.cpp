@@ -1,3 +1,15 @@
+// What the data was like when its index was made, and whether it still is: per folder its times and
+// a sum of the names that matter, per annotation its times and a checksum.
+//
+// compare() asks the file system once per folder and annotation (stat), in parallel, and looks
+// further only where times differ or were too young to be trusted: then a folder is listed, or an
+// annotation read, and only other names or other contents are a difference. So a copy of the data,
+// whose times all differ, is accepted at the cost of one more pass, and the message says that this
+// pass was needed.
+//
+// Which names matter depends on the format: a README that is added to a folder of images changes
+// nothing.
+
 #include "data_state.hpp"
 
 #include <sys/stat.h>
@@ -20,8 +32,11 @@ namespace forebay {
 namespace {
 
 constexpr std::uint64_t kUnreadable = 1;  // the sum of a file that cannot be read
+// A labelme file may contain its image as base64, which takes 4/3 of the image's bytes. Chosen.
 constexpr std::size_t kLargestLabelme = std::size_t{128} << 20U;
 
+// Sums of different kinds of names are disjoint, so adding counts and sums gives the sum of the
+// union.
 NameSum names_that_decide(const ListedFolder& folder, DataState::Names kind) {
   const auto with = [&](const NameSum& more) {
     return NameSum{folder.data.count + more.count, folder.data.sum + more.sum};
@@ -57,6 +72,8 @@ bool look_patiently(const std::string& path, struct stat& status) {
 }
 
 // The first of many findings, whichever thread comes to it first.
+// Of the item with the lowest number, so that the message is the same in every run, whatever thread
+// was first.
 class FirstFinding {
  public:
   void add(std::size_t number, std::string what) {
@@ -77,6 +94,8 @@ class FirstFinding {
   std::string what_;
 };
 
+// Chosen: 64 items per turn, so that the counter that threads share is taken rarely. Few items need
+// no thread at all.
 template <typename Item, typename Compare>
 void compare_each(const std::vector<Item>& items, unsigned threads, const IndexProgress& progress, Compare&& compare) {
   constexpr std::size_t kAtOnce = 64;
@@ -94,6 +113,7 @@ void compare_each(const std::vector<Item>& items, unsigned threads, const IndexP
 
 }  // namespace
 
+// No bytes is the state of a format that keeps none (serialize() below): nothing will be compared.
 DataState::DataState(std::span<const std::byte> bytes, std::string_view origin) {
   if (bytes.empty()) return;
   IndexReader reader(bytes, origin);
@@ -113,6 +133,8 @@ void DataState::add(const std::string& above, const ListedFolder& folder, Names 
   folders_.push_back({join_path(above, folder.path), folder.times, names, names_that_decide(folder, names)});
 }
 
+// Sorted, since the scan gives its folders in no order and the bytes of an index must not depend on
+// threads.
 void DataState::add_all(const std::string& above, const Scan& scan, Names names) {
   const std::size_t before = folders_.size();
   for (const ListedFolder& folder : scan.listed) add(above, folder, names);
@@ -130,6 +152,7 @@ std::vector<std::byte> DataState::serialize() const {
   return writer.take();
 }
 
+// Findings of folders are numbered before those of files, as both share one "first".
 DataState::Comparison DataState::compare(const std::string& root, unsigned threads,
                                          const IndexProgress& progress) const {
   const auto place = [&](const std::string& path) {
@@ -169,6 +192,9 @@ DataState::Comparison DataState::compare(const std::string& root, unsigned threa
   return {folders_.size(), files_.size(), by_contents, findings.take()};
 }
 
+// Times before contents: a write between the two leaves times that differ later, so the file is
+// read again. A file that cannot be read has the sum kUnreadable and is no difference until it
+// becomes readable.
 std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state) {
   state = {.times = 0, .sum = kUnreadable};
   return read_patiently(path, [&] {

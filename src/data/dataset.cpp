@@ -1,3 +1,16 @@
+// Opens datasets: detects or takes the format, builds the index, or loads a saved one and compares
+// it with the options and the data.
+//
+// The order in open_with_remark: without dataset.index the index is built and stays in memory. With
+// it, a file that exists is loaded, its origin is compared with the options, then the data with
+// what the index remembers of it; any difference is an error, never a silent rebuild, because runs
+// that share the file would otherwise see different samples. A file that is missing is built, saved
+// and read back.
+//
+// It runs on the caller's thread. In a job rank 0 comes here first, and the others open the same
+// file only if it is the one that rank 0 opened (job/agreed_start.cpp). Threads are used within the
+// calls of scan, parallel and the formats, and end with them.
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -34,6 +47,9 @@ std::string list_choices() {
 }
 
 // Throws ConfigError for a file that is not what its name says, whatever format it is read as.
+// Before any format looks: a file compressed by xz or an HTML page of a failed download would
+// otherwise end in a message of whatever format tried it last. A ZIP archive is read only by the
+// format npy, as .npz.
 void refuse_foreign_file(PathContents& contents) {
   if (contents.is_folder()) return;
   std::string nature = nature_of(contents.head());
@@ -45,6 +61,7 @@ void refuse_foreign_file(PathContents& contents) {
   throw path_error(contents.options(), file + " is " + nature);
 }
 
+// Formats that only read folders are left out: they could not have helped.
 ConfigError unrecognised_file(PathContents& contents) {
   if (contents.head().empty()) return path_error(contents.options(), "the file is empty");
   std::string wanted;
@@ -56,6 +73,7 @@ ConfigError unrecognised_file(PathContents& contents) {
 }
 
 // ". a.tar.xz is compressed by xz; ..." for the first such file of a few.
+// Chosen: 16 files are opened at most, enough for a folder of archives, and quick on any store.
 std::string first_foreign_file(const std::string& root, const Scan& tree) {
   constexpr std::size_t kLookedAt = 16;
   for (std::size_t i = 0; i < std::min(kLookedAt, tree.others.size()); ++i) {
@@ -65,6 +83,8 @@ std::string first_foreign_file(const std::string& root, const Scan& tree) {
   return {};
 }
 
+// The Python version of CIFAR is named because its files have no extension: the count of files
+// alone would say nothing.
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
   std::string files;
@@ -81,6 +101,9 @@ ConfigError unrecognised_folder(PathContents& contents) {
                                                              : first_foreign_file(contents.root(), tree)));
 }
 
+// From the last to the first: the formats at the end of kFormats know their files by name or by
+// their first bytes, those at the beginning take any folder of images, so the particular ones are
+// asked first.
 const NamedFormat& detect_format(PathContents& contents) {
   const auto takes_it = [&](const NamedFormat& known) {
     return (known.format->takes_patterns || !contents.is_pattern()) && known.format->detect(contents);
@@ -90,6 +113,8 @@ const NamedFormat& detect_format(PathContents& contents) {
   throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
 }
 
+// Given a format, the path must be what it reads; otherwise its builder would fail with a message
+// about the contents.
 const NamedFormat& format_of(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   if (options.format == "auto") return detect_format(contents);
@@ -150,6 +175,8 @@ void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, cons
 }
 
 // How the index differs from what was asked for; "" if it does not.
+// In the order in which a user would notice. The hash comes last, because its text can only say
+// that something differs.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
     return "format " + built.format + ", not " + options.format;
@@ -176,6 +203,8 @@ const Format* find_format(std::string_view name) noexcept {
   return found == kFormats.end() ? nullptr : found->format;
 }
 
+// The origin is taken from the options and not from the contents: the same options must find the
+// index again.
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   PathContents contents(context);
   refuse_foreign_file(contents);
@@ -198,6 +227,9 @@ std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const Inde
   return build_dataset_with({.options = options, .progress = progress, .threads = index_threads()});
 }
 
+// Of what ids mean, not of times or paths: ranks compare it before a run, and they may have
+// different copies of the data. A dataset of the program's own is what its serialize() says; if
+// that gives an index, only the content counts, as for others.
 std::uint64_t fingerprint(const Dataset& dataset) {
   if (const IndexImage* image = image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
@@ -212,6 +244,8 @@ std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::
   return restore_index(index_in_memory(owned_bytes({bytes.begin(), bytes.end()}), std::string(origin)));
 }
 
+// Written beside and renamed, so that a process that has the old one open keeps reading it
+// (index_image.cpp).
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
     replace_file(replaceable(file), dataset.serialize(), ".");
@@ -222,6 +256,8 @@ void save_index(const Dataset& dataset, const std::string& file) {
 
 std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(open_index_file(file)); }
 
+// Sources are files of records, the state has folders and annotations; each format records what it
+// depends on.
 DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& progress) {
   const IndexImage* image = image_of(dataset);
   if (image == nullptr) return {};
@@ -248,6 +284,8 @@ DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& pr
   return {std::move(what), sources.difference.empty() ? difference : sources.difference, by_contents > 0};
 }
 
+// For `forebay index --check`, which has no options of a run: what can be compared is taken from
+// the index itself.
 DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress& progress) {
   const IndexImage* image = image_of(dataset);
   std::error_code unknown;
@@ -276,6 +314,7 @@ std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const Index
   return open_with_remark(options, progress).dataset;
 }
 
+// exists() is false both for a missing file and on an error; `unknown` tells the two apart.
 OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
   if (file.empty()) return {build_dataset(options, progress), {}};

@@ -44,6 +44,8 @@ auto guard(const Dataset& dataset, const std::string& function, Call&& function_
 
 // Keeps what reserve() threw: that ends the read, whatever the dataset does with it. A dataset that catches everything
 // must not turn the reader's own signals into errors of the sample.
+// A read may call reserve() more than once, as for a second attempt; only the failure of the last
+// call counts.
 class WatchedTarget final : public ReadTarget {
  public:
   explicit WatchedTarget(ReadTarget& target) : target_(target) {}
@@ -69,6 +71,10 @@ class WatchedTarget final : public ReadTarget {
   std::exception_ptr failure_;
 };
 
+// Wraps a dataset that the program brought (C++, C or Python): foreign code, called from Forebay's
+// threads, of which an exception of an unknown type would end the process. Errors of reading become
+// errors of the sample, everything else an Error that names the function. What the interface
+// declares noexcept is passed on as it is.
 class GuardedDataset final : public Dataset {
  public:
   explicit GuardedDataset(std::shared_ptr<const Dataset> dataset) : dataset_(std::move(dataset)) {}
@@ -119,6 +125,10 @@ class GuardedDataset final : public Dataset {
   }
 
  private:
+  // SampleError passes unchanged: it is how a dataset says that a sample is bad, perhaps only for
+  // now (is_transient). A lack of memory concerns the process and ends the run, where any other
+  // exception costs the sample only. Not calling reserve() would leave the sample with whatever was
+  // in the memory before.
   template <typename Read>
   static void read_part(const char* function, std::uint64_t id, ReadTarget& target, Read&& read) {
     const auto call = [&] { return std::string(function) + " of sample " + std::to_string(id); };
@@ -144,11 +154,14 @@ class GuardedDataset final : public Dataset {
 
 }  // namespace
 
+// Forebay's own datasets keep the rules, and their reads are the hot path: no wrapper there.
 std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
   if (image_of(*dataset) != nullptr) return dataset;
   return std::make_shared<const GuardedDataset>(std::move(dataset));
 }
 
+// When a run is set up, on the caller's thread: what fails here fails with a clear message and not
+// in the first batch.
 void try_out(const Dataset& dataset) {
   (void)fingerprint(dataset);
   if (dataset.size() == 0) return;

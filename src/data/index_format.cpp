@@ -1,3 +1,11 @@
+// The bytes of a serialized index: index_format.hpp shows the parts. seal_index writes header,
+// sums, record, content and state into one vector, in this order, and fills in header and sums
+// last, when all that they sum up is there.
+//
+// Opening takes the header first, whose own checksum is verified before any size in it is believed;
+// then the sizes must add up to the size of the file exactly; then sums and record are verified
+// against the header. Content and state are verified by index_image.cpp when they are used.
+
 #include "index_format.hpp"
 
 #include <algorithm>
@@ -15,9 +23,12 @@ namespace forebay {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
-// Raised whenever the meaning of the bytes changes.
+// Raised whenever the meaning of the bytes changes. Older indexes are not read: the error says to
+// delete the file, and it is built again.
 constexpr std::uint32_t kVersion = 9;
 
+// Written as it lies in memory; without padding, as the assertion says, or the checksum would cover
+// bytes of no value.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t version = kVersion;
@@ -34,6 +45,7 @@ static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header)
 
 std::uint64_t sum_of(const Header& header) { return XXH3_64bits(&header, offsetof(Header, header_sum)); }
 
+// Seeded with the size, so that contents with the same chunks' sums but another end differ.
 std::uint64_t fingerprint_of(std::span<const std::byte> sums, std::uint64_t content_bytes) {
   return XXH3_64bits_withSeed(sums.data(), sums.size(), content_bytes);
 }
@@ -42,6 +54,8 @@ std::size_t chunks_of(std::size_t content_bytes) {
   return content_bytes / kIndexChunk + (content_bytes % kIndexChunk != 0 ? 1 : 0);
 }
 
+// The structured binding must name every member, so a new one cannot be forgotten: it would not
+// compile.
 template <typename Codec, typename Record>
 void code_record(Codec& codec, Record& record) {
   auto& [origin, root, skipped, counts, modified] = record;
@@ -59,6 +73,7 @@ std::span<const std::byte> IndexReader::take(std::uint64_t bytes) {
   return taken;
 }
 
+// A byte other than 0 and 1 in a bool is undefined behaviour, so it is not copied into one.
 void IndexReader::get(bool& flag) {
   std::uint8_t value = 0;
   get(value);
@@ -84,6 +99,8 @@ Error damaged_index(std::string_view origin, std::string_view what) {
 
 std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept { return XXH3_64bits(chunk.data(), chunk.size()); }
 
+// `content_bytes` is promised before anything is written, so that the one vector gets its final
+// size at once: growing an index of gigabytes would need twice the memory for a moment.
 std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
                                   const std::function<void(IndexWriter&)>& write, std::span<const std::byte> state) {
   IndexWriter record_writer;
@@ -122,10 +139,13 @@ std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content
   return bytes;
 }
 
+// The magic only: an index of another version is one, too, and gets its own message.
 bool begins_as_index(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+// Each part is subtracted from what is left instead of summed, since sums of damaged sizes could
+// overflow to the right result.
 IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size, std::string_view origin) {
   if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay" + nature_as_cause(begin));
   Header header;

@@ -1,3 +1,12 @@
+// The bytes of a shard of a packed dataset, and every check on them; docs/packing.md describes the
+// format. Used by the packer (tools/archive), by dataset_pack.cpp, which builds an index from
+// shards, and by `forebay unpack`.
+//
+// Reading goes from the outside in: the header block and its CRC, then that each part lies within
+// the file, then the CRC of a part before it is inflated, then every number in it against the
+// others. What passes can be used without further checks. Errors name the byte where the damage is;
+// the caller adds the file's name.
+
 #include "pack_shard.hpp"
 
 #include <zlib.h>
@@ -28,12 +37,14 @@ constexpr std::uint32_t kMostLeftOut = std::uint32_t{1} << 23U;
 constexpr std::uint32_t kMostFields = 4096;
 
 // Throws Error if a part would be refused by those who read it.
+// The limit of readers holds for the writer, too: it must not make a shard that nobody can open.
 std::vector<std::byte> require_readable(std::vector<std::byte> bytes, std::uint64_t raw_bytes) {
   if (std::max<std::uint64_t>(bytes.size(), raw_bytes) <= kLargestPackIndex) return bytes;
   throw Error("the index of a shard would have " + std::to_string(raw_bytes) + " bytes, more than the " +
               std::to_string(kLargestPackIndex) + " that it may have; pack with a smaller --shard-size");
 }
 
+// Shapes may be of any length here; check_pack_field refuses what makes no sense.
 template <typename Coder, typename Field>
 void code_field(Coder& coder, Field& field) {
   auto extents = static_cast<std::uint32_t>(field.shape.size());
@@ -46,6 +57,8 @@ void code_field(Coder& coder, Field& field) {
   for (std::size_t i = 0; i < 3; ++i) coder(field.mean[i], field.std[i]);
 }
 
+// One function writes and reads, so that the two orders cannot differ. `checked` is not stored:
+// every record of a pack has a checksum.
 template <typename Coder, typename Index>
 void code_index(Coder& coder, Index& index) {
   constexpr bool kReads = !std::is_const_v<Index>;
@@ -94,6 +107,8 @@ void code_originals(Coder& coder, Originals& originals) {
   }
 }
 
+// Level 6, zlib's default: an index is written once, and higher levels gain little on columns of
+// numbers.
 std::vector<std::byte> deflated(const std::vector<std::byte>& bytes) {
   constexpr int kLevel = 6;
   uLongf size = ::compressBound(bytes.size());
@@ -113,6 +128,7 @@ std::vector<std::byte> read_part(const PackShard& shard, const PackPart& part) {
                                  " bytes there are damaged: they do not match the CRC-32C in the header");
 }
 
+// The header says how large the result is; check_part has bounded it, and any other size is damage.
 std::vector<std::byte> inflated(const PackShard& shard, const PackPart& part) {
   const std::vector<std::byte> compressed = read_part(shard, part);
   std::vector<std::byte> bytes(part.raw_bytes);
@@ -125,6 +141,7 @@ std::vector<std::byte> inflated(const PackShard& shard, const PackPart& part) {
 }
 
 // Decodes a part with `code`; what is wrong is at its place in the file.
+// An error without a place gets that of the part; one with a place keeps it.
 template <typename Decode>
 void decode_part(const PackShard& shard, const PackPart& part, Decode&& decode) {
   try {
@@ -170,6 +187,7 @@ void check_pack_field(const PackIndex::InField& stored, std::size_t samples) {
 }
 
 // Samples lie one behind the other, but for those that have the record of the one before.
+// Samples with one image (objects) share a record, which then is given several times in a row.
 void check_place(const PackIndex& index, std::size_t i) {
   if (i == 0) return;
   const std::uint64_t end = index.offset[i - 1] + index.length[i - 1] + index.field_bytes(i - 1) + kRecordSum;
@@ -182,6 +200,8 @@ void check_place(const PackIndex& index, std::size_t i) {
   require(is_same, "samples overlap");
 }
 
+// kPackSlack bytes of the file follow every sample, so that decoders that read a little beyond the
+// end stay within it.
 void check_sample(const PackIndex& index, const PackHeader& header, std::size_t i) {
   require(index.kind[i] < index.kinds.size(), "a sample is of an unknown kind");
   require(index.label[i] >= -1 && index.label[i] < static_cast<std::int64_t>(index.classes.size()),
@@ -201,6 +221,7 @@ void check_sample(const PackIndex& index, const PackHeader& header, std::size_t 
   require(index.flags[i] <= (RecordTable::kDifficult | RecordTable::kTruncated), "a region has unknown flags");
 }
 
+// Columns first: the checks per sample index all of them.
 void check_index(const PackIndex& index, const PackHeader& header) {
   const auto samples = static_cast<std::size_t>(header.samples);
   require(index.samples <= SampleUnit::images, "it has samples of an unknown kind");
@@ -218,6 +239,7 @@ void check_index(const PackIndex& index, const PackHeader& header) {
 // A sparse file may have any size at no cost: neither it nor what zlib makes of few bytes decides how much memory is
 // taken.
 void check_part(const PackPart& part, const PackHeader& header) {
+  // zlib's documentation has 1032:1 as the limit of deflate's compression; with some room.
   constexpr std::uint64_t kMostByZlib = 1100;  // what zlib can do
   const bool is_of_tables = &part == &header.tables;
   if (std::max(part.bytes, part.raw_bytes) > (is_of_tables ? kLargestPackTables : kLargestPackIndex)) {
@@ -267,6 +289,7 @@ std::vector<std::byte> pack_originals_bytes(const PackOriginals& originals, std:
   return require_readable(deflated(writer.bytes()), raw_bytes);
 }
 
+// The CRC covers the whole block, with zeros in its own place.
 std::vector<std::byte> pack_header_block(PackHeader header) {
   std::vector<std::byte> block(kPackBlock);
   header.crc = 0;
@@ -276,6 +299,8 @@ std::vector<std::byte> pack_header_block(PackHeader header) {
   return block;
 }
 
+// The whole block is compared with what the header would give, which also finds bytes behind it
+// that are not zero.
 PackShard open_pack_shard(const std::string& path) {
   refuse_foreign(path);
   PackShard shard{.file = open_regular(path), .header = {}};
@@ -344,6 +369,8 @@ PackOriginals read_pack_originals(const PackShard& shard, const PackIndex& index
   return originals;
 }
 
+// The most telling problem first: a shard of another set explains a missing one, and not the other
+// way round.
 std::string problem_of_pack(std::span<const PackMember> shards, std::span<const std::string> names) {
   const PackMember& first = shards.front();
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -370,6 +397,7 @@ std::string problem_of_pack(std::span<const PackMember> shards, std::span<const 
   return {};
 }
 
+// By length first: beyond 99999 shards the numbers have six digits.
 void sort_pack_names(std::vector<std::string>& names) {
   std::ranges::sort(names, {}, [](const std::string& name) { return std::pair(name.size(), std::string_view(name)); });
 }

@@ -16,6 +16,7 @@ constexpr std::size_t kAtOnce = 1024;  // pieces of one system call (IOV_MAX)
 
 }  // namespace
 
+// The same piece again, as for two objects of one image, is read once and copied afterwards.
 void PiecewiseRead::add(std::uint64_t offset, std::span<std::byte> place) {
   if (place.empty()) return;
   if (!pieces_.empty() && pieces_.back().offset == offset && pieces_.back().place.size() == place.size()) {
@@ -25,6 +26,7 @@ void PiecewiseRead::add(std::uint64_t offset, std::span<std::byte> place) {
   }
 }
 
+// Pieces and checked ranges ascend, so the ends of both lists are their extremes.
 PiecewiseRead::Range PiecewiseRead::hull() const noexcept {
   Range hull{pieces_.front().offset, pieces_.back().end()};
   if (!checked_.empty()) hull.begin = std::min(hull.begin, checked_.front().begin);
@@ -32,6 +34,10 @@ PiecewiseRead::Range PiecewiseRead::hull() const noexcept {
   return hull;
 }
 
+// preadv() fills pieces of memory that follow each other in the file, so the gaps between the
+// wanted pieces get memory of their own, from one block, which is thrown away. That is cheaper than
+// a request each as long as gaps are small; the caller has decided that. Checksums come after all
+// requests, copies last, since a copy is of verified bytes.
 void PiecewiseRead::read(const Read& read) const {
   const Range all = hull();
   std::size_t between = all.end - all.begin;
@@ -64,6 +70,8 @@ void PiecewiseRead::read(const Read& read) const {
   for (const auto& [from, to] : copies_) std::ranges::copy(from, to.begin());
 }
 
+// The checked range may be spread over several pieces, wanted and unwanted, and so may the four
+// bytes of its sum.
 void PiecewiseRead::check(std::span<const Piece> pieces, const Range& range) {
   const std::uint64_t sum_at = range.end - kRecordSum;
   std::uint32_t sum = 0;

@@ -7,6 +7,9 @@
 
 namespace forebay {
 
+// Ranges that are equal are shared (two fields of one member) and count once; those that overlap in
+// part cannot be read into two places by one request. A checksum fixes what is read: nothing beyond
+// it may be added.
 bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement) {
   std::ranges::sort(ranges);
   ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
@@ -24,6 +27,8 @@ bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placem
   return true;
 }
 
+// Only fields of kind bytes have a room of fixed size in the batch; others are checked when they
+// are decoded.
 bool fits_batch(const Field& field, std::uint64_t bytes) noexcept {
   return field.kind != FieldKind::bytes || bytes <= field.sample_bytes();
 }

@@ -1,3 +1,16 @@
+// The dataset over an index: answers what sample() and name() ask from the columns, and reads the
+// bytes of samples from their files, or from the index where it holds them.
+//
+// A look-up computes or reads a number per column and checks it against the limits of the column
+// before it is used, so damage that slipped past a checksum, or an index by another program, ends
+// in an error and not in a read beyond a buffer. No number is cached: each costs a copy from memory
+// or a read of 4 KiB from the page cache (index_image.cpp), and threads need no lock.
+//
+// There are three ways to read: a whole file (samples of folders); a record, with its checksum
+// around it if it has one; or several records with what lies between them by one request
+// (read_together), which the planner of reads (read/) uses where placement() says that samples lie
+// near each other. Any thread calls any of them, at any time.
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -39,6 +52,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] std::string_view format() const noexcept override { return image_->record().origin.format; }
   [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return image_->record().skipped; }
   [[nodiscard]] IndexCounts counts() const noexcept override { return image_->record().counts; }
+  // Unchecked: whoever opens these bytes as an index checks them.
   [[nodiscard]] std::vector<std::byte> serialize() const override {
     std::vector<std::byte> bytes(image_->bytes());
     image_->read_unchecked(0, bytes);
@@ -59,6 +73,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     sample.channels = kind.channels;
     sample.planar = kind.planar;
     sample.bgr = kind.bgr;
+    // A record that the index holds was verified when the index was built.
     sample.checked = kind.checked && layout_.has_records && !is_held(file_of(id));
     if (layout_.has_regions) {
       const std::int64_t flags = number(Layout::flags, id);
@@ -69,6 +84,9 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return sample;
   }
 
+  // Samples with the same number share the bytes that are read: objects of one image. Objects of
+  // one record share a number made of file and offset, if both are small enough for it; others are
+  // read once per sample.
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     if (!layout_.has_records) return file_of(id);
     if (!layout_.has_regions) return id;
@@ -83,6 +101,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return record_name(path, static_cast<std::uint64_t>(number(Layout::number, id)), key_of(id));
   }
 
+  // target.reserve() comes last, when it is known how many bytes there are and that the file is the
+  // right one.
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
     if (!layout_.has_records) return files_.read_whole(file_path(file), target);
@@ -94,6 +114,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     });
   }
 
+  // Once, and kept: decoders get a view that must stay valid as long as the dataset.
   [[nodiscard]] std::span<const std::byte> tables(std::uint32_t /*key*/) const override {
     if (layout_.held_bytes == 0 || !find_format(format())->holds_tables) return {};
     std::call_once(are_tables_read_, [this] { tables_ = image().content(layout_.held, layout_.held_bytes); });
@@ -111,6 +132,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return path + "[record " + std::to_string(field_number(stored, StoredField::number, id)) + "]";
   }
 
+  // A field that is missing is an error of the sample, not of the run: policies decide what becomes
+  // of it.
   void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
     const StoredField& stored = layout_.fields[field];
     if (stored.has_values) {
@@ -129,6 +152,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   [[nodiscard]] bool has_records() const noexcept { return layout_.has_records; }
 
+  // Held samples have no place in a file, and a file that is a sample of its own has no neighbours.
   [[nodiscard]] std::optional<Placement> placement(std::uint64_t id) const override {
     if (!layout_.has_records || is_held(file_of(id))) return std::nullopt;
     Placement placement = image_placement(id);
@@ -148,6 +172,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     });
   }
 
+  // Files without a known size are held ones that were never to be compared.
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
     std::vector<std::uint64_t> known;
     for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
@@ -155,6 +180,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return files_.compare(known, threads, progress);
   }
 
+  // Judged by the first file: one file system is the usual case, and trying every file would open
+  // all of them.
   [[nodiscard]] std::string bypass_page_cache() const {
     files_.bypass_page_cache();
     return size() == 0 || is_held(file_of(0)) ? "" : SourceFiles::problem_of_bypass(file_path(file_of(0)));
@@ -165,6 +192,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const override {
     return static_cast<std::uint64_t>(number(Layout::source, id));
   }
+  // Absolute paths are kept as they are: lists may name files anywhere.
   [[nodiscard]] std::string file_path(std::uint64_t file) const override {
     const std::string text = text_of(Layout::path_end, layout_.paths, file);
     return text.starts_with('/') ? text : join_path(image().record().root, text);
@@ -209,6 +237,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     std::size_t before = 0;
     std::size_t after = 0;
   };
+  // In subtractions only, from numbers that were checked before: the sum of damaged numbers could
+  // overflow.
   [[nodiscard]] Around around_of(std::uint64_t id, const Extent& extent, std::uint64_t file_bytes) const {
     const Around around{.before = static_cast<std::size_t>(number(Layout::before, id)),
                         .after = static_cast<std::size_t>(number(Layout::after, id))};
@@ -239,6 +269,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   }
 
   // Adds the fields; false when they cannot be read together with the image.
+  // Only if every field lies in the image's own file can one request read them all.
   [[nodiscard]] bool place_fields(std::uint64_t id, Placement& placement) const {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{
         {placement.offset, placement.offset + placement.length}};
@@ -257,6 +288,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return enclose(std::move(ranges), placement);
   }
 
+  // PiecewiseRead wants ascending offsets, and fields may lie before or behind the image in any
+  // order.
   void add_pieces(std::uint64_t id, const Placement& image, std::span<const std::span<std::byte>> parts,
                   PiecewiseRead& pieces) const {
     if (layout_.fields.empty()) return pieces.add(image.offset, parts.front());
@@ -284,6 +317,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     require_record_sum(head, bytes, tail, extent.offset);
   }
 
+  // Every number of a column passes here and is checked here, once.
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(std::size_t column, std::uint64_t row) const {
     const auto numbers = layout_.columns[column].numbers<N>(image(), row);
@@ -295,6 +329,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   }
   [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const { return numbers<1>(column, row)[0]; }
 
+  // No view can be made of a box without pixels.
   [[nodiscard]] Box box_of(std::uint64_t id) const {
     const Box box = image().value<Box>(layout_.boxes + id * sizeof(Box));
     image().require(box.left >= 0 && box.top >= 0 && box.left < box.right && box.top < box.bottom, "a box has no area");
@@ -331,6 +366,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return number;
   }
 
+  // A negative size is the complement of that of a file whose records the index holds
+  // (record_layout.cpp).
   [[nodiscard]] SourceFiles::Known known(std::uint64_t file) const {
     const std::int64_t bytes = number(Layout::file_bytes, file);
     return {.path = file_path(file),
@@ -363,6 +400,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
 }  // namespace
 
+// Every index, whatever its format, becomes the same class: formats matter only while an index is
+// built.
 std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image) {
   return std::make_unique<RecordDataset>(std::move(image));
 }
@@ -372,6 +411,8 @@ const IndexImage* image_of(const Dataset& dataset) noexcept {
   return records == nullptr ? nullptr : &records->image();
 }
 
+// dynamic_cast is for datasets that programs bring themselves; it is called when a run starts, not
+// for each sample.
 const PlacedSamples* placed_samples(const Dataset& dataset) noexcept {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records != nullptr && records->has_records() ? records : nullptr;

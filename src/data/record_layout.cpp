@@ -1,3 +1,16 @@
+// Where everything is in the content of an index, and the bytes of its head; and the stamps by
+// which files of records are recognised.
+//
+// Writing (make_dataset): layout_of looks through the table once to find the width of each column,
+// place() computes where each begins, and write_table writes them in that order and frees each part
+// of the table as it goes. Reading (read_record_layout): the head is read and every count in it is
+// compared with the size of the content before it is used for anything; then place() must end
+// exactly at the content's end. The order in which place() and write_table go through the parts is
+// the file format: they must agree.
+//
+// The columns of labels and boxes are stored plainly even where they could be computed, see
+// layout_of. Everything here runs on the thread that opens the dataset.
+
 #include "record_layout.hpp"
 
 #include <algorithm>
@@ -38,6 +51,7 @@ void code_head(Codec& codec, Layout& layout) {
   }
 }
 
+// The product of an image's extents is compared by division, since it could overflow.
 void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
   image.require(kind.encoding <= Encoding::raw, "it names an unknown encoding");
   image.require(kind.width >= 0 && kind.height >= 0, "its images have an impossible size");
@@ -48,6 +62,9 @@ void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
                 "its images have an impossible shape");
 }
 
+// Rows that are stored need a byte each at least, so the size of the content bounds them. Computed
+// ones have no bytes: there only the numbers can be checked, and record_dataset.cpp checks both
+// ends of each.
 void check_column(const RecordColumn& column, const IndexImage& image) {
   const auto [rows, at, first, step, width] = column;
   const bool is_width = width <= 2 || width == 4 || width == 8;
@@ -61,6 +78,8 @@ void check_column(const RecordColumn& column, const IndexImage& image) {
 }
 
 // The rows of a field's column for this many samples.
+// One of two layouts: values in the index need only their ends; bytes in files need a source, and
+// if these are records their place.
 std::uint64_t field_rows(const StoredField& stored, std::size_t column, std::uint64_t samples) {
   switch (column) {
     case StoredField::end: return stored.has_values ? samples : 0;
@@ -82,6 +101,7 @@ void check_field(StoredField& stored, std::uint64_t samples, const IndexImage& i
   }
 }
 
+// `content <= kMost` makes sums of any two counts safe from overflow further down.
 RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;  // more samples than any run counts
   const std::vector<std::byte> head = image.content(sizeof(bytes), bytes);
@@ -105,6 +125,8 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
 }
 
 // A number of a column, from the table.
+// Absent parts of a table read as 0 in every row, which makes a computed column of no bytes.
+// `file_bytes` of a held file is stored as its complement, which is negative for every size.
 std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64_t row) {
   const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
   switch (column) {
@@ -142,6 +164,8 @@ std::int64_t number_in(const RecordTable::FieldColumn& field, std::size_t column
   }
 }
 
+// A builder that gives a field too few rows is a bug here, not damage: hence Error and not a
+// damaged index.
 StoredField stored_field(const RecordTable::FieldColumn& field, std::uint64_t samples) {
   StoredField stored;
   stored.field = field.field;
@@ -183,7 +207,9 @@ RecordLayout layout_of(const RecordTable& table) {
   return layout;
 }
 
-// Frees what it has written, so that the table and the index are never both in memory whole.
+// Frees what it has written, so that the table and the index are never both in memory whole. Boxes
+// stand before the labels, and sources, regions and records are not needed from there on, since the
+// columns that use them come before.
 void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& table) {
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
     if (i == RecordLayout::label) {
@@ -208,6 +234,8 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
   table = {};
 }
 
+// 8 KiB: one read at the beginning of a file, where formats have their headers, and quick enough
+// for every start.
 std::uint64_t sum_of_head(const OpenFile& file) {
   std::array<std::byte, 8192> buffer;
   const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
@@ -245,6 +273,8 @@ std::vector<std::byte> RecordLayout::head() const {
   return writer.take();
 }
 
+// The layout of the content, one part after the other without alignment: readers copy numbers out,
+// they never point to them.
 void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   std::uint64_t at = sizeof(head_bytes) + head_bytes;
   for (std::size_t i = 0; i < kColumns; ++i) {
@@ -270,6 +300,7 @@ void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   end = at;
 }
 
+// The end must be exact: a content that is longer than its counts say is no index of this version.
 RecordLayout read_record_layout(const IndexImage& image) {
   const auto head_bytes = image.value<std::uint64_t>(0);
   RecordLayout layout = read_head(image, head_bytes);
@@ -293,12 +324,14 @@ std::string_view StringTable::operator[](std::size_t i) const noexcept {
   return {bytes_.data() + begin, ends_[i] - begin};
 }
 
+// Numbers of sources have 32 bits in the table, and the last value is FieldColumn::kMissing.
 std::uint32_t RecordTable::add_source(std::string_view path) {
   if (sources.size() >= std::numeric_limits<std::uint32_t>::max()) throw Error("an index holds at most 2^32 - 1 files");
   sources.add(path);
   return static_cast<std::uint32_t>(sources.size() - 1);
 }
 
+// `stamps` may be shorter than `sources`: those without one at the end are whole files.
 std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp) {
   stamps.resize(sources.size());  // earlier ones are whole files
   stamps.push_back(stamp);
@@ -315,6 +348,7 @@ std::int64_t RecordTable::modified_of(const OpenFile& file) {
   return modified < std::chrono::nanoseconds(now).count() - 2 * kSecond ? modified : 0;
 }
 
+// Size and head are compared at every opening, the blocks only if the time of modification differs.
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
   return {.bytes = file.size, .sum = sum_of_head(file), .spread = sum_of_blocks(file), .modified = modified_of(file)};
 }
@@ -332,6 +366,8 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
+// Times of modification go into the record, not into the content: a copy of the data has other
+// times and must have the same fingerprint.
 std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table, std::span<const std::byte> state) {
   for (const RecordTable::Stamp& stamp : table.stamps) record.modified.push_back(stamp.modified);
   RecordLayout layout = layout_of(table);

@@ -1,3 +1,17 @@
+// Lists a tree of folders with several threads, for building an index; and single folders, for
+// comparing an index with its data.
+//
+// The walk goes level by level: all folders of a level are listed in parallel, and what they
+// contain is the next level. Links to folders wait until no plain folder is left and are then
+// followed in the order of their names, because limits on links depend on which of them come first,
+// and the result must not depend on threads. Results are merged under one mutex, per turn of up to
+// 64 folders, and sorted at the end.
+//
+// On a network file system the calls cost more than everything else. Therefore d_type of the
+// listing says what a name is, nothing is inspected that the listing or the name tells, and each
+// folder's times are taken from the descriptor that is listed. A store that fails ends the build
+// (end_scan): what could not be listed must not be missing from an index that is kept for years.
+
 #include "scan.hpp"
 
 #include <dirent.h>
@@ -27,7 +41,8 @@
 namespace forebay {
 namespace {
 
-// Deeper trees exist only by accident.
+// Chosen: trees that are deeper exist only by accident, and each level costs a shared Trail and a
+// longer path.
 constexpr unsigned kDeepest = 64;
 // Links to one folder that are followed. Otherwise links to folders of links could give a file more names than there
 // are bytes on the disk: twice as many at each level.
@@ -40,6 +55,8 @@ struct Trail {
   unsigned depth = 0;
   std::shared_ptr<const Trail> parent;
 
+  // Device and inode, since a path may name one folder in many ways. Linear, over at most kDeepest
+  // folders.
   [[nodiscard]] bool passes(dev_t folder_device, ino_t folder_inode) const {
     for (const Trail* at = this; at != nullptr; at = at->parent.get()) {
       if (at->device == folder_device && at->inode == folder_inode) return true;
@@ -69,6 +86,8 @@ struct Entry {
 };
 
 // Throws a transient SampleError when the store does not say: the name must not be left out for that.
+// False for what does not exist or is not for this process to see; such a name is reported as a
+// broken link or left out.
 bool is_there(int folder, const char* name, int flags, struct stat& status) {
   if (::fstatat(folder, name, &status, flags) == 0) return true;
   const SampleError failure = system_failure(std::string("cannot inspect ") + name, errno);
@@ -99,6 +118,8 @@ Entry look_at(const dirent& entry, int folder) {
   return found;
 }
 
+// Only for names of images is it worth telling why they are unusable: nobody misses a broken link
+// called "notes".
 void add_file(Scan& scan, std::string path, mode_t type) {
   if (is_image_name(path)) {
     auto special = type == 0 ? "is a broken link" : describe_special(type);
@@ -119,6 +140,8 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
+// NoDescriptor is told apart because it concerns this process, and passes once other files are
+// closed.
 [[noreturn]] void cannot_list() {
   const int error = errno;
   const SampleError failure = system_failure("cannot list the folder", error);
@@ -140,6 +163,8 @@ std::string_view maker_of_stray(std::string_view name) noexcept {
   return name == "lost+found" ? "a file system" : "";
 }
 
+// The sums are kept for every kind of name, because which of them decide depends on the format, and
+// that is known only after the scan (DataState::Names).
 void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept {
   const bool is_folder = S_ISDIR(type);
   const bool is_annotation = is_folder ? is_annotations_folder(name) : is_annotation_name(name);
@@ -152,6 +177,9 @@ void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept
 }
 
 // Calls on_folder(path, entry) for each folder in it and adds the files to the scan.
+// errno is cleared before each readdir(), which returns null both at the end and for an error. The
+// times are taken before the first name: a change during the listing then shows as other times
+// later.
 template <typename OnFolder>
 void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
   struct stat status {};
@@ -197,6 +225,7 @@ class Walk {
   Walk(const std::string& root, unsigned threads, const IndexProgress& progress)
       : root_(root), threads_(std::max(threads, 1U)), progress_(progress) {}
 
+  // One level per turn; links only when nothing else is left.
   Scan run() {
     for (std::vector<Folder> folders{Folder{}}; !folders.empty();) {
       folders = list_all(folders);
@@ -214,6 +243,8 @@ class Walk {
   };
 
   // Lists the folders; returns those in them.
+  // Several folders per turn where there are many, as a turn takes the mutex once and most folders
+  // have few files; at least eight turns per thread, so that no thread waits long for the last.
   std::vector<Folder> list_all(const std::vector<Folder>& folders) {
     constexpr std::size_t kMostAtOnce = 64;
     const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (std::size_t{8} * threads_), 1, kMostAtOnce);
@@ -264,6 +295,8 @@ class Walk {
     return folders;
   }
 
+  // The root must be listed. Below it, a folder that this process may not list is reported, and the
+  // others are used.
   void visit_patiently(const Folder& folder, Found& found) {
     try {
       Found mine = read_patiently(join_path(root_, folder.path), [&] { return visit(folder); });
@@ -278,6 +311,8 @@ class Walk {
     }
   }
 
+  // Builds its result apart and returns it whole: read_patiently() repeats the visit after a
+  // failure of the store, and half a listing must not be counted twice.
   [[nodiscard]] Found visit(const Folder& folder) const {
     Found found;
     Scan& scan = found.scan;
@@ -328,6 +363,8 @@ void sort_unusable(Scan& scan) {
 }
 
 // A folder may well be called "x.jpg"; without an image in it, it is reported as a mistake. REQUIRES: sort_files.
+// The list is sorted, so what lies in the folder is an unbroken run that begins at the first path
+// not below the prefix.
 void report_folders_named_like_images(Scan& scan) {
   for (const auto& folder : scan.folders) {
     if (!is_image_name(folder)) continue;
@@ -345,6 +382,10 @@ void NameSum::add(std::string_view name, bool is_folder) noexcept {
   sum += XXH3_64bits_withSeed(name.data(), name.size(), is_folder ? 1 : 0);
 }
 
+// A second change within one tick of the file system's clock leaves the same time, so times of the
+// last 2 seconds count as unknown (FAT, the coarsest, has ticks of 2 seconds). ctime is in it
+// because mtime can be set by any program, as archives and rsync do. 0 and kAbsent have meanings of
+// their own and are never a sum.
 std::uint64_t times_of(const struct stat& status) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const std::array<std::int64_t, 3> times{status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
@@ -369,6 +410,7 @@ Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& p
   return scan;
 }
 
+// A folder that does not exist is remembered as kAbsent: if it exists later, the data has changed.
 Scan scan_folder(const std::string& root, const std::string& folder) {
   const std::string path = join_path(root, folder);
   Scan scan;

@@ -8,6 +8,8 @@
 namespace forebay {
 namespace {
 
+// ASCII only, and `lower_case` must be in lower case; compared from the end, where names differ
+// least often.
 bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
   return text.size() >= lower_case.size() &&
          std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
@@ -16,6 +18,7 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
 }
 
 // The endings of kOtherImageEndings one by one.
+// From the text that messages show, so that what is documented and what is accepted cannot differ.
 consteval auto other_image_endings() {
   constexpr std::string_view kSeparator = ", ";
   constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kOtherImageEndings, ',')) + 1;
@@ -36,6 +39,7 @@ bool is_jpeg_name(std::string_view name) noexcept {
          ends_with_ignoring_case(name, ".jpe");
 }
 
+// JPEG first: nearly every name of a scan is one.
 bool is_image_name(std::string_view name) noexcept {
   static constexpr auto kEndings = other_image_endings();
   return is_jpeg_name(name) || std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
@@ -60,6 +64,7 @@ bool may_hold_annotations(std::string_view name) noexcept {
 
 std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }
 
+// rfind() gives npos where there is no '/', and npos + 1 is 0: the whole name.
 std::string_view base_name(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 std::string_view parent_folder(std::string_view path) noexcept {
@@ -67,6 +72,7 @@ std::string_view parent_folder(std::string_view path) noexcept {
   return slash == std::string_view::npos ? std::string_view{} : path.substr(0, slash);
 }
 
+// A name without a dot is its own stem, since substr(0, npos) is all of it.
 std::string_view stem_of(std::string_view path) noexcept {
   const auto name = base_name(path);
   return name.substr(0, name.rfind('.'));

@@ -1,3 +1,15 @@
+// Makes one index draft from those of all files of a container dataset. It runs on one thread,
+// after all files have been read.
+//
+// First find_classes looks at the labels of all files together, since one file alone does not say
+// whether "7" is a class number or a name. Then the drafts are appended in the order of files, each
+// label becoming a class or -1, and each draft freed as it is taken over, so that memory holds one
+// copy of the records plus one file.
+//
+// Labels that are no class: where they are at most a tenth of all they count as damage and their
+// samples are left out as bad; where they are more, the dataset is of another task, and they are
+// served as -1, with a warning.
+
 #include <algorithm>
 #include <forebay/error.hpp>
 #include <optional>
@@ -11,7 +23,8 @@
 namespace forebay {
 namespace {
 
-// The most bytes that all compressed files of a dataset together may put into its index.
+// The most bytes that all compressed files of a dataset together may put into its index. Chosen:
+// what a node has to spare; docs/data.md says so.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
 // The deepest folder that contains all of them.
@@ -62,6 +75,8 @@ class ShardMerger {
 
  private:
   // A number far beyond the count of samples is damage, not a class: one byte must not make a million classes.
+  // A single number that is far too large would otherwise make as many classes. Chosen: up to 65536
+  // is always plausible, and above it 16 classes per sample.
   void find_classes() {
     constexpr std::int64_t kPlausible = 65536;
     count_labels();
@@ -102,6 +117,8 @@ class ShardMerger {
 
   // All labels together decide what they are, whatever the order of files is: class numbers, names, or one-hot where
   // there is nothing else.
+  // Texts make the dataset one of names only if they are not numbers with a few exceptions
+  // (LabelCensus, which lists and tables use, too).
   void count_labels() {
     LabelCensus census(contents_.options().classes);
     std::uint64_t texts = 0;
@@ -143,6 +160,8 @@ class ShardMerger {
   }
 
   // Uses the container's names for them, if each has one name and no two have the same.
+  // Names are used for all numbers or for none: a list that mixes names and numbers as text would
+  // mislead more than help.
   void name_classes() {
     std::map<std::int64_t, std::string> names;
     for (const ShardDraft& draft : drafts_) {
@@ -217,6 +236,8 @@ class ShardMerger {
   }
 
   // Frees each part of `from` as it is taken over.
+  // Held bytes of a draft are appended after its records, whose offsets are moved by what is held
+  // already.
   void append(ShardDraft& from, bool has_keys, IndexDraft& draft) {
     RecordTable& table = draft.table;
     const std::vector<std::uint16_t> kinds = kinds_in(table, from.kind_list_);
@@ -263,6 +284,7 @@ class ShardMerger {
   }
 
   // The draft's file as a source in the table; a separate source if its records are held.
+  // Two at most per file: records to be read from it, and records of it that the index holds.
   [[nodiscard]] std::uint32_t source_of(const ShardDraft& from, bool is_held, IndexDraft& draft) {
     auto& source = sources_[is_held ? 1 : 0];
     if (!source) {

@@ -1,3 +1,15 @@
+// Builds an index from containers (tar, TFRecord, RecordIO and the like), each read by its own
+// format's function into a ShardDraft.
+//
+// Order: the files are found; every file is read from begin to end by one of several threads,
+// headers and labels only, except that compressed files are inflated and their records go into the
+// index whole, since nothing can be read from the middle of gzip; then merge_shards
+// (shard_merger.cpp) decides on one thread what the labels of all files mean together, and appends
+// the drafts in the order of files, so that the result does not depend on threads.
+//
+// A damaged record is left out and reported; damage that hides where the next record begins ends
+// the file, and what came before stays. A store that fails is an error for the build.
+
 #include "shards.hpp"
 
 #include <algorithm>
@@ -17,9 +29,13 @@
 namespace forebay {
 namespace {
 
+// Chosen: enough to see what is wrong. A container of the wrong kind would otherwise report each of
+// a hundred million records.
 constexpr std::uint64_t kBadNamed = 10'000;
 
 // Throws SampleError unless the checksum after the bytes matches.
+// CRC-32C "masked" as TFRecord's specification has it: rotated by 15 bits plus a constant, so that
+// sums of data that contain sums are no special case.
 void check_sum(ContainerBytes& bytes, const Extent& checked) {
   const auto expected = bytes.number<std::uint32_t>(checked.end());
   if (masked_crc32c(crc32c(bytes.at(checked))) == expected) return;
@@ -44,6 +60,8 @@ void read_contents(PathContents& contents, const std::string& path, ContainerByt
   }
 }
 
+// The stamp is taken before the first record is read: a file that changes meanwhile then does not
+// match it later.
 ShardDraft read_shard(PathContents& contents, const std::string& path, const ShardFormat& format,
                       const WantedFields& wanted, ShardDraft::Progress& progress) {
   OpenFile file;
@@ -77,6 +95,8 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
 }
 
 // Whether a word of the name begins with "train"; "constrained" is another.
+// Folders often have files for training and validation side by side, "train-000.tar" and
+// "val-000.tar".
 bool is_for_training(std::string_view name) noexcept {
   for (auto at = name.find("train"); at != std::string_view::npos; at = name.find("train", at + 1)) {
     if (at == 0 || name[at - 1] < 'a' || name[at - 1] > 'z') return true;
@@ -99,6 +119,8 @@ std::vector<std::string> foreign_shards(PathContents& contents, bool (*is_name)(
 
 }  // namespace
 
+// The byte order mark is what Windows editors write at the beginning of a UTF-8 file; it is no part
+// of a class.
 FoundLabel label_of_text(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
@@ -113,6 +135,7 @@ FoundLabel label_of_text(std::string_view text) {
   return FoundLabel::named(std::string(text));
 }
 
+// Chosen: beyond 1e9 a float is not a class number, and well below 2^53 it is exact.
 FoundLabel label_of_float(double number) {
   constexpr double kLargest = 1e9;
   const bool is_whole = std::isfinite(number) && std::fabs(number) <= kLargest && std::trunc(number) == number;
@@ -121,6 +144,7 @@ FoundLabel label_of_float(double number) {
 
 namespace {
 
+// One-hot needs two places at least: a list of one number is a class number.
 template <typename Number>
 FoundLabel label_of_numbers(std::span<const Number> numbers) {
   const auto is_zero = [](Number number) { return number == 0; };
@@ -146,6 +170,7 @@ FoundLabel label_of_list(std::span<const float> numbers) {
   return numbers.size() == 1 ? label_of_float(numbers.front()) : label_of_numbers(numbers);
 }
 
+// Sides are limited to 2^24 so that height * width * 3 cannot overflow 64 bits.
 std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
                                           std::uint64_t bytes) {
   constexpr std::int64_t kLargestSide = std::int64_t{1} << 24U;
@@ -158,6 +183,7 @@ std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t widt
                            .channels = static_cast<std::int32_t>(channels)};
 }
 
+// Counters of progress are relaxed: they only feed a display.
 void ShardDraft::begin(std::uint64_t offset, std::string_view key) {
   if (next_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 records");
   begins_ = offset;
@@ -173,6 +199,7 @@ void ShardDraft::reach(std::uint64_t offset) {
   reached_ = offset;
 }
 
+// The place is that of the damage, if the reason names one, else of the record.
 void ShardDraft::add_bad(std::string reason) {
   if (++bad_ > kBadNamed) return;
   if (!reason.starts_with("byte ")) reason.insert(0, "byte " + std::to_string(begins_) + ": ");
@@ -183,6 +210,7 @@ void ShardDraft::add_uncounted() {
   if (bad_ > kBadNamed) add_bad_file("and " + std::to_string(bad_ - kBadNamed) + " more records that cannot be used");
 }
 
+// Neighbours are mostly of one kind: the last one is compared before the map is asked.
 std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   if (!kind_list_.empty() && kind == kind_list_.back()) return static_cast<std::uint16_t>(kind_list_.size() - 1);
   const auto number = number_of_kind(kind, kind_list_, kind_numbers_);
@@ -190,6 +218,7 @@ std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   return *number;
 }
 
+// Equal texts in a row are kept once, and a thousand in all: the last place stands for every other.
 std::int64_t ShardDraft::odd_number(const std::string& what) {
   constexpr std::size_t kNamed = 1000;
   if (odd_.size() <= kNamed && (odd_.empty() || odd_.back() != what)) {
@@ -198,6 +227,9 @@ std::int64_t ShardDraft::odd_number(const std::string& what) {
   return kOdd - static_cast<std::int64_t>(odd_.size() - 1);
 }
 
+// What labels mean is decided after all files have been read, so they are kept as numbers in
+// disjoint ranges (shards.hpp). A number of class is below 2^22, chosen: more classes than any
+// dataset has, and a list of them fits into memory.
 std::int64_t ShardDraft::label_number(const FoundLabel& label) {
   constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22U;
   switch (label.kind) {
@@ -219,6 +251,8 @@ std::int64_t ShardDraft::label_number(const FoundLabel& label) {
   return kTexts - place->second;
 }
 
+// All checks that can throw come before the first column is touched, so that columns keep the same
+// length.
 void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   const Extent& image = sample.image;
   if (image.length == 0) throw SampleError("its image has no bytes");
@@ -230,6 +264,7 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
       .offset = image.offset, .length = static_cast<std::uint32_t>(image.length), .number = number()};
   const std::int64_t label = label_number(sample.label);
   // A large class number decides how many classes there are, and is rare, so its record's checksum is worth verifying.
+  // Chosen: above what common datasets have (ImageNet-21k has 21,841).
   constexpr std::int64_t kRare = 32768;
   if (sample.checked.length > 0 && (bytes.is_in_memory() || (label >= kRare && label < kOneHot)))
     check_sum(bytes, sample.checked);
@@ -262,10 +297,12 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   }
   if (label < 0 || label >= kOneHot || sample.class_name.empty() || sample.class_name.size() > kLongestClassName)
     return;
+  // Two names for one number make both useless; the empty name says so to the merger.
   const auto [known, is_new] = class_names_.try_emplace(label, sample.class_name);
   if (!is_new && known->second != sample.class_name) known->second.clear();
 }
 
+// Cheap questions first: the tree is listed only if there are folders.
 bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view)) {
   if (!std::ranges::any_of(contents.listing().others, is_name)) return false;
   if (!contents.listing().images.empty()) return false;
@@ -288,6 +325,8 @@ std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::
   return training.empty() ? files : training;
 }
 
+// Names only, and contents of compressed files: plain files have stamps in the index, which tell
+// more.
 std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);
@@ -303,6 +342,8 @@ std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::st
   return hash;
 }
 
+// Fields that the format cannot have are left to complete_fields(), which takes them from elsewhere
+// or refuses them.
 IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) {
   WantedFields wanted(contents.options());
   std::erase_if(wanted.fields, [&](const auto& each) { return format.may_have == nullptr || !format.may_have(each); });

@@ -1,3 +1,16 @@
+// Keeps files of records open, so that a record costs one read and not open, compare, read and
+// close.
+//
+// A file is opened by the first reader that needs it, compared with its stamp in the index, and
+// kept if fewer than kMostOpen are kept and descriptors are left; otherwise it serves this read
+// only. When the process runs out of descriptors, all kept files are given back and the opening is
+// tried once more. A file that is given back while others read from it is closed by whoever next
+// finds it without users (close_unused), since a descriptor that is closed under a reader could be
+// another file by then.
+//
+// Any thread reads. The fast path takes no lock: source_files.hpp has the argument for `open` and
+// `users`. The mutex guards only the list of files that wait to be closed.
+
 #include "source_files.hpp"
 
 #include <algorithm>
@@ -24,10 +37,12 @@ SourceFiles::SourceFiles(std::uint64_t sources, std::span<const std::int64_t> mo
   }
 }
 
+// Nobody reads any more: a dataset outlives the run that uses it.
 SourceFiles::~SourceFiles() {
   for (std::uint64_t i = 0; i < count_; ++i) delete sources_[i].open.load(std::memory_order_relaxed);
 }
 
+// Opens the file for this question alone; a file that cannot be opened is no answer to it.
 std::string SourceFiles::problem_of_bypass(const std::string& path) {
   try {
     OpenFile file = open_regular(path);
@@ -38,10 +53,13 @@ std::string SourceFiles::problem_of_bypass(const std::string& path) {
   }
 }
 
+// The kernel gives the lowest free number, so a descriptor's number says how many the process has
+// open, at least.
 bool SourceFiles::may_keep(const OpenFile& file) noexcept {
   return static_cast<unsigned long>(file.descriptor.get()) < open_file_limit() / 4 * 3;
 }
 
+// exchange() makes one of several callers the owner; the others find null.
 void SourceFiles::give_back(std::uint64_t source) {
   const std::lock_guard lock(mutex_);
   if (const OpenFile* const file = sources_[source].open.exchange(nullptr)) {
@@ -68,10 +86,15 @@ void SourceFiles::close_kept() noexcept {
   }
 }
 
+// The file is out of `open` already, so no new user can come to it, and users of the source that
+// come later have another descriptor: waiting for zero users may wait longer than needed, never too
+// short.
 void SourceFiles::close_unused() {
   std::erase_if(given_back_, [this](const GivenBack& each) { return sources_[each.source].users.load() == 0; });
 }
 
+// The second attempt is the last. If it fails, the descriptors are somebody else's, and the error
+// says so.
 OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(const std::string&)) {
   {
     const std::lock_guard lock(mutex_);
@@ -85,6 +108,8 @@ OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(cons
   }
 }
 
+// Having matched once, the file's present time of modification replaces that of the index: the next
+// opening then needs no blocks to be read, also for a copy whose times all differ.
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
   RecordTable::Stamp expected = known.stamp;
@@ -104,6 +129,8 @@ void SourceFiles::check(std::uint64_t source) {
   sources_[source].is_checked.store(true, std::memory_order_relaxed);
 }
 
+// One place per file for its problem, so that threads write without a lock and the first in order
+// is reported.
 SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, unsigned threads,
                                       const IndexProgress& progress) {
   std::vector<std::string> problems(sources.size());
@@ -138,6 +165,7 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
   direct_.read(file, offset, pieces);
 }
 
+// Not kept open: such a file is a sample, of which there may be millions.
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   if (const auto place = array_place(path)) return read_array(*place, target);
   OpenFile file = open_file(path, open_sample_file);
