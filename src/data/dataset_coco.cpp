@@ -1,3 +1,16 @@
+// COCO's instances files: one JSON text with lists of images, of their objects and of the objects'
+// classes.
+//
+// The file is parsed by coco_file.cpp on the calling thread into compact lists; then, here: images
+// that share an id or a file are left out, objects are grouped by image with a counting sort (a
+// COCO file lists them in any order), and samples are added image by image, in the order of the
+// file. The folder of images is not in the file; it is guessed from usual places by looking for a
+// few of them.
+//
+// Ids are looked up by binary search (CocoIds), as they may be any 64-bit numbers. Crowds
+// ("iscrowd": 1, several objects as one region) are no samples, but mark pixels in masks that are
+// of no class.
+
 #include <algorithm>
 #include <array>
 #include <forebay/error.hpp>
@@ -14,20 +27,24 @@
 #include "formats.hpp"
 #include "object_samples.hpp"
 
-// COCO's instances files: one JSON text with lists of images, of their objects and of the objects' classes.
 namespace forebay {
 namespace {
 
 // How many images are looked for to find their folder.
+// Chosen: spread over the file; one image may be missing without harm.
 constexpr std::size_t kImagesTried = 8;
 constexpr std::int32_t kCrowd = -2;  // in place of a class
 
+// COCO's bbox is [x, y, width, height] from the top left corner, in pixels with fractions
+// (cocodataset.org, "Data format").
 BoxSides sides_of(const CocoFile::Object& object) {
   const auto [x, y, width, height] = object.box;
   return {x, y, x + width, y + height};
 }
 
 // What is wrong with its box; "" if nothing is.
+// Compared as floats, in which boxes are stored: a box that begins just below the edge as a double
+// may begin on it as a float.
 std::string problem_of_object(const CocoFile::Object& object, const CocoFile::Image& image) {
   const auto is_beyond = [](double side, std::int32_t edge) {
     return edge > 0 && static_cast<float>(side) >= static_cast<float>(edge);
@@ -82,6 +99,7 @@ class CocoBuilder {
 
  private:
   [[nodiscard]] std::string entry(const std::string& where) const { return contents_.root() + "#" + where; }
+  // Errors are named up to a limit and then counted, together with those of the parser.
   void bad(const char* kind, const CocoFile::Place& place, std::string reason) {
     if (named_bad_++ < CocoFile::kBadNamed) {
       draft_.skipped.add_bad(entry(CocoFile::name_of(kind, place)), std::move(reason));
@@ -92,6 +110,7 @@ class CocoBuilder {
 
   // Leaves out all images that share an id, since it is unclear which of them an object belongs to, and images whose
   // file another image already has.
+  // Stable, so that of images with one file the first in the file is kept.
   void leave_out_images() {
     is_used_.assign(coco_.images.size(), true);
     std::vector<std::uint32_t> by_path(coco_.images.size());
@@ -116,6 +135,8 @@ class CocoBuilder {
   }
 
   // The class of an object to serve; below 0 if it is not served, kCrowd if it is a crowd of a class that is.
+  // Called exactly once per object, as it also counts and reports. The order of the questions is
+  // that of a reader who looks for the object's image, then its class, then its box.
   std::int32_t label_of(std::size_t i) {
     const CocoFile::Object& object = coco_.objects[i];
     const std::uint32_t image = image_ids_.find(object.image);
@@ -145,6 +166,7 @@ class CocoBuilder {
   }
 
   // Groups the objects by image, in file order.
+  // Objects without an image belong to no group; their reason is logged here.
   void sort_objects() {
     left_out_.assign(coco_.categories.size(), 0);
     ends_.assign(coco_.images.size() + 1, 0);
@@ -165,6 +187,8 @@ class CocoBuilder {
     }
   }
 
+  // Objects of an unused image are still asked for their label, so that counts and reports are of
+  // the whole file.
   void add_samples() {
     std::vector<FoundObject> found;
     for (std::size_t i = 0; i < coco_.images.size(); ++i) {
@@ -224,6 +248,8 @@ class CocoBuilder {
 
 // Where the images of "annotations/instances_train2017.json" may be, the likeliest first: "train2017" and
 // "images/train2017", "images" and the file's own folder, and all of these in the folder above.
+// Roboflow, for one, puts the file among the images; COCO itself has annotations/ beside
+// train2017/.
 std::vector<std::string> likely_folders(const std::string& file) {
   const std::string here(parent_folder(file));
   const std::string above(parent_folder(here));
@@ -284,6 +310,8 @@ void refuse_fields(const DatasetOptions& options) {
   }
 }
 
+// A file that begins with '[' is COCO's format of results, which has no images: taken here for a
+// better error.
 bool is_coco(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
@@ -295,6 +323,7 @@ bool is_coco(PathContents& contents) {
   return is_json || names("\"images\"") || names("\"annotations\"") || names("\"categories\"");
 }
 
+// The number of elements is an estimate from the share of bytes that were parsed.
 IndexDraft build_coco(PathContents& contents) {
   const BuildContext& context = contents.context();
   refuse_fields(context.options);

@@ -1,3 +1,15 @@
+// A text file with a path per line, with or without a label: the simplest format, and the one that
+// takes any text file.
+//
+// Order: the list is read; if it is one of VOC's splits (names without extension, split_list.cpp)
+// the names become paths; labels of a second file are joined; if there are no labels at all, VOC
+// annotations are looked for near the images; otherwise labels are class numbers or names, as all
+// of them together decide (LabelCensus). Everything runs on the calling thread except the parsing
+// of annotations.
+//
+// Listed files are not looked for: on a network file system that would take minutes for millions.
+// Missing ones become errors of their samples; `forebay index` looks for them.
+
 #include <algorithm>
 #include <deque>
 #include <filesystem>
@@ -19,8 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Chosen: it is in memory while the index is built.
 constexpr std::size_t kLargestList = std::size_t{4} << 30U;
 // How many levels above an image to look for a folder Annotations.
+// Chosen: as deep as ILSVRC's Data/CLS-LOC/train/n01440764, whose annotations begin beside Data.
 constexpr int kLevelsUp = 4;
 
 // Images with their labels: second is the label, "" if there is none.
@@ -35,6 +49,8 @@ std::vector<std::byte> load_text(const std::string& path, const char* key) {
 }
 
 // A list file: its records are views of its text and of the quoted fields.
+// The records would dangle if the list were copied; a vector and a deque keep their elements where
+// they are when moved.
 struct List {
   std::vector<std::byte> text;
   std::deque<std::string> quoted;
@@ -52,6 +68,8 @@ List load_list(const std::string& path, const char* key, const IsFile& is_file) 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
 // Labels from a separate file: by path if its lines have two fields, else line by line.
+// By path, normalized, as both files name the same images in their own ways; or by line number,
+// where counts must match, as a label that slips by one line is wrong for every image behind it.
 void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
   const std::string& file = options.labels;
   const auto pairs =
@@ -123,6 +141,7 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
 }
 
 // Throws ConfigError for labels that are no classes.
+// Without line numbers if labels are in the other file, whose lines were not kept.
 bool are_numbers(const Entries& entries, const DatasetOptions& options) {
   LabelCensus census(options.classes);
   const bool are_in_list = options.labels.empty();
@@ -130,6 +149,7 @@ bool are_numbers(const Entries& entries, const DatasetOptions& options) {
   return census.are_numbers(are_in_list ? options.path : options.labels);
 }
 
+// A text that is no number becomes `limit`, which the check below refuses with the right message.
 void add_numbered(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   const auto& given = context.options.classes;
   const std::int64_t limit = given.empty() ? kMostClassNumbers : static_cast<std::int64_t>(given.size());
@@ -147,6 +167,7 @@ void add_numbered(const BuildContext& context, const Entries& entries, RecordTab
   for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
 }
 
+// Equal neighbours are added once, as lists are mostly sorted by class.
 void add_named(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   std::vector<std::string> names;
   for (const auto& entry : entries) {
@@ -166,6 +187,9 @@ void add_named(const BuildContext& context, const Entries& entries, RecordTable&
 }
 
 // Folders that may hold annotations of images in a folder, listed once each; all paths are relative to "/".
+// For an image in a/b/c these are a/b/c itself, then below a/b/c, a/b, a and so on each folder
+// Annotations, with what lies between it and the image, or that without its first part:
+// VOC/JPEGImages/x.jpg has VOC/Annotations/x.xml.
 class AnnotationSearch {
  public:
   void add_folder_of_images(const std::string& folder) {
@@ -221,6 +245,7 @@ class AnnotationSearch {
 };
 
 // The list's images as paths relative to "/", where annotations are looked up.
+// Without the leading '/', as join_path() adds it again.
 PathList places_of(const std::string& root, const Entries& entries) {
   const fs::path folder = root;
   PathList places;
@@ -232,6 +257,7 @@ PathList places_of(const std::string& root, const Entries& entries) {
 }
 
 // False when no image has an annotation.
+// What was looked at is remembered even if nothing was found: an annotation may appear there later.
 bool add_annotated(const BuildContext& context, const Entries& entries, IndexDraft& draft) {
   const std::string& root = draft.root;
   std::vector<std::string_view> paths;
@@ -262,6 +288,8 @@ bool add_annotated(const BuildContext& context, const Entries& entries, IndexDra
   return any;
 }
 
+// Any text: no zero byte, and not a JPEG file, whose first 4 KiB may have none. Formats that know
+// their own files are asked before this one.
 bool is_list(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
@@ -269,6 +297,7 @@ bool is_list(PathContents& contents) {
          (head[0] != std::byte{0xFF} || head.size() < 2 || head[1] != std::byte{0xD8});
 }
 
+// The index holds what the lists say, so any change of them makes it stale.
 std::uint64_t hash_lists(const DatasetOptions& options) {
   const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
   return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);

@@ -1,3 +1,14 @@
+// NumPy arrays: one of images (N, H, W) or (N, H, W, C) or (N, C, H, W) of uint8, beside others of
+// labels and fields, in one .npz archive or in .npy files of one folder.
+//
+// The images stay where they are: a sample is a record of H*W*C bytes in the file, at a computed
+// offset. Labels and fields are loaded into the index while it is built, and so are images of a
+// compressed archive, from whose middle nothing can be read. Everything runs on the calling thread,
+// and is fast but for compressed archives, since only headers, labels and fields are read.
+//
+// Which array is which is decided by names that are common; [fields.image] and [fields.label] name
+// others.
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,6 +33,7 @@ namespace forebay {
 namespace {
 
 // Common names for arrays of images, the likeliest first.
+// From Keras' archives, MedMNIST and numpy.savez, which calls unnamed arrays arr_0, arr_1.
 constexpr std::array<std::string_view, 12> kImageArrays{
     "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
 // The part of a name that means images, and its counterparts for labels, the likeliest first.
@@ -60,6 +72,8 @@ std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
 
 // The array of labels that belongs to an array of images; "" if there is none. An array that a field uses as something
 // other than classes is not guessed to be it.
+// The last occurrence is replaced: "train_images" is "train_labels", also in a folder of such a
+// name.
 std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, const std::string& images) {
   if (!wanted.label.empty()) return wanted.label;
   const auto is_other = [&](const std::string& name) {
@@ -82,12 +96,15 @@ std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, co
 }
 
 // The layout of the images in an array.
+// Records have lengths of 32 bits, which kLargestSampleFile guarantees.
 struct ImageEntries {
   RecordTable::Kind kind;
   std::uint32_t count = 0;
   std::uint32_t bytes = 0;  // of one
 };
 
+// Channels last is tried first: of the two it is the likelier one where both fit, as for (N, 3, H,
+// 3).
 ImageEntries entries_of(const ArrayFiles::Found& found) {
   const NpyArray& array = found.array;
   const auto refuse = [&](const std::string& what) {
@@ -107,6 +124,7 @@ ImageEntries entries_of(const ArrayFiles::Found& found) {
   const std::int64_t height = shape[is_first ? 2 : 1];
   const std::int64_t width = shape[is_first ? 3 : 2];
   const std::int64_t channels = is_last ? shape[3] : is_first ? shape[1] : 1;
+  // So that height times width fits into 64 bits, whatever the header says.
   constexpr std::int64_t kMostSide = 1 << 24;
   const bool fits = height >= 1 && width >= 1 && height <= kMostSide && width <= kMostSide &&
                     height * width <= static_cast<std::int64_t>(kLargestSampleFile) / channels;
@@ -123,6 +141,7 @@ ImageEntries entries_of(const ArrayFiles::Found& found) {
 }
 
 // The images of an array, of which some are served.
+// Entries keep their numbers when some are left out, since names of samples contain them.
 class ImageArray {
  public:
   ImageArray(ArrayFiles& arrays, ArrayFiles::Found found)
@@ -142,6 +161,7 @@ class ImageArray {
     std::erase(kept_, kDropped);
   }
 
+  // Compressed arrays are held by the index as one block, in which offsets begin at 0.
   void add_to(RecordTable& table, const std::string& path) const {
     std::uint64_t offset = 0;
     RecordTable::Stamp stamp = RecordTable::stamp_of(*found_.file);
@@ -171,6 +191,7 @@ class ImageArray {
 };
 
 // The numbers or texts of one entry.
+// whole() gives the bits; an unsigned number above 2^63 - 1 shows as a negative one.
 FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
   const NpyArray& array = loaded.array;
   const std::size_t count = loaded.entry_bytes() / array.element_bytes;
@@ -212,6 +233,8 @@ ArrayLabels labels_of(const DatasetOptions& options, ArrayFiles& arrays, const s
 }
 
 // For fields that are read as bytes, each entry becomes an npy file; for kind bytes it is the entry itself.
+// Entries become files of their own because decoders of masks and arrays take a file, whatever it
+// came from.
 RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted,
                                          const ImageArray& images) {
   const ArrayFiles::Found found = arrays.find(wanted.from);
@@ -241,6 +264,8 @@ RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields:
   return column;
 }
 
+// A ZIP archive is one of arrays if its first member is. Of a member's local header, bytes 26 and
+// 27 are the length of the name, which begins at byte 30 (PKWARE's APPNOTE, 4.3.7).
 bool is_array_file(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
@@ -257,6 +282,7 @@ std::string label_file(const DatasetOptions& options) {
 }
 
 // The labels of dataset.labels, which may be anywhere.
+// "labels.npz/y" names an array in an archive (array_place).
 ArrayLabels labels_of_file(const DatasetOptions& options, std::size_t images) {
   const std::string path = label_file(options);
   const auto place = array_place(path);
@@ -298,6 +324,7 @@ std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles
   }
 }
 
+// Errors of arrays do not know the configuration's key.
 template <typename Work>
 auto naming_path(const DatasetOptions& options, Work&& work) {
   try {
@@ -308,6 +335,7 @@ auto naming_path(const DatasetOptions& options, Work&& work) {
 }
 
 // The index holds labels, fields and compressed images. An archive's directory has the checksums of all of them.
+// Of plain files, the images are not hashed: their file has a stamp in the index.
 std::uint64_t hash_npy(const DatasetOptions& options) {
   return naming_path(options, [&] {
     ArrayFiles arrays(options.path);

@@ -1,3 +1,15 @@
+// What `forebay pack` writes: a folder of shards. Their indexes have everything but the bytes of
+// images and of fields that lie beside them, so a dataset of any size opens by a few reads of each
+// shard.
+//
+// The headers of all shards are read first, in parallel, and must be those of one complete set;
+// then the indexes are read, a few shards at a time by several threads, and merged in order on the
+// calling thread. Every header is compared once more when its index is read, in case the set is
+// replaced meanwhile.
+//
+// The options may choose fields, classes and difficult objects out of what was packed; they cannot
+// change how something was packed, which is an error that says so.
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -12,8 +24,6 @@
 #include "parallel.hpp"
 #include "stated_sizes.hpp"
 
-// What `forebay pack` writes: a folder of shards. Their indexes have everything but the bytes of images and of fields
-// that lie beside them, so a dataset of any size opens by a few reads of each shard.
 namespace forebay {
 namespace {
 
@@ -25,6 +35,7 @@ struct OpenedShard {
 };
 
 // `expected`: as all have been compared.
+// memcmp is safe on headers: they have no padding, and were read whole.
 OpenedShard open_shard(PathContents& contents, const std::string& name, const PackMember& expected) {
   try {
     const PackShard shard = open_pack_shard(join_path(contents.root(), name));
@@ -69,6 +80,7 @@ std::vector<PackMember> read_members(PathContents& contents, const std::vector<s
 
 // Calls use(shard, number) for each, in order. Only a few are in memory at a time: their indexes are many times as
 // large as in the files.
+// Twice as many as threads, so that none waits for the slowest of a group for long.
 template <typename Use>
 void open_shards(PathContents& contents, const std::vector<std::string>& names, Use&& use) {
   const std::vector<PackMember> members = read_members(contents, names);
@@ -93,6 +105,7 @@ ConfigError refused_field(const FieldOptions& options, const std::string& key, c
 // Puts the samples of all shards into one table.
 class PackMerger {
  public:
+  // `labels_` translates the set's class numbers into those of dataset.classes.
   PackMerger(PathContents& contents, const PackIndex& set) : options_(contents.options()), set_(set) {
     if (options_.samples == SampleUnit::images && set.samples != SampleUnit::images) {
       throw ConfigError(R"(dataset.samples = "images": the dataset was packed with )" +
@@ -113,6 +126,8 @@ class PackMerger {
     for (const auto& stored : set.fields) draft_.table.field_names.push_back(stored.field.name);
   }
 
+  // `after` includes the fields behind the image, which the sample's checksum covers as well. The
+  // shard is freed at the end, before the next one is merged.
   void add(OpenedShard& shard, const std::string& name) {
     RecordTable& table = draft_.table;
     const PackIndex& index = shard.index;
@@ -267,6 +282,7 @@ bool is_pack(PathContents& contents) {
   return head.size() >= kPackMagic.size() && std::memcmp(head.data(), kPackMagic.data(), kPackMagic.size()) == 0;
 }
 
+// The tables of the codec are held by the index, once, and given to decoders by Dataset::tables().
 IndexDraft build_pack(PathContents& contents) {
   if (!contents.is_folder()) {
     throw path_error(contents.options(), "is one shard of a packed dataset; name the folder that it is in");

@@ -1,3 +1,13 @@
+// A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for
+// label and fields.
+//
+// The whole file is read into memory, and its rows are parsed on the calling thread; TableBuilder
+// keeps what a row says in members and puts it into the table when the row has proved usable, so
+// that a bad row leaves nothing behind. Whether a column holds class numbers or names is known only
+// after its last row. It is assumed at first; if all rows together decide otherwise, the table is
+// read once more by a builder that knows (must_begin_again). With dataset.samples = "images" the
+// rows of one image are merged into one sample, boxes being collected.
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -17,13 +27,15 @@
 #include "stated_sizes.hpp"
 #include "table_fields.hpp"
 
-// A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for label and fields.
 namespace forebay {
 namespace {
 
+// Chosen: the table is in memory while it is read.
 constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
 
 // Whether the field is a file beside each image.
+// "{stem}" and "{folder}" stand for parts of the image's path; such fields do not come from a
+// column.
 bool is_beside(const FieldOptions& field) {
   const bool is_pattern =
       field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
@@ -51,6 +63,8 @@ class TableBuilder {
     find_size_columns();
   }
 
+  // The order matters: everything that may throw or refuse comes before the first change of table
+  // or fields.
   void add(const Cells& cells, std::size_t line, IndexDraft& draft) {
     const auto bad = [&](std::string reason) {
       draft.skipped.add_bad(options_.path + ":" + std::to_string(line), std::move(reason));
@@ -71,6 +85,7 @@ class TableBuilder {
     label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
     for (const auto& field : fields_) field->accept();
     if (sample < draft.table.source.size()) {
+      // Rows of one image that disagree on the class leave it without one.
       if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
       for (const auto& field : fields_) field->join(sample);
       return;
@@ -82,6 +97,7 @@ class TableBuilder {
   }
 
   // True: some rows have classes of the wrong kind; read all again, into a builder that decides as this one.
+  // Every column has to be asked, so that one more pass is enough for all of them.
   [[nodiscard]] bool must_begin_again() {
     bool again = classes_.decide(options_.path);
     for (const auto& field : fields_) {
@@ -117,6 +133,8 @@ class TableBuilder {
  private:
   static constexpr std::size_t kNewSample = SIZE_MAX;
 
+  // By the section, then by usual names, then the only column that is called like a path, and the
+  // first one at last.
   static TextOfRow image_of(const DatasetOptions& options, const TableHeader& header) {
     if (const FieldOptions* const image = find_field(options, "image")) {
       return {place_of(*image), header, "fields.image.from"};
@@ -128,6 +146,8 @@ class TableBuilder {
   }
 
   // Whether a field gets its values from this column.
+  // A section's `from` may name several columns, as in "xmin,ymin,xmax,ymax" or "a+b", besides one
+  // for each class.
   [[nodiscard]] bool is_of_field(std::size_t column, bool other_than_classes) const {
     const std::string& name = header_.names()[column];
     return std::ranges::any_of(options_.fields, [&](const FieldOptions& field) {
@@ -162,6 +182,7 @@ class TableBuilder {
     return is_free(other) ? std::optional(other) : std::nullopt;
   }
 
+  // Otherwise the first sample of a list without a header would silently be lost.
   void refuse_data_as_header() const {
     const auto path =
         std::ranges::find_if_not(header_.names(), [this](auto& name) { return may_be_column(options_, name); });
@@ -207,6 +228,7 @@ class TableBuilder {
   static std::string text_of(StatedSize size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
 
   // What an earlier row states.
+  // Kinds exist only from the first stated size on.
   static StatedSize size_of(std::size_t sample, const RecordTable& table) {
     if (sample >= table.kind.size()) return {};
     const RecordTable::Kind& kind = table.kinds[table.kind[sample]];
@@ -221,6 +243,7 @@ class TableBuilder {
   }
 
   // Throws BadRow for a side that no image has.
+  // 0 is "not stated", as an empty cell is.
   static std::int32_t side_in_cell(std::string_view cell) {
     if (without_blanks(cell).empty()) return 0;
     const double side = number_in_cell(cell);
@@ -235,6 +258,8 @@ class TableBuilder {
     return samples_.try_emplace(std::string(image), next).first->second;
   }
 
+  // More cells than names are accepted if they are empty, as spreadsheets export them. A field that
+  // is optional (boxes) drops only its box, the others drop the row.
   template <typename Bad>
   void read(const Cells& cells, const Bad& left_out) {
     const auto behind = std::span(cells).subspan(std::min(cells.size(), header_.names().size()));
@@ -281,6 +306,8 @@ bool is_table_name(std::string_view name) {
 }
 
 // The row of names, of which `text` has the beginning at least; empty if it is damaged.
+// A quoted name with a separator in it is split here, which does no harm: names are only looked at
+// for paths.
 Cells first_row(std::string_view text, char separator) {
   Cells cells;
   const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
@@ -317,6 +344,7 @@ bool is_table(PathContents& contents) {
   const bool is_by_column = std::ranges::any_of(options.fields, [](const auto& field) { return !is_beside(field); });
   if (contents.is_folder() || !is_by_column || !is_table_name(contents.root())) return false;
   std::string_view text = characters_of(contents.head());
+  // The byte order mark of UTF-8, as spreadsheets write it, would be a part of the first name.
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
   const Cells names = first_row(text, separator_of_table(options, text));

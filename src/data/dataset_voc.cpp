@@ -1,3 +1,15 @@
+// Pascal VOC: an XML file per image, whose objects have a name and a box; ILSVRC and many others
+// use it, too.
+//
+// First the trees are listed and annotations are paired with images by name (pairing.cpp). Then
+// add_annotated_files, which lists of files use as well, parses all annotations in parallel, in
+// chunks whose results are compact; then, on one thread and in the order of annotations, names
+// become class numbers (the classes are known only now) and objects are left out as the options
+// say; then samples are added in the order of images.
+//
+// Each annotation left out is told with its reason: a sample that is silently missing cannot be
+// noticed in training.
+
 #include <algorithm>
 #include <forebay/error.hpp>
 
@@ -13,6 +25,8 @@ namespace forebay {
 namespace {
 
 // The result of a run of annotation files, parsed by one thread. Compact, since a dataset has millions of objects.
+// `objects` are sorted by annotation, since they are added in that order; objects_of() searches
+// them.
 struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk
@@ -27,6 +41,7 @@ struct ParsedChunk {
   IndexCounts counts;
 };
 
+// Annotations per turn of a thread. Chosen.
 constexpr std::size_t kChunk = 64;
 constexpr std::int32_t kUnused = -1;
 
@@ -38,6 +53,8 @@ std::int32_t intern(std::vector<std::string>& names, const std::string& name) {
   return static_cast<std::int32_t>(names.size() - 1);
 }
 
+// Objects are numbered from 1 in the file's order, unusable ones included: names of samples are
+// "x.jpg#object 3".
 void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk) {
   ++chunk.counts.annotations;
   chunk.sizes[index] = annotation.size;
@@ -53,6 +70,7 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
   }
 }
 
+// A file that cannot be parsed is one object with number 0, which stands for the whole annotation.
 void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
   const std::size_t end = std::min(begin + kChunk, files.annotations.size());
   chunk.sizes.resize(end - begin);
@@ -82,6 +100,7 @@ std::vector<ParsedChunk> parse_all(const BuildContext& context, const AnnotatedF
   return chunks;
 }
 
+// Given classes are not extended: objects of others are reported as bad.
 ClassList list_classes(const BuildContext& context, const std::vector<ParsedChunk>& chunks) {
   std::vector<std::string> found;
   for (const auto& chunk : chunks) {
@@ -94,6 +113,7 @@ ClassList list_classes(const BuildContext& context, const std::vector<ParsedChun
 
 // Turns the names in a chunk that begins with the annotation `begin` into labels, drops what the options exclude, and
 // logs everything unusable.
+// Problems are stored apart, in the order of the objects that have one: most have none.
 void label_objects(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes,
                    std::size_t begin, ParsedChunk& chunk, SkipLog& skipped) {
   auto problem = chunk.problems.begin();
@@ -142,6 +162,8 @@ void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<Found
 }
 
 // An image whose annotation could not be read is not served: what it shows is not known.
+// An image without an annotation is left out with a note; one without objects is a sample only if
+// samples are images.
 void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, ObjectSamples samples,
                  IndexDraft& draft) {
   std::vector<FoundObject> found;
@@ -165,6 +187,8 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
 }
 
 // Annotations that no image uses, each with the image that is missing.
+// Where several annotations have one name, the lookup uses one of them (the representative); the
+// others are told.
 void report_orphans(const std::string& root, const Scan& scan, const Pairing& pairing, SkipLog& skipped) {
   std::vector<bool> used(scan.annotations.size());
   const auto use = [&](std::size_t annotation) {
@@ -208,6 +232,9 @@ void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) 
 
 // The images of the folder `place.name` with the annotations of the folders beside it, seen from the parent: of those
 // named Annotations, or where there is none, of any that hold XML and no images, which would be another dataset.
+// VOC's own layout is JPEGImages beside Annotations, and a path often names JPEGImages alone. Of
+// the parent folder only the names that decide about annotations are remembered, since anything
+// else comes and goes there.
 Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const Scan& images) {
   Scan scan;
   add_below(scan.images, place.name, images.images);
@@ -267,6 +294,7 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
                        "; the voc format needs x.xml for x.jpg, beside it or in a folder such as Annotations");
 }
 
+// If annotations have no extension, files without one decide about the index, too.
 IndexDraft build_from(const BuildContext& context, const std::string& root, const Scan& scan, const Pairing& pairing) {
   AnnotatedFiles files;
   files.root = root;
@@ -294,6 +322,7 @@ bool is_voc_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::voc;
 }
 
+// pairing() comes first, as it may add annotations without an extension to the tree.
 IndexDraft build_voc(PathContents& contents) {
   const Pairing& pairing = contents.pairing();
   const Scan& scan = contents.tree();
@@ -310,6 +339,7 @@ IndexDraft build_voc(PathContents& contents) {
 
 }  // namespace
 
+// States are added in the order of annotations, so that the index does not depend on threads.
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft) {
   std::vector<ParsedChunk> chunks = parse_all(context, files);
   const ClassList classes = list_classes(context, chunks);

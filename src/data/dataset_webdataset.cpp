@@ -1,3 +1,15 @@
+// WebDataset: tar archives. Members whose paths are equal up to the first dot of the file name
+// belong together: "n01/0001.jpg" and "n01/0001.cls". The part after the dot says what a member is.
+//
+// A shard is read in two passes on one thread. read_tar goes through the headers of all members,
+// without their contents, and groups them by sample; add_groups then looks for image, label and
+// fields of each group and reads the few bytes of labels and JSON. Two passes, because the members
+// of a sample need not be neighbours. A shard that is damaged in the middle gives the samples
+// before the damage.
+//
+// Errors of a group cost that sample only, except a failing store, which ends the build
+// (shards.cpp). Usual names of members are tried in turn; [fields.NAME] names any other.
+
 #include <algorithm>
 #include <cmath>
 #include <forebay/error.hpp>
@@ -14,8 +26,6 @@
 #include "stated_sizes.hpp"
 #include "tar_file.hpp"
 
-// WebDataset: tar archives. Members whose paths are equal up to the first dot of the file name belong together:
-// "n01/0001.jpg" and "n01/0001.cls". The part after the dot says what a member is.
 namespace forebay {
 namespace {
 
@@ -27,6 +37,7 @@ constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"}
 constexpr std::array<std::string_view, 7> kClassKeys{"label",       "cls",    "class",     "class_id",
                                                      "category_id", "target", "class_name"};
 
+// Case counts: tools that write shards write these endings in lower case.
 bool is_tar_name(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
 }
@@ -36,6 +47,8 @@ struct MemberName {
   std::string_view key;
   std::string kind;  // in lower case
 };
+// The first dot, not the last, as in the webdataset library: "0001.seg.png" is the member "seg.png"
+// of "0001".
 MemberName split_member_name(std::string_view name) {
   const std::string_view last = base_name(name);
   const auto dot = last.find('.');
@@ -71,6 +84,7 @@ class TarSamples {
   void add(const TarMember& member, const MemberName& name) {
     const auto [kind, is_new_kind] = kind_numbers_.try_emplace(name.kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new_kind) kinds_.push_back(name.kind);
+    // Keys live in the map, whose nodes do not move, so that groups can hold views of them.
     const auto [place, is_new] = numbers_.try_emplace(std::string(name.key), groups_.size());
     const bool is_earlier = !is_new && place->second + 1 != groups_.size();
     if (is_earlier && seen_.contains({place->second, kind->second})) place->second = groups_.size();
@@ -83,6 +97,7 @@ class TarSamples {
   [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
 
   // The member of this kind; null if there is none. Throws SampleError if there are two.
+  // Linear: a sample has a handful of members.
   [[nodiscard]] const Extent* find(const Group& group, std::string_view kind) const {
     const Extent* found = nullptr;
     for (const Member& member : group.members) {
@@ -93,6 +108,7 @@ class TarSamples {
     return found;
   }
   // Whether a member is called so behind a further dot: ".0.jpg" for "jpg".
+  // For a hint only: which names have dots where WebDataset expects none.
   [[nodiscard]] bool has_ending(const Group& group, std::string_view kind) const {
     return std::ranges::any_of(
         group.members, [&](const Member& member) { return kinds_[member.kind].ends_with("." + std::string(kind)); });
@@ -125,6 +141,8 @@ std::string hint_of_dots(const TarSamples& samples, const TarSamples::Group& gro
              : "";
 }
 
+// Plain names before prefixed ones, and in each the likeliest first, so that ".jpg" wins over
+// ".input.jpg".
 const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group, const std::string& wanted) {
   if (!wanted.empty()) {
     if (const Extent* found = samples.find(group, wanted)) return *found;
@@ -144,7 +162,10 @@ const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group&
 }
 
 // The JSON of a sample; null if it has none.
+// Depth and size are limited before parsing, since the parser recurses and shards may come from
+// anywhere.
 nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
+  // Chosen: far more than metadata has, far less than a stack holds.
   constexpr std::size_t kDeepest = 64;
   const Extent* member = samples.find(group, "json");
   if (member == nullptr) return {};
@@ -159,6 +180,7 @@ nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, c
 }
 
 // Throws SampleError for a number beyond 64 bits.
+// The JSON library would convert larger unsigned numbers modulo 2^64, to negative ones.
 std::int64_t whole_of_json(const nlohmann::json& json) {
   if (json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>())) {
     throw SampleError("has " + json.dump() + ", which a signed number of 64 bits does not hold");
@@ -167,6 +189,7 @@ std::int64_t whole_of_json(const nlohmann::json& json) {
 }
 
 // One-hot, or a list with a single class.
+// A single whole number is taken as such: a float rounds it above 2^24.
 FoundLabel label_of_json_list(const nlohmann::json& json) {
   if (json.size() == 1 && json[0].is_string()) return label_of_text(json[0].get<std::string>());
   std::vector<float> numbers;
@@ -178,6 +201,8 @@ FoundLabel label_of_json_list(const nlohmann::json& json) {
   return label_of_list(numbers);
 }
 
+// The first of the keys that is there decides, whatever it holds: a sample whose "label" is odd is
+// not looked at for "class".
 FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string_view> keys) {
   if (!json.is_object()) return {};
   for (const auto key : keys) {
@@ -197,6 +222,7 @@ FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string
 // A member of a sample's JSON that a section names: "json.age" is "age"; "" for another member.
 std::string_view json_key(std::string_view from) { return from.starts_with("json.") ? from.substr(5) : ""; }
 
+// Members before keys of the JSON: who writes a ".cls" means it as the label.
 FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
                           const std::string& wanted) {
   const std::array<std::string_view, 1> given{json_key(wanted)};
@@ -215,6 +241,7 @@ FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
 }
 
 // ", and its .json has category, uid"
+// Chosen: 20 keys make a line that can be read.
 std::string keys_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
   constexpr std::size_t kNamed = 20;
   const nlohmann::json json = json_of_group(bytes, samples, group);
@@ -227,6 +254,7 @@ std::string keys_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
 }
 
 // The numbers and texts in a JSON value, nested arrays included.
+// Nested lists become one row of numbers, in order; shapes are those of the field's section.
 void add_json(const nlohmann::json& json, FieldValue& value) {
   if (json.is_array()) {
     for (const auto& each : json) add_json(each, value);
@@ -244,6 +272,8 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
 }
 
 // A row of left, top, right, bottom in pixels, and optionally a class.
+// -2 stands for what is no number and fails the check below, as does NaN by the form of the
+// comparison.
 LabelledBox box_of_json(const nlohmann::json& row) {
   if (!row.is_array() || row.size() < 4 || row.size() > 5) {
     throw SampleError("has a row that is no list of left, top, right, bottom, class");
@@ -277,6 +307,7 @@ std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
 }
 
 // The kind of an image whose size is stated beside its boxes.
+// For boxes, that are in pixels of that size; without one they are in pixels of the image as it is.
 RecordTable::Kind kind_of_json(const nlohmann::json& json) {
   const auto side = [&](const char* key) -> std::int64_t {
     if (!json.is_object()) return 0;
@@ -307,6 +338,7 @@ FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, con
   return value;
 }
 
+// Boxes can only come from JSON: a text member has no rows.
 bool may_have_member(const WantedFields::Wanted& wanted) {
   return wanted.field.kind != FieldKind::boxes || !json_key(wanted.from).empty();
 }
@@ -333,6 +365,8 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
   }
 }
 
+// After damage the groups found so far are added before the error goes on, so that the file's
+// report follows its samples.
 void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
   TarSamples samples;
   std::uint64_t left_out = 0;

@@ -1,3 +1,15 @@
+// Images with label files of Darknet and ultralytics: a line for each object, in shares of the
+// image's sides.
+//
+// The images are found first (yolo_images.cpp), on the calling thread, from a folder, a data.yaml
+// or a list. Then several threads read the label file of each image, and the image's header if
+// boxes are asked for, since boxes in the index are in pixels. Last, one thread goes through the
+// results in the order of images: the number of classes is known only when all labels have been
+// read.
+//
+// An image without a label file is one without objects, as ultralytics has it; it is told as a
+// warning, because missing label files look the same. An image with a wrong line is left out whole.
+
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -17,10 +29,10 @@
 #include "yolo_images.hpp"
 #include "yolo_labels.hpp"
 
-// Images with label files of Darknet and ultralytics: a line for each object, in shares of the image's sides.
 namespace forebay {
 namespace {
 
+// Chosen, so that the threads' common counter is taken rarely.
 constexpr std::size_t kImagesInTurn = 64;
 // How many images are looked at to recognise the format.
 constexpr std::size_t kImagesLookedAt = 16;
@@ -34,6 +46,8 @@ struct YoloImage {
   ImageExtent size;     // if it is needed
 };
 
+// A file that exists but cannot be read must not count as an image without objects, so only these
+// two errors do.
 bool is_missing(const std::string& path) {
   return ::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
@@ -57,6 +71,8 @@ YoloLabels read_labels(const std::string& file, const YoloRules& rules, DataStat
   }
 }
 
+// The first place that has a file is it; places come in the order of yolo_labels.cpp. The size is
+// as displayed, with EXIF's orientation, because labels are drawn on what is displayed.
 YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool needs_size) {
   YoloImage read;
   for (std::string& place : places_of_labels(image)) {
@@ -82,6 +98,8 @@ bool needs_sizes(const DatasetOptions& options) {
 }
 
 // Which class each number of a label file is.
+// Names in the dataset give the numbers of label files a meaning; dataset.classes may then choose
+// and reorder classes by name. Without names, numbers are classes as they are.
 class YoloClasses {
  public:
   // `found`: what the dataset calls them, or nothing; `count`: how many numbers occur. Throws ConfigError.
@@ -113,6 +131,7 @@ class YoloClasses {
   }
 
  private:
+  // With names from dataset.classes two numbers may well be one class: that is how they are joined.
   void require_different() const {
     for (std::size_t i = 0; i < known_.size(); ++i) {
       const auto same = std::find(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(i), known_[i]);
@@ -160,6 +179,8 @@ class YoloBuilder {
 
  private:
   // The folders that were searched for images, and those where labels are looked for: new ones may come there.
+  // A label file that appears where none was turns an image without objects into another one, so
+  // also folders without any label file, or that do not exist, are remembered.
   void remember_folders() {
     std::set<std::string> of_labels;
     std::string_view last;
@@ -207,6 +228,7 @@ class YoloBuilder {
     run_parallel(task, contents_.context().threads, contents_.context().progress);
   }
 
+  // 64 bits, as the largest number plus one may not fit into 32.
   [[nodiscard]] std::size_t count_of_classes() const {
     std::int32_t largest = -1;
     for (const YoloImage& image : read_) {
@@ -232,6 +254,8 @@ class YoloBuilder {
     samples.add(name_of(path), objects_, {image.size.width, image.size.height}, draft_.table);
   }
 
+  // Boxes may reach past the image by a little, as rounding makes them; what lies outside
+  // altogether is an error of the label.
   void place(const YoloObject& object, const YoloImage& image, YoloClasses& classes) {
     const bool is_placed = image.size.width > 0;  // else boxes are not asked for
     const double width = is_placed ? image.size.width : 1;
@@ -249,6 +273,7 @@ class YoloBuilder {
     objects_.push_back({{.box = pixels_of(sides), .object = object.line}, labelled_box(sides, label)});
   }
 
+  // Paths below the root are stored without it, so that a copy of the dataset has the same names.
   [[nodiscard]] std::string_view name_of(std::string_view path) const {
     const bool is_below = path.starts_with(images_.root) && path.substr(images_.root.size()).starts_with('/');
     return is_below ? path.substr(images_.root.size() + 1) : path;
@@ -303,6 +328,7 @@ class YoloBuilder {
 };
 
 // Whether the labels of some images are there, and none of those looked at is anything else.
+// Spread over the scan, since the first images may be those of one class or video.
 bool has_yolo_labels(const std::string& root, const Scan& scan) {
   bool has_objects = false;
   const std::size_t looks = std::min(kImagesLookedAt, scan.images.size());
@@ -337,6 +363,8 @@ IndexDraft build_yolo(PathContents& contents) {
   }
 }
 
+// Label files are compared by the state (data_state.cpp); the hash covers what names the images and
+// classes.
 std::uint64_t hash_yolo(const DatasetOptions& options) {
   std::uint64_t hash = 0;
   const auto [files, folders] = yolo_sources(options);
