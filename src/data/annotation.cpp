@@ -1,3 +1,13 @@
+// Parses an annotation of Pascal VOC or ILSVRC: the objects of an image, with name, box and flags.
+// xml_text.cpp has made a tree of it.
+//
+// Coordinates of VOC count pixels from 1 and include the last one: xmin = 1 and xmax = width is the
+// whole image. Here boxes begin at 0 and exclude their end, so 1 is taken from the lower corner
+// only. Fractions, which some tools write, are rounded outward. An object that is wrong gets a
+// problem and keeps its number; the others are used.
+//
+// Called on any thread of an index build; no state.
+
 #include "annotation.hpp"
 
 #include <tinyxml2.h>
@@ -26,6 +36,7 @@ constexpr std::size_t kLongestClass = 256;
 constexpr double kLargestCoordinate = 1e9;
 
 // The text of an element, comments left out, CDATA included.
+// Blanks around texts are ignored, as pretty-printers add them.
 std::string text_of(const XMLElement& element) {
   std::string text;
   for (const XMLNode* node = element.FirstChild(); node != nullptr; node = node->NextSibling()) {
@@ -39,6 +50,7 @@ std::string text_of_child(const XMLElement& parent, const char* name) {
   return child == nullptr ? std::string{} : text_of(*child);
 }
 
+// 0 and 1 in VOC; other tools write words. What is missing is false.
 bool flag_of_child(const XMLElement& parent, const char* name) {
   const std::string text = text_of_child(parent, name);
   return text == "1" || text == "true" || text == "True";
@@ -79,6 +91,7 @@ std::string read_corners(const XMLElement& bndbox, Corners& corners) {
   return {};
 }
 
+// Texts of the file are shown, not numbers as parsed, so that they can be found there.
 std::string check_order(const XMLElement& bndbox, const char* low_name, double low, const char* high_name,
                         double high) {
   if (low < high && high > 0) return {};
@@ -106,6 +119,7 @@ std::string read_box(const XMLElement& object, Box& box) {
   return {};
 }
 
+// A missing name is the worse problem, so it is told in place of that of the box.
 AnnotatedObject read_object(const XMLElement& element) {
   AnnotatedObject object;
   object.name = text_of_child(element, "name");

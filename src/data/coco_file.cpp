@@ -1,3 +1,15 @@
+// Parses a COCO file into compact lists, with nlohmann's SAX parser: a file of COCO's size (half a
+// gigabyte) would take many times as much memory as a tree of JSON values.
+//
+// CocoReader gets one event per bracket, key and value. It counts the depth, notes the last key of
+// an element, and keeps the few members that matter in `values_` until the element's closing brace,
+// when the element is added or refused. The order of the three lists in the file does not matter,
+// nor that of members in an element, so everything that concerns two lists (ids) is done later, in
+// dataset_coco.cpp.
+//
+// Wrong elements are reported and left out; only damage of the JSON itself ends the file. One
+// thread parses, reading the file piece by piece.
+
 #include "coco_file.hpp"
 
 #include <algorithm>
@@ -19,6 +31,7 @@
 namespace forebay {
 namespace {
 
+// Chosen: COCO's own files have five levels, down to a polygon of a segmentation.
 constexpr unsigned kDeepestJson = 64;
 // Longer than any path that a system opens.
 constexpr std::size_t kLongestName = 4096;
@@ -41,27 +54,35 @@ class CocoReader {
     if (masks == CocoMasks::all) segmentation_.emplace();
   }
 
+  // Most values that are neither number nor text may be ignored, but at the second level they stand
+  // where an object should.
   bool null() {
     if (depth_ == 2 && is_list_) bad_element();
     return set(CocoValue::Kind::other);
   }
+  // "iscrowd": false is common, though the specification has 0 and 1.
   bool boolean(bool value) {
     const bool is_number = depth_ == 2 || (is_in_element(3) && member_ == iscrowd);
     return set(is_number ? CocoValue::Kind::whole : CocoValue::Kind::other, value ? 1 : 0);
   }
   bool number_integer(std::int64_t value) { return set(CocoValue::Kind::whole, value, static_cast<double>(value)); }
+  // An id above 2^63 - 1 is kept as a real number, which is then refused as an id with a message of
+  // its own.
   bool number_unsigned(std::uint64_t value) {
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const auto real = static_cast<double>(value);
     if (value > kMost) return set(CocoValue::Kind::real, 0, real);
     return set(CocoValue::Kind::whole, static_cast<std::int64_t>(value), real);
   }
+  // Programs write ids as 17.0. Below 1e15 every whole double is exact.
   bool number_float(double value, const std::string& /*text*/) {
     constexpr double kWhole = 1e15;
     const bool is_whole = std::trunc(value) == value && std::fabs(value) < kWhole;
     return set(is_whole ? CocoValue::Kind::whole : CocoValue::Kind::real,
                is_whole ? static_cast<std::int64_t>(value) : 0, value);
   }
+  // Texts are cut one byte beyond the limit, so that too long ones are recognised without being
+  // kept.
   bool string(std::string& text) {
     if (is_segmentation_) {
       segmentation_->text(text);
@@ -91,6 +112,7 @@ class CocoReader {
     --depth_;
     return true;
   }
+  // The parser does not know sizes in advance, for JSON it always passes -1.
   bool start_array(std::size_t /*size*/) {
     if (depth_ == 0) {
       throw SampleError(
@@ -110,6 +132,7 @@ class CocoReader {
     --depth_;
     return true;
   }
+  // Keys of the top object choose the list; keys of deeper objects than elements are ignored.
   bool key(std::string& text) {
     if (depth_ == 1) {
       list_ = text == "images"        ? List::images
@@ -131,6 +154,7 @@ class CocoReader {
     }
     return true;
   }
+  // The library's messages begin with "[json.exception...] ", which users need not see.
   bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::json::exception& error) {
     constexpr std::size_t kLongest = 200;
     std::string_view what = error.what();
@@ -143,6 +167,7 @@ class CocoReader {
 
  private:
   enum class List : std::uint8_t { none, images, annotations, categories };
+  // In the order of kMembers; kOthers is also the index of the value that nobody reads.
   enum Member : std::size_t {
     id,
     image_id,
@@ -178,12 +203,15 @@ class CocoReader {
     if (is_segmentation_) segmentation_->open(is_list);
   }
 
+  // Before the depth is reduced: 4 is the depth of the segmentation's own brackets.
   void close_segmentation() {
     if (!is_segmentation_) return;
     segmentation_->close();
     if (depth_ == 4) is_segmentation_ = false;
   }
 
+  // Every value passes here, and the place in the file decides where it goes: segmentation, bbox, a
+  // member, or nowhere.
   bool set(CocoValue::Kind kind, std::int64_t whole = 0, double real = 0) {
     if (is_segmentation_) {
       const bool is_number = kind == CocoValue::Kind::whole || kind == CocoValue::Kind::real;
@@ -242,6 +270,7 @@ class CocoReader {
   }
 
   // What is wrong with a member that must be a whole number or a text; "" if nothing is.
+  // A missing member and one of another kind are different mistakes of whoever wrote the file.
   [[nodiscard]] std::string problem_of(Member member, CocoValue::Kind wanted) const {
     const CocoValue& value = values_[member];
     const std::string member_name(kMembers[member]);
@@ -277,6 +306,8 @@ class CocoReader {
     file_.paths.add(path);
     return {};
   }
+  // An object without an id is accepted: ids of objects are only used in messages and to find
+  // duplicates.
   std::string add_object() {
     for (const Member member : {image_id, category_id}) {
       if (auto problem = problem_of(member, CocoValue::Kind::whole); !problem.empty()) return problem;
@@ -337,6 +368,8 @@ void CocoFile::add_bad(std::string where, std::string reason) {
   }
 }
 
+// By id where there is one, as that is what the user can search the file for; else by place in its
+// list.
 std::string CocoFile::name_of(const char* kind, const Place& place) {
   if (place.has_id) return std::string(kind) + " " + std::to_string(place.id);
   const std::string_view list = std::string_view(kind) == "category" ? "categories" : kind;

@@ -14,6 +14,7 @@ namespace {
 // The name for the masks of objects in [fields.NAME].
 constexpr std::string_view kSegmentation = "segmentation";
 // Values of a mask of all objects: 0 is background, and class c is c + 1.
+// 255 as in the masks of VOC and Cityscapes: pixels that no loss should count.
 constexpr std::uint8_t kCrowdValue = 255;
 constexpr std::size_t kMostMaskClasses = 254;
 // In a mask of one object.
@@ -25,6 +26,7 @@ bool CocoMaskFields::is_one(const FieldOptions& field) noexcept {
   return !is_image_or_label(field.name) && place_of(field) == kSegmentation;
 }
 
+// Classes and colours of the section would contradict those of the objects.
 void CocoMaskFields::require_mask(const FieldOptions& field) {
   const std::string key = "fields." + field.name;
   if (field.kind != FieldKind::mask) {
@@ -57,6 +59,8 @@ CocoMaskFields::CocoMaskFields(const DatasetOptions& options, const std::vector<
   }
 }
 
+// Only an RLE says its image's size; polygons may be of any, and what lies outside is cut off when
+// they are drawn.
 std::string CocoMaskFields::problem_of(std::span<const std::byte> shapes, const CocoFile::Image& image) {
   const RunsSize size = size_of_runs(shapes);
   const bool fits = size.width == 0 || (size.width == image.width && size.height == image.height);
@@ -71,6 +75,8 @@ void CocoMaskFields::begin_image(const CocoFile::Image& image) {
   objects_.clear();
 }
 
+// Later shapes are drawn over earlier ones. The drawing is stored, not its pixels: it is far
+// smaller, and is drawn by the thread that decodes the sample.
 void CocoMaskFields::end_image() {
   if (columns_.empty()) return;
   if (!are_images_) {

@@ -1,3 +1,11 @@
+// The "segmentation" of a COCO object: a list of polygons [[x, y, x, y, ...], ...], or an RLE
+// {"counts": ..., "size": [height, width]}, whose counts are a list of numbers or a text.
+//
+// coco_file.cpp passes the events of its parser from the opening bracket of a segmentation to its
+// closing one. Results are bytes, as the index stores them and drawn_mask.cpp draws them. The rules
+// are those of pycocotools (maskApi.c), to the pixel: coordinates are rounded to fifths of a pixel,
+// runs go down the columns and begin with background.
+
 #include "coco_segmentation.hpp"
 
 #include <cmath>
@@ -12,6 +20,7 @@ constexpr std::size_t kFewestCorners = 3;
 constexpr double kMostOfRun = std::numeric_limits<std::uint32_t>::max();
 
 // A place in fifths of a pixel. The conversion cuts towards zero, as pycocotools' does.
+// maskApi.c: (int)(5 * x + .5). The form of the comparison also refuses NaN.
 bool to_fine(double place, std::int32_t& fine) {
   const double scaled = MaskShape::kFine * place + 0.5;
   if (!(std::fabs(scaled) <= MaskShape::kFarthest)) return false;
@@ -25,6 +34,7 @@ std::vector<std::uint32_t> runs_in_text(std::string_view text) {
   // Groups of five bits, the lowest first, from '0' on; the sixth bit says that there is another group, and the fifth
   // of the last one is the sign. From the fourth run on, a number is the difference from the run before the last.
   constexpr unsigned kBits = 5;
+  // 40 bits: a run of 32 bits and its sign need seven groups.
   constexpr unsigned kMostGroups = 8;
   std::vector<std::uint32_t> runs;
   for (std::size_t at = 0; at < text.size();) {
@@ -44,6 +54,7 @@ std::vector<std::uint32_t> runs_in_text(std::string_view text) {
   return runs;
 }
 
+// Only the first shape is looked at: an object has polygons or one RLE, never both.
 RunsSize size_of_runs(std::span<const std::byte> shapes) {
   MaskShape::Kind kind{};
   RunsSize size;
@@ -65,10 +76,12 @@ void CocoSegmentation::begin() {
   is_read_ = false;
 }
 
+// The first problem of an object is told, the rest mostly follow from it.
 void CocoSegmentation::fail(std::string problem) {
   if (problem_.empty()) problem_ = std::move(problem);
 }
 
+// Depth 1 is the list of polygons or the object of an RLE; depth 2 a polygon, or a list of the RLE.
 void CocoSegmentation::open(bool is_list) {
   ++depth_;
   if (depth_ == 1) {
@@ -122,6 +135,8 @@ void CocoSegmentation::end_shape() {
   shapes_.insert(shapes_.end(), writer.bytes().begin(), writer.bytes().end());
 }
 
+// Polygons of one or two corners come from exporters; they have no area, and the object may have
+// others.
 void CocoSegmentation::end_polygon() {
   const std::string name = "polygon " + std::to_string(polygons_);
   if (numbers_.size() % 2 != 0) {
@@ -144,6 +159,8 @@ void CocoSegmentation::end_polygon() {
   end_shape();
 }
 
+// Sides below 2^24 keep their product within 64 bits; counts must cover the image exactly, else the
+// mask would be shifted.
 void CocoSegmentation::end_runs() {
   constexpr double kMostSide = 1 << 24;
   const bool is_size =

@@ -1,3 +1,10 @@
+// "CVAT for images 1.1": one XML file with all images of a task.
+//
+// The file is parsed as a whole on the calling thread; then several threads look whether each image
+// exists, since CVAT exports annotations with or without their images; then add_tool_images makes
+// samples. Boxes may be rotated by an angle: their upright extent is served. Polygons are served by
+// their extent; other shapes are counted and left out.
+
 #include <tinyxml2.h>
 #include <algorithm>
 #include <cmath>
@@ -14,12 +21,12 @@
 #include "tool_images.hpp"
 #include "xml_text.hpp"
 
-// "CVAT for images 1.1": one XML file with all images of a task.
 namespace forebay {
 namespace {
 
 using tinyxml2::XMLElement;
 
+// Chosen: the tree of an XML text takes several times its bytes.
 constexpr std::size_t kLargestCvat = std::size_t{512} << 20U;
 constexpr std::size_t kCvatImagesTried = 8;
 constexpr double kDegree = 3.14159265358979323846 / 180;
@@ -42,6 +49,8 @@ bool read_attribute(const XMLElement& element, const char* name, double& number,
 }
 
 // A turned box covers the extent of its corners.
+// "rotation" is in degrees about the box's center, clockwise; for the extent the direction does not
+// matter.
 BoxSides turned_box(const BoxSides& sides, double degrees) {
   if (degrees == 0) return sides;
   const auto [left, top, right, bottom] = sides;
@@ -88,6 +97,7 @@ void read_cvat_points(const XMLElement& element, ToolObject& object) {
   if (is_first) object.problem = "a polygon without points";
 }
 
+// 0: not stated.
 std::int32_t side_of_image(const XMLElement& element, const char* name) {
   const auto number = finite_number_in(attribute_of(element, name));
   return number && *number >= 1 && *number <= 1e9 ? static_cast<std::int32_t>(*number) : 0;
@@ -116,6 +126,7 @@ ToolImage read_cvat_image(const XMLElement& element, ShapesLeftOut& left_out) {
   return image;
 }
 
+// "CVAT for video" has tracks in place of images.
 CvatFile read_cvat(const std::string& file) {
   const std::vector<std::byte> bytes = load_file(file, kLargestCvat);
   tinyxml2::XMLDocument document;
@@ -177,6 +188,7 @@ std::vector<std::string> problems_of_files(const BuildContext& context, const st
   return problems;
 }
 
+// VOC's root is <annotation>, CVAT's <annotations>.
 bool is_cvat(PathContents& contents) {
   if (contents.is_folder() || !contents.root().ends_with(".xml")) return false;
   const auto head = contents.head();

@@ -1,3 +1,14 @@
+// A folder of images per class: the top folder of an image is its class. Deeper folders do not
+// matter.
+//
+// The tree has been listed already, to detect the format (build.cpp); building the index is one
+// pass over the sorted list of images on the calling thread. Classes are the top folders in
+// bytewise order, as in torchvision's ImageFolder, also empty ones; dataset.classes selects and
+// reorders them.
+//
+// Images that lie in no folder can be served without classes, if sections of fields say what is to
+// be learned from them.
+
 #include <algorithm>
 #include <forebay/error.hpp>
 #include <iterator>
@@ -14,6 +25,7 @@ namespace {
 bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
 // The top folders that have other files and no images, whether usable or not.
+// A folder with unusable images only, such as broken links, is still one of images.
 std::set<std::string_view> folders_of_others(const Scan& scan) {
   std::set<std::string_view> folders;
   for (const auto* files : {&scan.others, &scan.annotations}) {
@@ -46,6 +58,7 @@ std::vector<std::string> class_folders(const Scan& scan, const std::vector<std::
 // Images found in each class folder.
 using Tally = std::map<std::string, std::uint64_t, std::less<>>;
 
+// Notes, since these are choices; remark_on_classes() warns of what is probably a mistake.
 void report_folders(const std::string& root, const std::vector<std::string>& folders, const Tally& tally,
                     const ClassList& classes, SkipLog& skipped) {
   for (const auto& folder : folders) {
@@ -106,6 +119,7 @@ bool is_class_tree(PathContents& contents) {
 }
 
 // Images in one folder, whose targets are fields.
+// Only if there is something else to learn: otherwise images at the top are mistakes.
 bool is_without_classes(const Scan& scan, const DatasetOptions& options) {
   return !options.fields.empty() && std::all_of(scan.images.begin(), scan.images.end(), is_top_level);
 }

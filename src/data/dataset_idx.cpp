@@ -1,3 +1,12 @@
+// idx files, as MNIST's: a header with type and dimensions, then the elements. One file has images
+// of uint8, another, found by its name, their labels.
+//
+// A plain file of images stays where it is: sample i is a record at header + i * size. A compressed
+// one is inflated into the index. Labels are loaded and checked against the number of images and
+// classes. Everything runs on the calling thread.
+//
+// Errors name the byte in the file, since these files have no other places to name.
+
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -46,6 +55,7 @@ Shape shape_of(const IdxHeader& header) {
 
 // The name of the labels file for an images file, without ".gz"; "" if the name does not tell. train-images-idx3-ubyte
 // -> train-labels-idx1-ubyte
+// "idx3" counts dimensions: labels have one. Offset by one, so that rfind's "nowhere" becomes 0.
 std::string labels_name(std::string name) {
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const auto images = name.rfind("images");
@@ -57,6 +67,8 @@ std::string labels_name(std::string name) {
 
 // A file beside the images that has the name of their labels up to "labels", such as QMNIST's
 // "qmnist-train-labels-idx2-int"; "" if there is none.
+// QMNIST's labels have eight numbers each, of which the class is the first; they are told and not
+// guessed.
 std::string other_labels(const fs::path& images, const std::string& labels) {
   const std::string start = labels.substr(0, labels.rfind("labels") + 6);
   std::error_code unreadable;
@@ -69,6 +81,7 @@ std::string other_labels(const fs::path& images, const std::string& labels) {
   return names.empty() ? std::string() : *std::ranges::min_element(names);
 }
 
+// A plain file before a compressed one, as for images.
 std::string find_labels(const DatasetOptions& options, const std::string& images, SkipLog& skipped) {
   if (!options.labels.empty()) return options.labels;
   const fs::path path(images);
@@ -92,6 +105,8 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
   return {};
 }
 
+// The number must be that of the images exactly: files of two different splits are a common
+// mistake.
 std::vector<std::uint8_t> load_labels(const std::string& path, std::uint32_t records, SkipLog& skipped) {
   IdxFile file(path);
   const auto& dimensions = file.header().dimensions;
@@ -111,6 +126,7 @@ std::vector<std::uint8_t> load_labels(const std::string& path, std::uint32_t rec
 
 std::vector<std::string> list_classes(const DatasetOptions& options, const std::vector<std::uint8_t>& labels,
                                       const std::string& file) {
+  // Of a file with one dimension: four bytes of magic and one number of 32 bits.
   constexpr std::size_t kHeader = 8;
   const auto& given = options.classes;
   if (given.empty()) {
@@ -138,6 +154,7 @@ auto naming(const DatasetOptions& options, const std::string& file, Load&& load)
 }
 
 // Adds the images as records. Those of a compressed file are decompressed into the index.
+// Held records need no stamp of their file: the hash of the options compares it (hash_idx).
 Shape add_images(const std::string& path, RecordTable& table, SkipLog& skipped) {
   IdxFile file(path);
   const Shape shape = shape_of(file.header());
@@ -165,6 +182,8 @@ Shape add_images(const std::string& path, RecordTable& table, SkipLog& skipped) 
 }
 
 // The bytes begin an idx file or a gzip file.
+// Two zero bytes, the type of elements (0x08 to 0x0E), the number of dimensions. A gzip file is
+// taken for one, unless a format that is asked earlier knows better.
 bool starts_as_idx(std::span<const std::byte> head) {
   if (starts_as_gzip(head)) return true;
   return head.size() >= 4 && head[0] == std::byte{0} && head[1] == std::byte{0} && head[2] >= std::byte{0x08} &&

@@ -1,3 +1,12 @@
+// Images with a JSON file of labelme beside each.
+//
+// The tree is listed, then several threads read one JSON file each, leaving out "imageData", which
+// may hold the whole image as base64. Then, on the calling thread and in the order of files, each
+// is matched with its image, and add_tool_images (tool_images.cpp) makes samples of all.
+//
+// Shapes become boxes by the extent of their points. Only polygons and rectangles do: circles are
+// stored as a center and a point on the edge, and points and lines have no area.
+
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -14,10 +23,10 @@
 #include "parallel.hpp"
 #include "tool_images.hpp"
 
-// Images with a JSON file of labelme beside each.
 namespace forebay {
 namespace {
 
+// Chosen: labelme's own files are five deep.
 constexpr std::size_t kDeepestLabelme = 32;
 constexpr std::size_t kFilesLookedAt = 8;
 
@@ -33,6 +42,7 @@ struct LabelmeFile {
 };
 
 // Without the image in it.
+// The callback sees a key before its value, and drops both.
 Json parse_labelme(const std::string& path, DataState::Annotation& state) {
   const auto bytes = load_annotation(path, state);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -177,6 +187,7 @@ class LabelmeBuilder {
   }
 
   // The image beside the file with its name, else the one that it names, which tools forget to rename.
+  // No path may lead out of the dataset's folder.
   [[nodiscard]] std::string_view image_of_file(std::string_view file, const std::string& named) const {
     const auto beside = by_place_.find(place_without_ending(file));
     if (beside != by_place_.end()) return beside->second;
@@ -218,6 +229,7 @@ class LabelmeBuilder {
 };
 
 // A JSON file beside an image is labelme's if it says so.
+// Other tools also write JSON beside images: up to 8 of them are read in vain.
 bool is_labelme(PathContents& contents) {
   if (!contents.is_folder()) return false;
   const Scan& scan = contents.tree();

@@ -1,3 +1,15 @@
+// LMDB environments: Caffe's, whose values are Datums, Caffe2's, whose values are TensorProtos, and
+// others, whose values are image files. Datums and TensorProtos are Protocol Buffers messages, read
+// by wire_format.cpp without their library.
+//
+// The file is read without LMDB's library (docs/decisions/0013): open_lmdb walks the branch pages
+// of the tree on the calling thread and lists the leaf pages; then threads take groups of leaves,
+// and read keys and the heads of values into one ShardDraft per group; merge_shards puts them
+// together in the order of keys. Samples are later read from the file like any record, without the
+// tree.
+//
+// A page that is damaged loses its own entries only, as far as the tree still leads to the others.
+
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -10,8 +22,6 @@
 #include "shards.hpp"
 #include "wire_format.hpp"
 
-// LMDB environments: Caffe's, whose values are Datums, Caffe2's, whose values are TensorProtos, and others, whose
-// values are image files. Datums and TensorProtos are Protocol Buffers messages.
 namespace forebay {
 namespace {
 
@@ -21,6 +31,7 @@ constexpr std::string_view kLmdbData = "data.mdb";
 
 // Metadata entries: "__len__", "__keys__" and the like, and the counts and texts of scene text datasets: "num-samples",
 // "label-000000001".
+// Entries that describe other entries: of pickled datasets and of scene text.
 bool is_about_others(std::string_view key) {
   constexpr std::string_view kLabel = "label-";
   const std::string underscores(2, '_');
@@ -42,6 +53,8 @@ struct Datum {
   bool is_encoded = false;
 };
 
+// Fields of caffe.proto: channels 1, height 2, width 3, data 4, label 5, float_data 6, encoded 7.
+// In Protocol Buffers the last value of a field counts.
 Datum read_datum(ContainerBytes& bytes, const Extent& value) {
   Datum datum;
   WireReader reader(bytes, value);
@@ -58,11 +71,14 @@ Datum read_datum(ContainerBytes& bytes, const Extent& value) {
   return datum;
 }
 
+// Encoded images are recognised by their first bytes, whatever the message says: "encoded" is often
+// not set.
 bool is_picture(ContainerBytes& bytes, const Extent& value) {
   constexpr std::uint64_t kMagic = 16;
   return starts_as_picture(bytes.at(value.offset, static_cast<std::size_t>(std::min(value.length, kMagic))));
 }
 
+// Caffe stores rows of one channel after the other, blue first, as OpenCV decodes them.
 FoundSample sample_of_datum(ContainerBytes& bytes, const Datum& datum) {
   FoundSample sample{.image = *datum.data};
   sample.label = datum.label;
@@ -106,6 +122,8 @@ FoundSample sample_of_tensors(ContainerBytes& bytes, const Extent& value) {
   return sample;
 }
 
+// An image file first, as its bytes could by chance be a message. A message with neither data nor
+// floats is tried as Caffe2's.
 FoundSample sample_of_value(ContainerBytes& bytes, const Extent& value) {
   if (value.length == 0) throw SampleError("has no bytes");
   if (is_picture(bytes, value)) return {.image = value};
@@ -133,6 +151,8 @@ struct LmdbFile {
   std::vector<std::string> problems;
 };
 
+// The number of entries before each leaf makes the numbers of records independent of how leaves are
+// shared out.
 LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
   try {
@@ -162,8 +182,11 @@ struct LmdbPart {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
+// Chosen: some thousand entries per turn of a thread.
 constexpr std::size_t kLeavesAtOnce = 64;
 
+// Two windows on one file: values lie far from the leaves, and one window would move back and
+// forth. Problems of the file are reported once, with its first part.
 ShardDraft read_lmdb_part(PathContents& contents, const LmdbPart& part, ShardDraft::Progress& progress) {
   const LmdbFile& lmdb = *part.lmdb;
   ShardDraft draft(lmdb.path, lmdb.stamp, progress, lmdb.leaves.empty() ? 0 : lmdb.first_entries[part.begin]);
@@ -207,6 +230,7 @@ bool is_lmdb(PathContents& contents) {
   return is_folder_of_shards(contents, [](std::string_view name) { return name == kLmdbData; });
 }
 
+// A file without leaves still has one part, which reports it.
 IndexDraft build_lmdb(PathContents& contents) {
   std::vector<LmdbFile> files;
   std::uint64_t entries = 0;

@@ -10,8 +10,11 @@
 namespace forebay {
 namespace {
 
+// dmlc/recordio.h. The word behind it has 3 bits of kind (PartKind) and 29 bits of length.
 constexpr std::uint32_t kRecordMagic = 0xCED7230A;
 constexpr std::size_t kPartHeader = 8;
+// mxnet/src/io/image_recordio.h: uint32 flag (the number of labels), float label, uint64 id, uint64
+// id2.
 constexpr std::size_t kImageHeader = 24;
 
 enum class PartKind : std::uint8_t { whole, first, middle, last };
@@ -20,6 +23,7 @@ struct RecordPart {
   PartKind kind = PartKind::whole;
   Extent data;
 
+  // Parts are padded to four bytes; the padding is not counted in their length.
   [[nodiscard]] std::uint64_t next() const noexcept { return data.offset + (data.length + 3) / 4 * 4; }
 };
 
@@ -40,6 +44,7 @@ RecordPart part_at(ContainerBytes& bytes, std::uint64_t offset) {
   return {.kind = static_cast<PartKind>(flags >> kLengthBits), .data = data};
 }
 
+// With flag 0 the header's own float is the label; else that many floats follow the header.
 void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   if (data.length < kImageHeader) {
     throw SampleError("has " + std::to_string(data.length) + " bytes, less than the header of an image record");
@@ -70,6 +75,7 @@ void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& dra
 }
 
 // Joins the parts of a record that was split at magic numbers.
+// The magic number between two parts belonged to the data; the writer leaves it out.
 std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent> parts) {
   std::vector<std::byte> joined;
   for (const Extent& part : parts) {
@@ -86,6 +92,8 @@ std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent>
 }
 
 // The parts of a file, as records.
+// Lost beginnings and ends cost their own record only: every part says by its kind where records
+// begin.
 class RecordParts {
  public:
   RecordParts(ContainerBytes& bytes, ShardDraft& draft) : bytes_(bytes), draft_(draft) {}
@@ -116,6 +124,7 @@ class RecordParts {
     parts_.clear();
   }
 
+  // A joined record exists in memory only, so the draft keeps its bytes for the index.
   void end_record() {
     use([&] {
       const std::vector<std::byte> joined = join_parts(bytes_, parts_);

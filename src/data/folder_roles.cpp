@@ -1,3 +1,14 @@
+// Recognises folders that are parts of a dataset ("train", "images", "masks") and not classes, by
+// their names. Without this, a folder of train/ and val/ would silently be a dataset of two
+// classes.
+//
+// refuse_roles_as_classes is called once when a tree of class folders has been found (build.cpp),
+// and throws an error that proposes commands, each of which reads one sensible part: Choices looks
+// through the tree for them. Nothing is opened here; everything is decided by the scan's names.
+//
+// Names of classes may contain such words ("freight_train", "with_mask"), so a word within a name
+// counts less than a name that is the word.
+
 #include "folder_roles.hpp"
 
 #include <algorithm>
@@ -26,6 +37,8 @@ struct Spelling {
   bool is_target = false;
 };
 
+// From datasets in use: Market-1501 has bounding_box_train and query; GTSRB Final_Training;
+// Cityscapes leftImg8bit and gtFine; CamVid trainannot; Oxford Pets trimaps.
 constexpr std::array kSpellings{
     Spelling{"train", "train"},
     Spelling{"training", "train"},
@@ -84,6 +97,7 @@ constexpr std::array kSpellings{
 };
 
 // "Train2017" as "train", "fold_3" as "fold".
+// Digits at the end are numbers of folds or years.
 std::string plain_name(std::string_view name) {
   std::string text(name);
   std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -99,6 +113,7 @@ const Spelling* find_spelling(std::string_view name) {
   return found == kSpellings.end() ? nullptr : &*found;
 }
 
+// A word of targets wins over one of splits: "train_masks" holds masks.
 Role role_of(std::string_view name) {
   const std::string text = plain_name(name);
   if (const Spelling* whole = find_spelling(text)) return {whole->word, whole->is_target, true};
@@ -114,6 +129,8 @@ Role role_of(std::string_view name) {
   return role;
 }
 
+// More than half of the names, or a quarter of them and two different words, must be roles exactly.
+// Chosen so that one class called "test" or "train" among many is no reason to refuse.
 bool are_roles(const std::vector<std::string_view>& names) {
   std::size_t exact = 0;
   std::size_t any = 0;
@@ -136,6 +153,7 @@ bool are_roles(const std::vector<std::string_view>& names) {
 }
 
 // Whether the folders in the root would be wrong classes: because of their names, or of those of the folders in them.
+// Two levels: train/cat and images/train/cat are both common.
 bool would_mislead(const Scan& scan, std::string_view folder) {
   const std::vector<std::string_view> names = folders_with_images(scan, folder);
   if (are_roles(names)) return true;
@@ -166,6 +184,8 @@ bool lies_among_targets(std::string_view path) {
 
 // "../../masks/{stem}.png" for images in `folder`, if a folder of targets holds such a file of the first image: best
 // one for the same split ("trainannot" for "train").
+// The pattern is made from one mask of the first image; the user sees the command before it is
+// used.
 std::optional<std::string> pattern_of_masks(const Scan& scan, const std::string& folder) {
   const auto first = std::ranges::lower_bound(scan.images.view(), folder + "/");
   const std::string_view stem = stem_of(*first);
@@ -184,6 +204,8 @@ std::optional<std::string> pattern_of_masks(const Scan& scan, const std::string&
   return pattern + join_path(parent_folder(*mask), "{stem}") + std::string(rest);
 }
 
+// Recursive over folders that are roles, down to ones whose folders are classes or which hold
+// images alone.
 class Choices {
  public:
   Choices(const BuildContext& context, const Scan& scan) : context_(context), scan_(scan) {}
@@ -251,6 +273,7 @@ class Choices {
     const std::string& path = context_.options.path;
     return "forebay index " + as_argument(printable(below.empty() ? path : join_path(path, below)));
   }
+  // Chosen: six commands are more than anyone reads.
   void limited(const std::string& meaning, const std::string& command) {
     constexpr int kMost = 6;
     ++shown_ <= kMost ? choice(meaning, command) : static_cast<void>(++more_);
@@ -270,6 +293,8 @@ class Choices {
 
 }  // namespace
 
+// From the scan's sorted list, by one search; names differ from their neighbours at changes of the
+// first component.
 std::vector<std::string_view> folders_with_images(const Scan& scan, std::string_view folder) {
   const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
   const auto images = scan.images.view();
@@ -293,6 +318,8 @@ bool is_split_list(std::string_view path) noexcept {
          });
 }
 
+// VOC and ILSVRC come as one tree with lists of its splits; reading the tree means reading all of
+// them.
 std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
   const auto is_split = [](std::string_view path) {
     const Role role = role_of(stem_of(path));

@@ -1,3 +1,16 @@
+// Reads the pages of an LMDB file (data.mdb) without LMDB's library; the layout follows mdb.c of
+// LMDB 0.9, format version 1.
+//
+// The first two pages are meta pages; of those the one with the higher transaction number is valid,
+// as LMDB writes them in turn. It names the root of the main tree, or of a tree of named databases,
+// of which one is entered. Pages have a header of 16 bytes, then offsets of nodes (2 bytes each,
+// growing up), then the nodes (growing down). A branch node's first 48 bits are the page below it;
+// a leaf node has key and value; a large value lies on pages of its own.
+//
+// Nothing in the file is trusted: each page must carry its own number, each offset must lie in its
+// page, and a walk ends when it has met more pages than the file has. The library would follow any
+// number and crash.
+
 #include "lmdb_tree.hpp"
 
 #include <algorithm>
@@ -5,7 +18,6 @@
 namespace forebay {
 namespace {
 
-// The layout follows mdb.c of LMDB 0.9, format version 1.
 constexpr std::uint32_t kLmdbMagic = 0xBEEFC0DE;
 constexpr std::size_t kLmdbPageHeader = 16;
 constexpr std::size_t kLmdbNodeHeader = 8;
@@ -25,6 +37,9 @@ bool starts_as_lmdb(std::span<const std::byte> head) noexcept {
   return magic == kLmdbMagic;
 }
 
+// If the first meta page is damaged, the second is looked for where it is with the usual page size.
+// 88 is the place of the main database's record in a meta page: 16 of the page header, 24 of the
+// meta header, 48 of the free list's record.
 LmdbTree::LmdbTree(ContainerBytes& bytes) : bytes_(bytes) {
   constexpr std::uint64_t kUsualPage = 4096;
   const bool has_first = read_meta(0);
@@ -34,6 +49,8 @@ LmdbTree::LmdbTree(ContainerBytes& bytes) : bytes_(bytes) {
 }
 
 // Reads the meta page of one transaction. False if there is none.
+// Places in the page: magic 16, version 20, page size 40, transaction 144. The size of pages is a
+// power of two up to 64 KiB.
 bool LmdbTree::read_meta(std::uint64_t offset) {
   if (!bytes_.has(offset, kLmdbMetaBytes) || bytes_.number<std::uint32_t>(offset + 16) != kLmdbMagic) return false;
   const auto version = bytes_.number<std::uint32_t>(offset + 20);
@@ -50,12 +67,16 @@ bool LmdbTree::read_meta(std::uint64_t offset) {
 }
 
 // Reads a database's record: flags, depth, counts, root.
+// Of MDB_db: flags at 4, root page at 40. Databases with several values per key have another layout
+// of leaves.
 void LmdbTree::use_database(std::uint64_t offset) {
   const auto flags = bytes_.number<std::uint16_t>(offset + 4);
   root_ = bytes_.number<std::uint64_t>(offset + 40);
   if ((flags & kLmdbDuplicatesSorted) != 0) throw at_byte(offset, "an LMDB database with several values per key");
 }
 
+// Named databases are entries of the main one, with a flag. If any entry is a value, the main
+// database is the dataset.
 void LmdbTree::enter_database() {
   constexpr std::uint64_t kDescription = 48;
   std::vector<LmdbEntry> databases;
@@ -79,6 +100,8 @@ void LmdbTree::enter_database() {
   use_database(databases[0].value.offset);
 }
 
+// Header: page number 8 bytes, 2 unused, flags at 10, lower and upper bound of free space at 12 and
+// 14. `lower` says how many offsets there are.
 LmdbTree::Page LmdbTree::read_page(std::uint64_t page) {
   if (page > bytes_.size() / page_bytes_ || !bytes_.has(place(page), page_bytes_)) {
     throw at_byte(bytes_.size(), "it ends here, where an LMDB page " + std::to_string(page) + " is needed");
@@ -97,6 +120,8 @@ LmdbTree::Page LmdbTree::read_page(std::uint64_t page) {
   return {.flags = flags, .entries = count};
 }
 
+// Header: 4 bytes of size or page, flags, key size. For a branch, flags are the upper 16 bits of
+// the page number.
 LmdbTree::Node LmdbTree::read_node(std::uint64_t page, std::size_t i) {
   const auto at = bytes_.number<std::uint16_t>(place(page) + kLmdbPageHeader + i * sizeof(std::uint16_t));
   if (at < kLmdbPageHeader || at + kLmdbNodeHeader > page_bytes_) throw at_byte(place(page), "a damaged LMDB page");
@@ -108,6 +133,8 @@ LmdbTree::Node LmdbTree::read_node(std::uint64_t page, std::size_t i) {
   return node;
 }
 
+// Depth first, from left to right, which is the order of keys. A stack of its own, since damage
+// could make recursion deep.
 std::vector<std::uint64_t> LmdbTree::leaves(const std::function<void(const SampleError&)>& damaged) {
   std::vector<std::uint64_t> found;
   std::vector<std::uint64_t> open;  // pages still to visit, the next one last
@@ -148,6 +175,8 @@ std::string LmdbTree::key(std::uint64_t page, std::size_t i) {
   return std::string(bytes_.text({.offset = node.offset + kLmdbNodeHeader, .length = node.key_bytes}));
 }
 
+// A big value's node holds the number of its first page. There the header says how many pages there
+// are.
 LmdbEntry LmdbTree::entry(std::uint64_t page, std::size_t i) {
   const Node node = read_node(page, i);
   LmdbEntry entry;

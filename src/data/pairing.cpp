@@ -1,3 +1,13 @@
+// Which annotation belongs to which image, by names alone, without opening files.
+//
+// Three rules, each tried only if the one before pairs nothing: the layouts of VOC and ILSVRC (the
+// same place, or one with a folder "Annotations" in place of another component or above it); the
+// same stem and folders but for one component, whatever it is called; the same stem alone. The last
+// two are guesses, so they pair only what is unambiguous, and doubts are reported.
+//
+// The rules work on millions of paths: the lookup stores numbers of annotations and compares paths
+// by their normalized form, instead of keeping that form for each.
+
 #include "pairing.hpp"
 
 #include <algorithm>
@@ -19,6 +29,7 @@ std::string_view without_extension(std::string_view path) {
 }
 
 // A path without its extension, with folders named like Annotations spelled the same.
+// Only folders are normalized, never the stem.
 std::string place_of(std::string_view path) {
   std::string place;
   std::string_view rest = without_extension(path);
@@ -32,6 +43,7 @@ std::string place_of(std::string_view path) {
 
 constexpr std::size_t kNone = AnnotationLookup::kNone;
 
+// "SegmentationClass" of VOC, "masks", "image_masks".
 bool lies_in_mask_folder(std::string_view path) {
   std::string folders(parent_folder(path));
   std::ranges::transform(folders, folders.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -39,6 +51,7 @@ bool lies_in_mask_folder(std::string_view path) {
 }
 
 // "a/x" of "a/x_mask"; the same without such a word at its end.
+// "x_mask.png" is the mask of x.jpg in many segmentation datasets.
 std::string_view without_mask_word(std::string_view place) noexcept {
   for (const std::string_view word : {"mask", "masks", "seg", "segmentation", "label", "labels", "gt", "annotation"}) {
     if (place.size() <= word.size() + 1 || !place.ends_with(word)) continue;
@@ -60,6 +73,7 @@ Pairing pair_by_place(const Scan& scan) {
 }
 
 // The stem with the folders, whole and with each component left out: an image and its annotation share one of these.
+// train/images/x and train/annots/x share "x/train": each with its own component left out.
 std::vector<std::string> keys_of(std::string_view path) {
   const std::string stem(stem_of(path));
   const std::string_view folders = parent_folder(path);
@@ -88,6 +102,7 @@ class Matcher {
     }
   }
 
+  // An annotation that is doubted after it was paired loses its image again at the end.
   Pairing pair() {
     Pairing pairing;
     pairing.annotation_of.assign(scan_.images.size(), kNone);
@@ -137,6 +152,7 @@ class Matcher {
 };
 
 // Where the first element's name begins, after a byte order mark, blanks, comments and declarations; npos = nowhere.
+// Enough of XML to find the root's name in the first bytes; xml_text.cpp checks documents properly.
 std::size_t first_element(std::string_view text) {
   for (auto at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
     const std::string_view tag = text.substr(at);
@@ -170,6 +186,8 @@ bool AnnotationLookup::Place::operator()(std::size_t annotation, std::string_vie
   return (*this)(place, annotation);
 }
 
+// Of several annotations with one place the first is kept, which is the representative of the
+// others.
 AnnotationLookup::AnnotationLookup(std::span<const std::string_view> annotations)
     : places_(0, Place{annotations}, Place{annotations}) {
   places_.reserve(annotations.size());
@@ -186,6 +204,8 @@ std::size_t AnnotationLookup::at(std::string_view place) const {
 
 std::size_t AnnotationLookup::representative(std::string_view annotation) const { return at(place_of(annotation)); }
 
+// From the image's folder upward: the nearest Annotations wins, first as a child of the folder,
+// then as its sibling.
 std::size_t AnnotationLookup::find(std::string_view image) const {
   const std::string place = place_of(image);
   if (const auto found = at(place); found != kNone || !has_folders_) return found;
@@ -202,6 +222,7 @@ std::size_t AnnotationLookup::find(std::string_view image) const {
   }
 }
 
+// Doubts count as a result: with them the next, weaker rule must not be tried.
 Pairing pair_annotations(const Scan& scan) {
   Pairing pairing = pair_by_place(scan);
   if (pairing.paired > 0 || scan.annotations.empty()) return pairing;
@@ -210,6 +231,7 @@ Pairing pair_annotations(const Scan& scan) {
   return Matcher(scan, stem_alone).pair();
 }
 
+// CVAT's root is "annotations", so what follows the name is checked, too.
 bool is_voc_annotation(const std::string& path) {
   constexpr std::string_view kRoot = "annotation";
   try {
@@ -225,6 +247,8 @@ bool is_voc_annotation(const std::string& path) {
   }
 }
 
+// A mask is hardly ever a JPEG file, whose compression would change its classes. So only other
+// files are candidates, and only beside JPEG files or annotations of others.
 void leave_out_masks(Scan& scan) {
   if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
   std::unordered_set<std::string_view> jpegs;
@@ -254,6 +278,7 @@ void leave_out_masks(Scan& scan) {
   scan.images = std::move(images);
 }
 
+// The contents of candidates are looked at only until one is VOC's.
 void adopt_bare_annotations(const std::string& root, Scan& scan) {
   const auto is_bare = [](std::string_view path) { return base_name(path).find('.') == std::string_view::npos; };
   if (!scan.annotations.empty() || std::none_of(scan.others.begin(), scan.others.end(), is_bare)) return;

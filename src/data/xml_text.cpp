@@ -1,3 +1,12 @@
+// Prepares XML of annotations for tinyxml2 and parses it. tinyxml2 is small and fast, but accepts
+// what is no XML and takes hours for some hostile input, so the text is checked before it, and the
+// tree after it.
+//
+// In order: encoding to UTF-8 (annotation_text), characters, declarations and references
+// (clean_markup), tinyxml2's own parsing, the root element (only_root). Errors name the line of the
+// original file; what is removed is overwritten by blanks for that reason. Called on any thread of
+// an index build, once per file; no state.
+
 #include "xml_text.hpp"
 
 #include <tinyxml2.h>
@@ -27,10 +36,12 @@ std::size_t line_at(std::string_view text, std::size_t offset) noexcept {
   throw SampleError("line " + std::to_string(line_at(text, offset)) + ": " + reason);
 }
 
+// 0 past the end, which is no character of XML.
 unsigned byte_at(std::string_view text, std::size_t offset) {
   return offset < text.size() ? static_cast<unsigned char>(text[offset]) : 0U;
 }
 
+// XML 1.0, production 2.
 bool is_character(std::uint32_t code) {
   if (code < 0x20) return code == '\t' || code == '\n' || code == '\r';
   return code <= 0xD7FF || (code >= 0xE000 && code <= 0xFFFD) || (code >= 0x10000 && code <= 0x10FFFF);
@@ -50,6 +61,7 @@ void check_characters(std::string_view text) {
 }
 
 // The encoding that the XML declaration names, in lower case; "utf-8" without one (XML 1.0, section 4.3.3).
+// The declaration is ASCII in every encoding that is accepted.
 std::string declared_encoding(std::string_view text) {
   if (!text.starts_with("<?xml")) return "utf-8";
   const auto declaration = text.substr(0, text.find("?>"));
@@ -63,6 +75,7 @@ std::string declared_encoding(std::string_view text) {
   return name;
 }
 
+// ISO-8859-1 has the first 256 code points of Unicode, two bytes each in UTF-8 from 0x80 on.
 std::string from_latin1(std::string_view text) {
   std::string utf8;
   utf8.reserve(text.size() + text.size() / 8);
@@ -101,6 +114,7 @@ bool is_character_reference(std::string_view name) {
   return error == std::errc{} && end == digits.data() + digits.size() && is_character(code);
 }
 
+// Longer references than 16 bytes are none of those that are known.
 std::size_t skip_reference(std::string_view text, std::size_t at) {
   constexpr std::size_t kLongest = 16;
   const auto semicolon = text.substr(at, kLongest).find(';');
@@ -131,6 +145,7 @@ void check_attributes(std::string_view text, std::size_t at) {
   }
 }
 
+// "<?xml-stylesheet" and "<?xmlfoo" are other instructions.
 bool is_xml_declaration(std::string_view instruction) {
   return instruction.starts_with("<?xml") && byte_at(instruction, 5) != '-' &&
          std::isalnum(static_cast<int>(byte_at(instruction, 5))) == 0;
@@ -215,6 +230,7 @@ std::string describe(const XMLDocument& document) {
 }
 
 // tinyxml2 accepts text and further elements outside the root, and documents without a root.
+// XML has exactly one root element and no text beside it.
 const XMLElement& only_root(const XMLDocument& document, std::string_view wanted) {
   const XMLElement* root = document.RootElement();
   if (root == nullptr) refuse(1, "the document has no element");

@@ -1,3 +1,14 @@
+// Reads the data.yaml of a YOLO dataset: the places of its images, the names of classes, and the
+// shape of keypoints.
+//
+// It is not a YAML parser. Of YAML it reads what data.yaml files have: keys at the left edge with a
+// value of one line, a list or a map in either style, quoted texts, comments. Everything else
+// (anchors, tags, texts over several lines, escapes) is refused with its line, since reading it
+// wrongly would mean other images or classes. Keys that do not matter are skipped whatever their
+// values are, by their indentation or brackets.
+//
+// One pass over the lines: `at_` is the next line, `begin_` that of the present key.
+
 #include "yolo_config.hpp"
 
 #include <algorithm>
@@ -14,6 +25,7 @@
 namespace forebay {
 namespace {
 
+// Chosen.
 constexpr std::size_t kLargestYaml = std::size_t{1} << 20U;
 constexpr std::size_t kMostYamlNames = 65536;
 constexpr std::array<std::string_view, 4> kSplits{"train", "val", "test", "minival"};
@@ -43,6 +55,7 @@ class YamlReader {
   }
 
   // The next key at the left edge; false at the end. What belongs to the key before is skipped.
+  // A list may begin at the left edge, as YAML allows: "names:" with "- cat" below it.
   bool next(std::string& key) {
     for (; at_ < lines_.size(); ++at_) {
       const std::string_view line = lines_[at_];
@@ -65,6 +78,8 @@ class YamlReader {
   }
 
   // The value of the key that next() found.
+  // For a key whose value nobody asks for this is not called, so odd values of other keys do no
+  // harm.
   YamlValue value() {
     YamlValue value;
     value.line = begin_ + 1;
@@ -94,6 +109,7 @@ class YamlReader {
   }
 
   // Up to a '#' that begins a comment, outside of quotes.
+  // In YAML '#' begins a comment only after a blank: "a#b" is a text.
   static std::string_view without_comment(std::string_view text) {
     char quote = '\0';
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -111,6 +127,7 @@ class YamlReader {
   }
 
   // Takes "key:" from the front of a text, plain or quoted.
+  // A colon ends a key only before a blank or the end of the line, so that "C:/data" is none.
   static std::optional<std::string> take_key(std::string_view& text) {
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
     const auto closed = is_quoted ? text.find(text.front(), 1) : 0;
@@ -128,6 +145,8 @@ class YamlReader {
   }
 
   // The text of a value. What YAML makes more of is refused.
+  // Characters that mean something in YAML at the beginning of a value are refused, as is ": "
+  // within it, which YAML would read as a map.
   [[nodiscard]] std::string scalar(std::string_view text, std::size_t line) const {
     if (text.starts_with('\'') || text.starts_with('"')) return quoted(text, line);
     if (text.find_first_of("&*!|>%@`[]{}") == 0 || text == "-" || text.starts_with("- ") || text.starts_with("? ")) {
@@ -141,6 +160,7 @@ class YamlReader {
     return std::string(text);
   }
 
+  // In single quotes '' is one quote; in double quotes a backslash escapes.
   [[nodiscard]] std::string quoted(std::string_view text, std::size_t line) const {
     const char quote = text.front();
     std::string value;
@@ -164,6 +184,7 @@ class YamlReader {
   }
 
   // From the bracket that the value begins with to the one that closes it, lines joined by blanks.
+  // Brackets within quotes do not count. Lines are joined, as a flow list may go over several.
   std::string bracketed() {
     std::string all;
     std::size_t open = 0;
@@ -233,6 +254,7 @@ class YamlReader {
   }
 
   // Lines of "- text" or of "number: text", all equally far from the left edge.
+  // Maps and lists of one level, as no value in data.yaml has two.
   void read_block(YamlValue& value) {
     std::size_t indent = 0;
     for (; at_ < lines_.size(); ++at_) {
@@ -283,6 +305,8 @@ std::size_t whole_number(const YamlReader& reader, const YamlValue& value, std::
 }
 
 // A list in order, or a number for each name.
+// A map numbers its names itself: 0: cat, 1: dog. The numbers must leave no gap, or labels would be
+// of classes without names.
 std::vector<std::string> names_of_classes(const YamlReader& reader, const YamlValue& value) {
   if (!value.is_list && !value.is_map) reader.refuse(value.line - 1, "names: write a list, [cat, dog]");
   const std::size_t count = value.texts.size();
@@ -309,6 +333,8 @@ const YoloConfig::Split* YoloConfig::find(std::string_view name) const noexcept 
   return found == splits.end() ? nullptr : &*found;
 }
 
+// "nc" alone names classes class_0, class_1 ... as ultralytics does. A key that is given twice is
+// refused: YAML forbids it, and readers differ in which they take.
 YoloConfig parse_yolo_config(std::string_view text, const std::string& file) {
   YoloConfig config;
   YamlReader reader(text, file);
@@ -363,6 +389,7 @@ YoloConfig read_yolo_config(const std::string& file) {
   return parse_yolo_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
 }
 
+// Quickly, by keys at the left edge alone, because it is asked of every YAML file in a folder.
 bool is_yolo_config(const std::string& file) {
   try {
     const auto bytes = load_file(file, kLargestYaml);

@@ -1,3 +1,14 @@
+// Finds the images of a YOLO dataset, given a data.yaml (or one part of it), a list of images, or a
+// folder; and what its classes are called.
+//
+// It follows ultralytics where that is consistent, and copes with what exporters write: "path" of
+// another machine, Roboflow's "../train/images", classes.txt in place of data.yaml. A dataset of
+// several parts (train, val) is refused unless one is named, because mixing them would train on
+// validation data.
+//
+// It runs on the calling thread, except for listing folders. Paths in the result are absolute and
+// normalized, sorted, each once, whatever the order in lists was.
+
 #include "yolo_images.hpp"
 
 #include <algorithm>
@@ -23,6 +34,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestImageList = std::size_t{1} << 30U;
 // How far above a folder of images its data.yaml is looked for: images/train/part below it.
 constexpr int kFoldersAbove = 3;
+// Chosen: some entries of a list may be missing.
 constexpr std::size_t kEntriesTried = 8;
 
 bool path_exists(const std::string& path) {
@@ -52,6 +64,7 @@ std::string lines_joined(const std::vector<std::string>& lines) {
 }
 
 // The file of a folder that says the classes; "" if there is none. Of several configurations data.yaml is the one.
+// One folder may have several configurations, of which only one can be meant.
 std::string file_of_classes(const std::string& folder) {
   std::vector<std::string> found;
   const Scan listing = scan_folder(folder, "");
@@ -72,6 +85,7 @@ std::string file_of_classes(const std::string& folder) {
 }
 
 // The same of a folder, of that of its labels, and of those above.
+// "x.jpg" is a name for the question only: which folder would have the labels of images there?
 std::string file_of_classes_above(const std::string& images) {
   std::string folder = images;
   for (int level = 0; level <= kFoldersAbove && folder.size() > 1; ++level) {
@@ -95,6 +109,8 @@ void take_classes(const std::string& file, YoloImages& images) {
 }
 
 // What the places of a configuration are relative to. It is often written for another machine.
+// Relative paths are tried from the file's folder and from the working directory. If neither exists
+// but the last component is that of the file's folder, the dataset was moved.
 std::string folder_of_config(const YoloConfig& config, const std::string& file) {
   std::string here(parent_folder(file));
   if (config.path.empty()) return here;
@@ -116,6 +132,7 @@ std::string place_in(const std::string& folder, const std::string& place, const 
 }
 
 // What the entries of a list are relative to: its own folder, as "./" is; else where the first of them are found.
+// Darknet's lists are relative to where darknet ran, others to the list or to the dataset's root.
 std::string folder_of_entries(const std::string& list, const std::string& root, std::vector<std::string>& entries) {
   std::string here(parent_folder(list));
   for (const std::string& folder : {here, root, std::string(parent_folder(here)), normal_path(".")}) {
@@ -132,6 +149,8 @@ class YoloFinder {
  public:
   YoloFinder(PathContents& contents, SkipLog& skipped) : contents_(contents), skipped_(skipped) {}
 
+  // Several places of a split may contain one another, so images and folders are made unique at the
+  // end.
   YoloImages find() {
     if (!contents_.is_folder() && is_yaml_name(contents_.files().front())) {
       take_config(contents_.files().front(), contents_.part().empty() ? "train" : contents_.part());
@@ -180,6 +199,8 @@ class YoloFinder {
     }
   }
 
+  // Every file is looked for here, since an index of a folder's images knows them to exist
+  // (finds_files).
   void take_list(const std::string& list) {
     std::vector<std::string> entries = lines_of_file(list, kLargestImageList);
     const auto is_other = [&](const std::string& entry) {
@@ -206,6 +227,7 @@ class YoloFinder {
     take_scan(folder, scan);
   }
 
+  // ultralytics caches decoded images as .npy files beside them.
   void take_scan(const std::string& folder, const Scan& scan) {
     for (const ListedFolder& each : scan.listed) {
       ListedFolder& listed = found_.listed.emplace_back(each);
@@ -225,6 +247,7 @@ class YoloFinder {
   }
 
   // A folder: one with a data.yaml, or one of images.
+  // Splits of the same places count once, as some configurations name one folder for train and val.
   void take_root(const std::string& root) {
     const std::string file = file_of_classes(root);
     if (is_yaml_name(file)) {
@@ -261,6 +284,7 @@ class YoloFinder {
     return {parts.begin(), parts.end()};
   }
 
+  // "train2017" and "val_1" are parts, too.
   static bool is_name_of_part(std::string_view name) {
     std::string word(name);
     std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -287,6 +311,8 @@ class YoloFinder {
 
 }  // namespace
 
+// As ultralytics: the last "/images/" of the path becomes "/labels/". Beside the image is Darknet's
+// way.
 std::vector<std::string> places_of_labels(std::string_view image) {
   constexpr std::string_view kImages = "/images/";
   const std::string stem(image.substr(0, image.size() - base_name(image).size() + stem_of(image).size()));
@@ -300,6 +326,7 @@ std::vector<std::string> places_of_labels(std::string_view image) {
 
 YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped) { return YoloFinder(contents, skipped).find(); }
 
+// For the hash of a saved index: the same decisions as YoloFinder's, without listing images.
 YoloSources yolo_sources(const DatasetOptions& options) {
   const auto [path, part] = part_of_yaml(normal_path(options.path));
   const bool is_folder = path_is_folder(path);

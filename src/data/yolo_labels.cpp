@@ -1,3 +1,11 @@
+// Parses a YOLO label file: per line a class and a box (center x, center y, width, height), or the
+// points of a polygon, or a box and keypoints, all in shares of the image's sides.
+//
+// The three look alike: five numbers are a box; an odd count from 7 on is a polygon, unless
+// kpt_shape says that keypoints follow a box. Anything else is refused. The first wrong line makes
+// the whole file unusable, because an image with half of its labels would teach the network that
+// the other objects are background.
+
 #include "yolo_labels.hpp"
 
 #include <algorithm>
@@ -15,7 +23,9 @@ namespace {
 
 // How far past the image a coordinate may be: rounding, as ultralytics allows it.
 constexpr double kTolerance = 0.01;
+// Chosen, as for lists of names; a larger number is a mistake such as a confidence or an id.
 constexpr std::int32_t kMostYoloClasses = 65536;
+// The class and 10,000 points. Chosen.
 constexpr std::size_t kMostNumbers = 20001;
 
 std::string shown_word(std::string_view word) {
@@ -24,6 +34,7 @@ std::string shown_word(std::string_view word) {
 }
 
 // The numbers of a line; otherwise sets the problem.
+// from_chars is independent of the locale, but takes no '+'.
 void read_numbers(std::string_view line, std::vector<double>& numbers, std::string& problem) {
   constexpr std::string_view kBlanks = " \t\v\f";
   numbers.clear();
@@ -64,6 +75,7 @@ std::string problem_of_shares(std::span<const double> shares) {
 }
 
 // How many numbers behind the class are the geometry, or why that is unclear.
+// Six numbers are usually predictions, with a confidence at the end.
 std::string problem_of_count(std::size_t count, const YoloRules& rules) {
   const std::string said = std::to_string(count) + " numbers";
   if (rules.keypoint_numbers > 0) {
@@ -91,6 +103,7 @@ BoxSides extent_of_points(std::span<const double> points) {
 }
 
 // Whether the numbers of a polygon could also be a box and two or more points in it.
+// Keypoints that are not visible are 0 0 in these files.
 bool may_be_box_and_points(std::span<const double> numbers) {
   const BoxSides box = sides_of_centred(numbers);
   if (numbers[2] <= 0 || numbers[3] <= 0) return false;
@@ -106,6 +119,7 @@ bool may_be_box_and_points(std::span<const double> numbers) {
 // A line with its own numbers, as ultralytics tells lines apart.
 using YoloKey = std::array<float, 5>;
 
+// As floats, since ultralytics compares lines as rows of float32.
 YoloKey key_of(const YoloObject& object) {
   const auto [left, top, right, bottom] = object.sides;
   return {static_cast<float>(object.number), static_cast<float>(left), static_cast<float>(top),
@@ -114,6 +128,7 @@ YoloKey key_of(const YoloObject& object) {
 
 }  // namespace
 
+// Empty lines count for line numbers, and nothing else. "\r\n" is one end of a line.
 YoloLabels parse_yolo_labels(std::string_view text, const YoloRules& rules) {
   YoloLabels labels;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
