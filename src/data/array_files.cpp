@@ -1,3 +1,9 @@
+// Gives arrays of NumPy by name, from an .npz archive or from .npy files of one folder, for
+// dataset_npy.cpp and its labels and fields.
+//
+// find() reads a header and checks that the elements are there; load() reads all elements in C
+// order. Files stay open until the index is built. One thread at a time.
+
 #include "array_files.hpp"
 
 #include <algorithm>
@@ -21,6 +27,8 @@ std::string without_npy(std::string name) {
   return name;
 }
 
+// The kind of an error must survive, since transient ones are retried and truncated files have a
+// message of their own.
 template <typename Work>
 auto naming_array(const std::string& name, Work&& work) {
   try {
@@ -45,6 +53,7 @@ std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noex
   return std::span(elements).subspan(static_cast<std::size_t>(i) * entry_bytes(), entry_bytes());
 }
 
+// What is no .npy is taken for an archive, whose constructor says what is wrong if it is none.
 ArrayFiles::ArrayFiles(const std::string& path) : path_(path) {
   const auto& file = *files_.emplace("", std::make_unique<OpenFile>(open_patiently(path))).first->second;
   std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));
@@ -90,6 +99,7 @@ void ArrayFiles::read(const Found& found, std::span<std::byte> to) const {
   });
 }
 
+// Only the beginning of a member is inflated.
 ArrayFiles::Found ArrayFiles::find(const std::string& name) {
   return naming_array(name, [&] {
     Found found{.name = name, .file = &open(name), .member = nullptr, .array = {}};

@@ -1,3 +1,8 @@
+// Labels from a NumPy array: class numbers of any type, texts, or one-hot rows. The rules are those
+// of lists (class_text.cpp): up to a tenth of the labels may be damaged and cost their samples;
+// more, and the array is no array of labels (UnfitArray), which is an error only if the user named
+// it.
+
 #include "array_labels.hpp"
 
 #include <algorithm>
@@ -44,6 +49,8 @@ std::optional<std::int32_t> class_at(const NpyArray& array, std::size_t i, std::
   return is_class ? std::optional(static_cast<std::int32_t>(real)) : std::nullopt;
 }
 
+// The bound on class numbers is that of containers (shard_merger.cpp): one damaged element must not
+// make a million classes.
 ArrayLabels from_numbers(const NpyArray& array, const std::vector<std::string>& given) {
   // A larger number is taken for damage unless its class is named.
   const auto most = given.empty() ? std::max<std::int64_t>(65535, 16 * static_cast<std::int64_t>(array.count()))
@@ -98,6 +105,7 @@ ArrayLabels from_texts(const NpyArray& array, const std::vector<std::string>& gi
 }
 
 // The place of the only 1 among 0s.
+// A row of zeros has no class, and makes the array something else than one-hot.
 std::optional<std::int32_t> hot_place(const NpyArray& array, std::size_t begin, std::size_t count) {
   std::optional<std::int32_t> place;
   for (std::size_t k = 0; k < count; ++k) {
@@ -129,6 +137,7 @@ ArrayLabels from_one_hot(const NpyArray& array, const std::vector<std::string>& 
 
 }  // namespace
 
+// (N, 1) is one number per image, as Keras saves CIFAR's.
 ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<std::string>& given) {
   const NpyArray& array = loaded.array;
   const bool is_single = array.dimensions == 1 || (array.dimensions == 2 && array.shape[1] == 1);

@@ -1,3 +1,12 @@
+// Labels as texts: what a single text may be (a class number, a fraction, a set, a word for none),
+// and what all labels of a dataset are together (LabelCensus).
+//
+// One label does not say whether "7" is a class number or a name, nor whether "n/a" is a mistake.
+// The census counts kinds and keeps the first of each with its line; are_numbers decides: numbers
+// if nearly all are, names if words are among them in number, and an error for what is neither,
+// which shows the first label of that kind. Lists, tables, arrays and containers all ask it, so
+// that the same labels mean the same in each.
+
 #include "class_text.hpp"
 
 #include <algorithm>
@@ -19,6 +28,7 @@ bool is_real(std::string_view text) noexcept {
 }
 
 // "0.73", "1e-3", "1,000", "-5.5".
+// With separators of thousands, too, in any style.
 bool is_number_like(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (is_real(text)) return true;
@@ -40,6 +50,7 @@ bool are_several_numbers(std::string_view text) {
   return words > 1;
 }
 
+// "a|b" (NIH ChestX-ray), "[1, 2]" and the like.
 bool is_set_of_labels(std::string_view text) {
   return text.find_first_of("|;") != std::string_view::npos || text.starts_with('[') || text.starts_with('{') ||
          are_several_numbers(text);
@@ -47,6 +58,7 @@ bool is_set_of_labels(std::string_view text) {
 
 }  // namespace
 
+// What pandas, R and spreadsheets write for a missing value.
 bool is_missing_value(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords{"nan", "na", "n/a", "#n/a", "<na>", "null", "none", "?", "-nan"};
   return std::ranges::any_of(kWords, [&](std::string_view word) {
@@ -56,6 +68,7 @@ bool is_missing_value(std::string_view text) {
   });
 }
 
+// "3.0" is 3, as pandas writes whole numbers of a column with gaps.
 std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept {
   text = without_blanks(text);
   if (text.starts_with('+')) {
@@ -87,6 +100,7 @@ std::string problem_of_class(std::string_view text, std::int64_t limit) {
   return label + " is no class number, as nearly all others are";
 }
 
+// Names from dataset.classes come first, whatever they look like.
 LabelCensus::Kind& LabelCensus::kind_of(std::string_view text) {
   if (!given_.empty() && given_.contains(std::string(text))) return named_;
   if (class_number_in(text)) return numbers_;
@@ -104,6 +118,8 @@ void LabelCensus::add(std::string_view text, std::uint64_t line) {
   kind.line = line;
 }
 
+// In the order of certainty: nearly all are numbers; dataset.classes decides; only words for none
+// are among numbers. What remains is refused by kind, or is names.
 bool LabelCensus::are_numbers(const std::string& file, std::string_view field) const {
   const std::uint64_t others =
       named_.count + large_.count + fraction_.count + missing_.count + sets_.count + words_.count;

@@ -39,6 +39,8 @@ constexpr auto kColourOf = &std::pair<ColourTable::Colour, std::uint8_t>::first;
 
 }  // namespace
 
+// Entries without a number are numbered by their place, as in the palettes that datasets publish.
+// Returns what is wrong.
 std::string ColourTable::add(std::size_t place, std::string_view entry) {
   const std::string shown = "\"" + printable(entry) + "\"";
   const std::size_t equals = entry.find('=');
@@ -63,6 +65,7 @@ std::string ColourTable::add(std::size_t place, std::string_view entry) {
   return {};
 }
 
+// Sorted once, since every pixel of a mask is looked up.
 std::string ColourTable::sort() {
   std::ranges::sort(classes_);
   const auto twice = std::ranges::adjacent_find(classes_, {}, kColourOf);
@@ -77,6 +80,7 @@ std::string ColourTable::problem_of(std::span<const std::string> entries) {
   return table.sort();
 }
 
+// Entries have been checked by problem_of() when the options were read.
 ColourTable::ColourTable(std::span<const std::string> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) (void)add(i, entries[i]);
   (void)sort();

@@ -6,6 +6,8 @@
 
 namespace forebay {
 
+// RFC 4180 as Python's csv module and pandas read it: quotes doubled within quotes, line breaks
+// within quotes, any of the three line ends. Fields are views of the text, except quoted ones.
 CsvRows::CsvRows(std::string_view text, std::string file, char separator)
     : rest_(text), file_(std::move(file)), separator_(separator) {
   const auto refuse = [&](const char* problem) { throw ConfigError(file_ + ": " + problem); };
@@ -14,6 +16,7 @@ CsvRows::CsvRows(std::string_view text, std::string file, char separator)
   if (rest_.find('\0') != std::string_view::npos) refuse("a NUL byte; this is not a text file");
 }
 
+// Empty lines are no rows. row_line_ is where a row begins, which may have several lines.
 bool CsvRows::next(std::vector<std::string_view>& fields) {
   fields.clear();
   quoted_.clear();

@@ -17,6 +17,8 @@ constexpr std::size_t kTiffEntryBytes = 12;
 constexpr int kAsStored = 1;
 
 // A TIFF structure in either byte order; a read that would leave it gives nothing.
+// EXIF is a TIFF structure (TIFF 6.0, section 2). It is read for every JPEG that is decoded, from
+// bytes that anyone may have written: nothing is trusted and nothing is allocated.
 class Tiff {
  public:
   explicit Tiff(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
@@ -70,6 +72,9 @@ int exif_orientation(std::span<const std::byte> segment) noexcept {
   return is_exif(segment) ? tiff_orientation(segment.subspan(kExifHeader.size())) : kAsStored;
 }
 
+// Byte order, 42, the place of the first directory. Its entries have a tag, a type, a count, and
+// the value in place if it fits into four bytes. Anything odd counts as not turned, as other
+// programs have it.
 int tiff_orientation(std::span<const std::byte> structure) noexcept {
   Tiff tiff(structure);
   if (!tiff.find_byte_order() || tiff.u16(2) != 42) return kAsStored;

@@ -1,3 +1,11 @@
+// The sections [fields.NAME]: what a section means (field_of), files beside each image
+// ("masks/{stem}.png"), and which of the fields that a format has are served.
+//
+// When a format has built its draft, complete_fields puts the fields into the order of the options:
+// those that the format filled, and those that are files beside images, which are made here for
+// every format. Anything else is an error that names what there is. Everything runs on the thread
+// that builds the index.
+
 #include "fields.hpp"
 
 #include <algorithm>
@@ -17,12 +25,14 @@ namespace {
 
 constexpr std::uint32_t kNotYet = UINT32_MAX;
 // How many of a pattern's files are looked for when an index is built.
+// Chosen: one missing mask is a bad sample; if all of a few are missing, the pattern is wrong.
 constexpr std::uint64_t kLookedAt = 8;
 
 [[noreturn]] void refuse(const FieldOptions& field, std::string_view key, const std::string& problem) {
   throw ConfigError("fields." + field.name + (key.empty() ? "" : ".") + std::string(key) + ": " + problem);
 }
 
+// What losses take: classes as int64, as PyTorch's cross entropy does.
 DType usual_type(FieldKind kind) {
   switch (kind) {
     case FieldKind::mask:
@@ -58,6 +68,7 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     refuse(options, "from", "\"" + options.from + "\" names no file that can be used; the first is " + first);
 }
 
+// Samples that are objects share their image, and with it the file beside it.
 RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& draft) {
   RecordTable& table = draft.table;
   RecordTable::FieldColumn column{.field = field_of(options)};
@@ -86,6 +97,8 @@ std::string names_of(const std::vector<std::string>& names) {
 
 }  // namespace
 
+// Every key that the kind does not use is refused if it is set: it would have no effect, which
+// nobody wants.
 Field field_of(const FieldOptions& options) {
   if (!options.kind) {
     refuse(options, "kind", "say what it is: image, mask, class, multilabel, numbers, boxes, array or bytes");
@@ -163,6 +176,7 @@ const FieldOptions* find_field(const DatasetOptions& options, std::string_view n
   return found == options.fields.end() ? nullptr : &*found;
 }
 
+// A file beside an image needs an image that is a file: records of containers have none.
 void complete_fields(const DatasetOptions& options, std::string_view format, IndexDraft& draft) {
   std::vector<RecordTable::FieldColumn> built = std::move(draft.table.fields);
   draft.table.fields.clear();
@@ -191,6 +205,7 @@ void complete_fields(const DatasetOptions& options, std::string_view format, Ind
   }
 }
 
+// Relative to the same folder as the image's path.
 std::string path_beside(std::string_view pattern, std::string_view image) {
   std::string path;
   while (!pattern.empty()) {
@@ -211,6 +226,7 @@ std::string path_beside(std::string_view pattern, std::string_view image) {
   return path;
 }
 
+// Normalized, as patterns may have "..". An image that is its own field stays.
 void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan) {
   std::set<std::string> beside;
   for (const FieldOptions& field : fields) {
@@ -232,6 +248,7 @@ void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan) {
   scan.images = std::move(images);
 }
 
+// Part of a saved index's origin: every option that changes the index must be in it.
 std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields) {
   std::vector<std::string> lines;
   for (const FieldOptions& field : fields) {

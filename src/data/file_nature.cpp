@@ -1,3 +1,10 @@
+// Says what a file really is when it is not what it should be: compressed by something that is not
+// read, a pointer of Git LFS, an error page that a download saved, UTF-16 text. Asked before a file
+// is parsed and when parsing fails, so that the message names the cause and what to do.
+//
+// It looks at the first 512 bytes and never throws: a file that cannot be read has no nature, and
+// whoever reads it next reports that.
+
 #include "file_nature.hpp"
 
 #include <algorithm>
@@ -22,6 +29,7 @@ struct KnownStart {
   std::string_view nature;
 };
 
+// Signatures from the formats' specifications.
 constexpr std::array kKnownStarts{
     KnownStart{kLfsPointer, "a pointer of Git LFS, not the file itself; run `git lfs pull`"},
     KnownStart{"\xFD"
@@ -53,12 +61,14 @@ std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// "BZh", the level as a digit, and the block's magic, which is pi in BCD.
 bool is_bzip2(std::string_view head) noexcept {
   constexpr auto kBlock = "1AY&SY"sv;  // pi; the level of compression is before it
   return head.starts_with("BZh") && head.substr(std::min<std::size_t>(head.size(), 4)).starts_with(kBlock);
 }
 
 // Text in units of `bytes` bytes, most of them ASCII and none a NUL, from `at` on.
+// Half of the units must be ASCII: random bytes have few, Latin scripts nearly all.
 bool is_wide_text(std::string_view head, std::size_t at, std::size_t bytes, bool big_endian) noexcept {
   constexpr std::size_t kUnits = 64;
   std::size_t units = 0;
@@ -74,6 +84,7 @@ bool is_wide_text(std::string_view head, std::size_t at, std::size_t bytes, bool
   return units >= 2 && 2 * plain >= units;
 }
 
+// UTF-32's mark first, as UTF-16's is its beginning. Without a mark only longer texts are judged.
 std::string_view wide_text(std::string_view head) noexcept {
   constexpr auto kUtf16 = "UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"sv;
   constexpr auto kUtf32 = "UTF-32 text; save it as UTF-8 (iconv -f UTF-32 -t UTF-8)"sv;
@@ -97,6 +108,7 @@ bool begins_with_tag(std::string_view text, std::string_view lower_case) noexcep
 }
 
 // What a web server or an object store answered in place of the file.
+// Object stores answer with a document <Error><Code>...; other XML is left to its reader.
 std::string_view error_page(std::string_view head) noexcept {
   const auto text = head.substr(std::min(head.find_first_not_of("\xEF\xBB\xBF \t\r\n"), head.size()));
   for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {
@@ -134,6 +146,7 @@ void refuse_foreign(const std::string& path) {
 
 bool is_lfs_pointer(const std::string& path) { return text_of(head_of(path)).starts_with(kLfsPointer); }
 
+// RFC 1950: method 8 and a window of 32 KiB, and a header that is a multiple of 31.
 bool may_be_zlib(std::span<const std::byte> head) noexcept {
   if (head.size() < 2 || head[0] != std::byte{0x78}) return false;
   return (0x7800U + std::to_integer<unsigned>(head[1])) % 31 == 0;

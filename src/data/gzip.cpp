@@ -13,9 +13,12 @@ namespace {
 
 Error without_memory() { return out_of_memory("to decompress a file"); }
 
+// Decompresses a gzip file piece by piece, all of its members one after the other (RFC 1952, 2.2),
+// on the thread that reads. Errors name the byte of the compressed file.
 class GzipSource final : public ByteSource {
  public:
   explicit GzipSource(const OpenFile& file) : file_(file), input_(kChunk) {
+    // zlib: added to the window's bits, it accepts gzip's header alone.
     constexpr int kGzipOnly = 16;
     if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw without_memory();
   }
@@ -36,6 +39,7 @@ class GzipSource final : public ByteSource {
     return done;
   }
 
+  // Bytes behind the last member, such as padding of tapes.
   [[nodiscard]] std::size_t trailing() const noexcept override { return ended_ ? file_.size - consumed() : 0; }
 
  private:
@@ -54,6 +58,7 @@ class GzipSource final : public ByteSource {
     stream_.avail_in = static_cast<uInt>(size);
   }
 
+  // Z_BUF_ERROR only means that input or room has run out.
   void step(int result) {
     if (result == Z_STREAM_END) {
       ended_ = !next_member_follows();
@@ -66,6 +71,7 @@ class GzipSource final : public ByteSource {
     }
   }
 
+  // Anything else behind a member is ignored, as gzip does.
   [[nodiscard]] bool next_member_follows() const {
     std::array<std::byte, 2> head{};
     if (file_.size - consumed() < head.size()) return false;
@@ -83,10 +89,13 @@ class GzipSource final : public ByteSource {
 // Images shrink to a fourth or a tenth; only malicious files shrink to less than a hundredth.
 constexpr std::uint64_t kLargestInflated = std::uint64_t{16} << 30U;
 constexpr std::uint64_t kInflatedAnyhow = std::uint64_t{256} << 20U;
+// Chosen: 64 times the file, but 256 MiB at least, as small files of labels shrink a lot, and 16
+// GiB at most, as it is kept in memory.
 constexpr std::uint64_t kMostInflated = 64;
 
 }  // namespace
 
+// Without overflow for any size.
 std::uint64_t largest_inflated(std::uint64_t file_bytes) {
   return std::clamp(file_bytes > kLargestInflated ? kLargestInflated : kMostInflated * file_bytes, kInflatedAnyhow,
                     kLargestInflated);

@@ -1,3 +1,10 @@
+// An idx file: two zero bytes, the type of elements, the number of dimensions, a big-endian number
+// of 32 bits for each, then the elements (yann.lecun.com/exdb/mnist). Plain or compressed by gzip;
+// only unsigned bytes are read, since neither images nor labels of MNIST-like datasets have others.
+//
+// The constructor reads the header. check_size compares a plain file's size with it exactly; load()
+// reads all elements, which for a compressed file is the only way to check them.
+
 #include "idx_file.hpp"
 
 #include <algorithm>
@@ -42,6 +49,7 @@ std::string type_name(std::byte type) {
   }
 }
 
+// Each byte gets its own message: the usual mistakes are a little-endian header and 32-bit labels.
 void check_magic(std::span<const std::byte, 4> magic) {
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0}) {
     const bool swapped = magic[2] == std::byte{0} && magic[3] == std::byte{0};
@@ -75,6 +83,7 @@ IdxFile::IdxFile(const std::string& path) : file_(open_patiently(path)) {
   header_ = read_header();
 }
 
+// The product is bounded by 2^62, so that sizes can be added to it without overflow.
 IdxHeader IdxFile::read_header() {
   const auto fill = [this](std::span<std::byte> bytes, std::size_t offset) {
     const std::size_t got = source_->read(bytes);
@@ -127,6 +136,7 @@ std::vector<std::byte> IdxFile::load() {
   }
 }
 
+// The memory grows with what has been read, as a header may promise far more than there is.
 std::vector<std::byte> IdxFile::load_payload() {
   constexpr std::size_t kFirst = std::size_t{1} << 20U;
   const auto payload = static_cast<std::size_t>(header_.payload);

@@ -1,3 +1,12 @@
+// The size of an image file as it is displayed, from its header alone: what label formats need that
+// have boxes as shares of the image. No decoder is involved: only a few KB are read per file, by
+// many threads at once.
+//
+// displayed_size looks at the first bytes and calls the reader of that format. Each finds width and
+// height, and the EXIF orientation where the format has one, since turned images are displayed (and
+// labelled) with their sides swapped. make/ decodes with the libraries; the two must agree on which
+// size an image has.
+
 #include "image_size.hpp"
 
 #include <algorithm>
@@ -25,6 +34,7 @@ class HeaderBytes {
   explicit HeaderBytes(const OpenFile& file) : file_(file) {}
 
   // The bytes at an offset, fewer at the end of the file. They stay until the next call.
+  // Pieces of 16 KiB: most headers need one, and a large EXIF segment is jumped over.
   [[nodiscard]] HeaderPart at(std::uint64_t offset, std::size_t bytes) {
     if (offset >= file_.size) return {};
     bytes = std::min<std::uint64_t>(bytes, file_.size - offset);
@@ -62,6 +72,7 @@ class HeaderBytes {
 };
 
 // Of EXIF data outside of a JPEG: only its beginning matters.
+// Chosen.
 constexpr std::uint64_t kMostExif = std::uint64_t{1} << 20U;
 
 ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
@@ -75,6 +86,8 @@ ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
 }
 
 // Up to the scan, as libjpeg reads a header: what stands between segments is skipped (ITU-T T.81, annex B).
+// Markers of frames are C0 to CF without C4 (Huffman tables), C8 (reserved) and CC (arithmetic
+// coding). The first APP1 segment (E1) that is EXIF counts.
 ImageExtent size_of_jpeg(HeaderBytes& header) {
   std::uint64_t width = 0;
   std::uint64_t height = 0;
@@ -107,6 +120,8 @@ ImageExtent size_of_jpeg(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
+// IHDR is always the first chunk. Chunks have 4 bytes of length, 4 of name, the data, 4 of CRC;
+// eXIf stands before the data or behind it, here it counts only before.
 ImageExtent size_of_png(HeaderBytes& header) {
   const std::uint64_t width = header.big(16, 4);
   const std::uint64_t height = header.big(20, 4);
@@ -120,6 +135,7 @@ ImageExtent size_of_png(HeaderBytes& header) {
 }
 
 // RFC 9649. With an extended header, the size is the canvas's.
+// 14 bits each in VP8; one less than the size in VP8L and VP8X. Chunks are padded to even lengths.
 ImageExtent size_of_webp(HeaderBytes& header) {
   constexpr std::uint64_t kExifFlag = 8;
   constexpr std::uint64_t kFirst = 12;
@@ -147,6 +163,8 @@ ImageExtent size_of_webp(HeaderBytes& header) {
 }
 
 // TIFF 6.0, and BigTIFF, whose numbers have twice the bytes.
+// Tags 256 and 257 are the sides, 274 is the orientation; type 3 is SHORT, 16 is LONG8. Of several
+// pages the first counts.
 ImageExtent size_of_tiff(HeaderBytes& header) {
   const bool is_big_endian = header.holds(0, "MM");
   const auto number = [&](std::uint64_t at, std::size_t bytes) { return header.number(at, bytes, is_big_endian); };
@@ -171,6 +189,7 @@ ImageExtent size_of_tiff(HeaderBytes& header) {
   return turned(width, height, orientation <= 8 ? static_cast<int>(orientation) : 1);
 }
 
+// The oldest header has 12 bytes and sides of 16 bits.
 ImageExtent size_of_bmp(HeaderBytes& header) {
   const std::size_t side = header.little(14, 4) == 12 ? 2 : 4;
   const auto width = static_cast<std::int32_t>(header.little(18, side));
@@ -218,6 +237,7 @@ ImageExtent size_of_npy(HeaderBytes& header) {
 
 }  // namespace
 
+// By content, not by name, as decoders do.
 ImageExtent displayed_size(const OpenFile& file) {
   HeaderBytes header(file);
   if (header.holds(0, "\xFF\xD8\xFF")) return size_of_jpeg(header);

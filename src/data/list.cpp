@@ -1,3 +1,14 @@
+// Parses lists of images: a path per line, perhaps with a label behind a comma, a tab or a blank,
+// perhaps with a header, comments, quotes and Windows line ends. People write such lists by hand
+// and with every tool, so the form is guessed from the whole text and checked line by line.
+//
+// separator_of() looks at all lines first, as paths may contain blanks and commas. Then ListParser
+// goes through the text once. Records are views of the text, or of `quoted` for fields in quotes,
+// so lists of millions of lines cost no allocation per line.
+//
+// What could be meant in two ways is an error with its line: a label that is taken for a path would
+// train on wrong labels.
+
 #include "list.hpp"
 
 #include <algorithm>
@@ -21,6 +32,7 @@ bool is_integer(std::string_view text) {
 }
 
 // Calls on_line(line) for each line that is not a comment; quoted line breaks do not end one.
+// In a comment, quotes do not count: they may be apostrophes of a sentence.
 template <typename OnLine>
 void for_each_line(std::string_view text, OnLine&& on_line) {
   while (!text.empty()) {
@@ -55,6 +67,7 @@ bool has_unquoted(std::string_view line, char wanted) {
 }
 
 // "a,b.jpg" or "a,b.jpg 0": a comma that belongs to the name of an image.
+// "a,b.jpg" is one name if what stands before the comma is none.
 bool has_comma_in_name(std::string_view line) noexcept {
   const auto comma = line.find(',');
   if (comma == kNowhere || line.find('"') != kNowhere || is_picture_name(line.substr(0, comma))) return false;
@@ -63,7 +76,8 @@ bool has_comma_in_name(std::string_view line) noexcept {
          is_picture_name(behind.substr(0, behind.find_first_of(kBlank)));
 }
 
-// Where the label begins in one word and an integer; kNowhere in any other line.
+// Where the label begins in one word and an integer; kNowhere in any other line. "n01440764/10026
+// 0": a path without an ending.
 std::size_t integer_after_word(std::string_view line) noexcept {
   const auto blank = line.find_first_of(kBlank);
   if (blank == kNowhere) return kNowhere;
@@ -72,6 +86,7 @@ std::size_t integer_after_word(std::string_view line) noexcept {
 }
 
 // Where the label begins in "a.jpg label"; kNowhere in any other line, "a.jpg copy.jpg" included.
+// At the first blank before which a whole picture name ends: "my dog.jpg 3".
 std::size_t label_after_picture(std::string_view line) noexcept {
   if (is_picture_name(line)) return kNowhere;
   for (auto blank = line.find_first_of(kBlank); blank != kNowhere; blank = line.find_first_of(kBlank, blank + 1)) {
@@ -82,6 +97,7 @@ std::size_t label_after_picture(std::string_view line) noexcept {
 
 class ListParser {
  public:
+  // A NUL byte means a binary file; everything is checked before the first line is parsed.
   ListParser(std::string_view text, const std::string& file, std::deque<std::string>& quoted, const IsFile& is_file)
       : rest_(text), file_(file), quoted_(quoted), is_file_(is_file) {
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) fail("UTF-16 text; convert it to UTF-8", line_);
@@ -92,6 +108,7 @@ class ListParser {
     }
   }
 
+  // The first line may be a header, which can only be told with the line below it.
   std::vector<ListRecord> parse() {
     separator_ = separator_of(rest_);
     if (const std::string problem = problem_of_separator(first_line_of(rest_)); !problem.empty()) {
@@ -116,6 +133,7 @@ class ListParser {
 
  private:
   // The fields of the next line that is not a comment; false at the end.
+  // '#' begins a comment, unless it is the name of an image that exists.
   bool read_record() {
     fields_.clear();
     while (!rest_.empty()) {
@@ -150,6 +168,7 @@ class ListParser {
     return is_picture_name(name) && is_file_(name);
   }
 
+  // Here lines that look like lists of another kind (boxes, sets of labels) are refused.
   [[nodiscard]] ListRecord to_record(const std::vector<std::string_view>& fields, std::size_t line) const {
     std::size_t size = fields.size();
     while (size > 2 && fields[size - 1].empty()) --size;  // a spreadsheet's empty columns
@@ -175,6 +194,7 @@ class ListParser {
   }
 
   // Up to the separator or the end of the line, which is left in place.
+  // Blanks around a field are no part of it, except where blanks separate.
   std::string_view field() {
     const auto start = rest_.find_first_not_of(separator_ == '\t' ? " " : " \t");
     if (start != kNowhere && rest_[start] == '"') return quoted(start + 1);
@@ -239,6 +259,7 @@ class ListParser {
     skip_to(end == kNowhere ? rest_.size() : end + 1);
   }
 
+  // The only place that moves over line ends, so that `line_` stays right.
   void skip_to(std::size_t offset) {
     for (const char c : rest_.substr(0, offset)) line_ += c == '\n' ? 1 : 0;
     rest_.remove_prefix(offset);
@@ -264,6 +285,7 @@ class ListParser {
 
 }  // namespace
 
+// Wider than is_image_name(): names of images that Forebay does not decode are names all the same.
 bool is_picture_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 4> kOther{"bmp", "gif", "ppm", "jp2"};
   if (is_image_name(name)) return true;
@@ -279,6 +301,8 @@ bool is_picture_name(std::string_view name) noexcept {
   });
 }
 
+// A tab wins over a comma if all lines have one. A blank separates only if there is neither: "a.jpg
+// 0".
 char separator_of(std::string_view text) {
   bool has_comma = false;
   bool has_comma_in_names = false;

@@ -1,3 +1,9 @@
+// Recognises the header of a list or table by the names of its columns. Names are compared without
+// case, blanks and punctuation.
+//
+// A header that is overlooked costs one bad line; a line that is wrongly taken for a header loses a
+// sample without a word. So a first line that has anything like a path is never one.
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -47,6 +53,7 @@ std::vector<std::size_t> columns_named(std::span<const std::string_view> fields,
   return columns;
 }
 
+// The second list only counts if the first finds nothing: "id" is a path only where no "path" is.
 std::vector<std::size_t> columns_named(std::span<const std::string_view> fields, std::span<const std::string_view> best,
                                        std::span<const std::string_view> others) {
   std::vector<std::size_t> columns = columns_named(fields, best);
@@ -72,6 +79,8 @@ std::vector<std::size_t> label_columns(std::span<const std::string_view> names) 
   return columns_named(names, kLabelWords, kKindWords);
 }
 
+// Only if nothing else separates, and only if a part looks like a path: texts may contain
+// semicolons.
 std::string problem_of_separator(std::string_view line) {
   constexpr std::array<std::pair<char, std::string_view>, 2> kOthers{{{';', "semicolons"}, {'|', "bars"}}};
   for (const auto& [separator, name] : kOthers) {
@@ -92,6 +101,8 @@ std::string problem_of_separator(std::string_view line) {
   return {};
 }
 
+// Three columns cannot be path and label; they are a header, or a mistake that the message
+// explains.
 std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next) {
   const std::vector<std::size_t> paths = path_columns(fields);
   const std::vector<std::size_t> labels = label_columns(fields);

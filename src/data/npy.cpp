@@ -1,3 +1,14 @@
+// Reads .npy files of NumPy: a magic, a version, the length of a header, a header that is the text
+// of a Python dictionary, then the elements (numpy/lib/format.py documents it).
+//
+// parse_npy_header reads the header alone, parse_npy the whole array without copying elements;
+// copy_in_c_order brings elements into the machine's byte order and C order. It runs on any thread,
+// both while an index is built and for each sample of a field that is an array, so nothing is kept
+// and little is allocated.
+//
+// Only what NumPy itself writes is accepted: Python's full syntax, records and pickled objects
+// (which could run code) are refused.
+
 #include "npy.hpp"
 
 #include <algorithm>
@@ -20,6 +31,8 @@ constexpr auto kNpyMagic = "\x93NUMPY"sv;
 static_assert(std::endian::native == std::endian::little, "elements are copied by their low bytes");
 
 SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
+// Apart from damage, as an array of another type may be meant for something else than what it was
+// tried as.
 UnfitArray type_refusal(const std::string& what) {
   UnfitArray error("npy: " + what);
   return error;
@@ -30,6 +43,8 @@ class NpyHeaderReader {
  public:
   NpyHeaderReader(std::string_view text, NpyTexts texts) : rest_(text), texts_(texts) {}
 
+  // `seen` counts each key in its own digits, so that a key that is missing and one that is there
+  // twice both show.
   void read(NpyArray& array) {
     expect('{');
     unsigned seen = 0;
@@ -91,6 +106,8 @@ class NpyHeaderReader {
   }
 
   // "<u2": byte order, kind, bytes.
+  // '=' is the native order, '|' none. Texts are read only where they can be labels; of 'U', the
+  // big-endian form is not.
   void read_type(NpyArray& array) {
     skip_blanks();
     if (rest_.starts_with('[')) throw type_refusal("an array of records; only plain numbers are read");
@@ -106,6 +123,7 @@ class NpyHeaderReader {
       return std::ranges::find(sizes, bytes) != sizes.end();
     };
     const char kind = type.empty() ? '\0' : type.front();
+    // Chosen: a text is as long in every element, so longer ones would be gigabytes.
     constexpr std::size_t kLongestText = 65536;
     const bool is_text = texts_ == NpyTexts::read && has_size && bytes > 0 && bytes <= kLongestText &&
                          (kind == 'S' || (kind == 'U' && text.front() != '>'));
@@ -146,6 +164,8 @@ class NpyHeaderReader {
   NpyTexts texts_;
 };
 
+// IEEE 754 binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of fraction, which stands for 2^-24
+// steps below the smallest normal number.
 float float_of_half(std::uint16_t bits) noexcept {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -159,6 +179,7 @@ float float_of_half(std::uint16_t bits) noexcept {
 
 }  // namespace
 
+// An extent of 0 makes it 0, whatever the others are: then their product need not fit.
 std::uint64_t element_bytes_of(const NpyArray& array) {
   std::uint64_t bytes = array.element_bytes;
   const auto extents = std::span(array.shape).first(array.dimensions);
@@ -172,6 +193,7 @@ std::uint64_t element_bytes_of(const NpyArray& array) {
   return bytes;
 }
 
+// In elements. In Fortran's order the first index varies fastest.
 std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noexcept {
   std::array<std::int64_t, kMostDimensions> steps{};
   std::int64_t step = 1;
@@ -184,6 +206,7 @@ std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noex
   return steps;
 }
 
+// Unsigned and floating-point elements give their bits.
 std::int64_t NpyArray::whole(std::size_t i) const noexcept {
   std::uint64_t bits = 0;
   for (std::size_t k = 0; k < element_bytes; ++k) {
@@ -205,6 +228,8 @@ double NpyArray::real(std::size_t i) const noexcept {
   }
 }
 
+// 'U' has four bytes of UTF-32 per character, which become UTF-8; 'S' has bytes as they are. NumPy
+// pads both with NULs.
 std::string NpyArray::text(std::size_t i) const {
   const std::size_t unit = kind == 'U' ? 4 : 1;
   std::string text;
@@ -251,6 +276,7 @@ bool starts_as_npy(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
+// The length of the header has 2 bytes in version 1 and 4 in 2 and 3.
 NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin, NpyTexts texts) {
   if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's" + nature_as_cause(bytes));
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? std::to_integer<std::uint32_t>(bytes[at]) : 0U; };
@@ -279,6 +305,8 @@ NpyArray parse_npy(std::span<const std::byte> bytes, NpyTexts texts) {
   return array;
 }
 
+// A short header without NumPy's padding to 64 bytes, as it is made for each entry and only read
+// here.
 std::string header_of_entry(const NpyArray& array) {
   NpyArray entry = array;
   entry.dimensions = array.dimensions - 1;
@@ -290,6 +318,7 @@ std::string header_of_entry(const NpyArray& array) {
   return header + text;
 }
 
+// The fast case is one copy. Otherwise an odometer of indexes goes through the result in order.
 void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {
   const std::size_t bytes = array.element_bytes;
   const bool swaps = array.big_endian && bytes > 1;

@@ -20,6 +20,8 @@ std::string_view array_name(const ZipMember& member) {
 
 }  // namespace
 
+// "FILE.npz:NAME" is a path to everything but this file: indexes and fields name arrays in that
+// way.
 std::optional<ArrayPlace> array_place(std::string_view path) {
   const std::size_t mark = path.rfind(kArrayMark);
   if (mark == std::string_view::npos) return std::nullopt;
@@ -27,6 +29,7 @@ std::optional<ArrayPlace> array_place(std::string_view path) {
   return ArrayPlace{.archive = std::string(path.substr(0, end - 1)), .array = std::string(path.substr(end))};
 }
 
+// Without a name there must be a single array; guessing one would be worse than an error.
 const ZipMember& find_array(const ZipFile& archive, std::string_view array) {
   const auto& members = archive.members();
   if (array.empty() && members.size() == 1) return members.front();
@@ -49,6 +52,8 @@ std::string problem_of_source(const std::string& path) {
   return problem_of_file(place ? place->archive : path);
 }
 
+// Called for each sample, on any reading thread. The archive's directory is read each time, so that
+// nothing has to be kept or locked.
 void read_array(const ArrayPlace& place, ReadTarget& target) {
   const OpenFile file = open_regular(place.archive);
   const ZipFile archive(file);

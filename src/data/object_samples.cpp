@@ -1,3 +1,10 @@
+// Makes samples of images with objects, for all formats that have boxes: one per object, or one per
+// image with fields of its objects.
+//
+// A format calls add() for each image in the order of the index, with the objects that are to be
+// served, and finish() at the end. It runs on one thread. Boxes exist twice: as whole pixels for
+// cutting the object out (Region), and as floats for the field.
+
 #include "object_samples.hpp"
 
 #include <algorithm>
@@ -33,12 +40,15 @@ bool wants_objects(const FieldOptions& wanted, bool are_images) {
 }  // namespace
 
 // Shares of an image where pixels are expected would all lie within its first pixel.
+// Whole numbers 0 and 1 alone could be a box of one pixel.
 bool seems_to_be_shares(const BoxSides& sides) noexcept {
   const auto is_share = [](double side) { return side >= 0 && side <= 1; };
   const auto is_fraction = [](double side) { return std::floor(side) != side; };
   return std::ranges::all_of(sides, is_share) && std::ranges::any_of(sides, is_fraction);
 }
 
+// Judged as the floats that are stored, so that nothing becomes empty by rounding. The comparison
+// also refuses NaN.
 std::string problem_of_box(const BoxSides& sides) {
   // Far larger than any image, far below the limit of std::int32_t.
   constexpr double kFarthest = 1e9;
@@ -61,12 +71,14 @@ LabelledBox labelled_box(const BoxSides& sides, std::int32_t label) noexcept {
           .label = label};
 }
 
+// Outward, so that fractions lose no pixel that they touch.
 Box pixels_of(const BoxSides& sides) noexcept {
   const auto low = [](double side) { return static_cast<std::int32_t>(std::max(std::floor(side), 0.0)); };
   const auto high = [](double side) { return static_cast<std::int32_t>(std::ceil(side)); };
   return {.left = low(sides[0]), .top = low(sides[1]), .right = high(sides[2]), .bottom = high(sides[3])};
 }
 
+// An image whose objects are all of one class has that as its label.
 std::int32_t common_class(std::span<const FoundObject> objects) noexcept {
   if (objects.empty()) return -1;
   const std::int32_t first = objects.front().box.label;
@@ -90,6 +102,7 @@ bool ObjectSamples::has_boxes() const noexcept {
          std::ranges::any_of(fields_, [](const auto& column) { return column.field.kind == FieldKind::boxes; });
 }
 
+// An image without objects is a sample only if samples are images: it shows background.
 void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, StatedSize size,
                         RecordTable& table) {
   if (objects.empty() && !are_images_) return;

@@ -1,3 +1,10 @@
+// Paths that stand for several files: braces as in the shell, "{000..146}" and "{a,b}", and
+// wildcards of glob(7).
+//
+// Braces are expanded first, as the shell does, and give names whether they exist or not, so that a
+// missing shard is an error and not left out; wildcards give what exists. Order is that of the
+// braces, and bytewise within a wildcard, so that the same files are always in the same order.
+
 #include "path_pattern.hpp"
 
 #include <glob.h>
@@ -13,6 +20,7 @@
 namespace forebay {
 namespace {
 
+// Chosen: far more shards than a dataset has.
 constexpr std::size_t kMostNames = 1'000'000;
 
 bool has_wildcard(std::string_view text) noexcept { return text.find_first_of("*?[") != std::string_view::npos; }
@@ -30,6 +38,7 @@ std::optional<PatternNumber> pattern_number(std::string_view text) {
 }
 
 // "0000..0009": padded to the width of the wider number if either begins with a zero.
+// As bash: padded if either end has a leading zero.
 std::vector<std::string> expand_range(std::string_view inside, std::size_t dots) {
   const auto first = pattern_number(inside.substr(0, dots));
   const auto last = pattern_number(inside.substr(dots + 2));
@@ -60,6 +69,7 @@ std::vector<std::string> expand_braces(std::string_view inside) {
 }
 
 // Existing files, sorted bytewise: glob() itself sorts by locale.
+// GLOB_ERR: a folder that cannot be listed must not look like one without files.
 void add_matches(const std::string& pattern, std::vector<std::string>& names) {
   glob_t found{};
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &found);
@@ -73,6 +83,7 @@ void add_matches(const std::string& pattern, std::vector<std::string>& names) {
 
 }  // namespace
 
+// The folder up to the first part that varies: names of samples begin below it.
 std::string folder_of_pattern(std::string_view pattern) {
   const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
   return folder.empty() ? "/" : folder;

@@ -1,3 +1,11 @@
+// Turns what a container says about a field (numbers, texts, boxes) into the elements that the
+// index holds, of the field's type and shape. Called for each record on the threads that read
+// containers; errors cost the sample.
+//
+// Numbers must survive: whole numbers are kept as 64-bit integers until the field's type is known,
+// and a type that does not hold one exactly refuses it. Only floats round, as that is what they are
+// for.
+
 #include "sample_fields.hpp"
 
 #include <algorithm>
@@ -22,6 +30,7 @@ bool holds(std::int64_t number) noexcept {
   if constexpr (std::is_integral_v<Element>) return std::in_range<Element>(number);
   return true;
 }
+// Compared as a double first: the cast of a number that is out of range is undefined.
 template <typename Element>
 bool holds(double number) noexcept {
   if constexpr (std::is_integral_v<Element>) {
@@ -62,6 +71,7 @@ std::int64_t class_of_name(const Field& field, const std::string& name) {
 }
 
 // The class numbers of a value, which may be numbers or names.
+// A text that is listed as a class is that class, even if it looks like a number.
 std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& value) {
   std::vector<std::int64_t> numbers = value.integers;
   for (const double number : value.floats) {
@@ -112,11 +122,14 @@ bool is_all_of(std::string_view text, Number& number) noexcept {
 
 }  // namespace
 
+// One more than the field can take, so that too many are noticed; bounded for fields with absurd
+// shapes.
 std::size_t WantedFields::Wanted::most() const noexcept {
   constexpr std::size_t kMany = std::size_t{1} << 20U;
   return std::min(kMany, std::max(field.shape.elements(), field.classes.size()) + 1);
 }
 
+// Classes of multilabel fields must be given, since their number is the field's shape.
 WantedFields::WantedFields(const DatasetOptions& options) {
   for (const FieldOptions& each : options.fields) {
     if (each.name == "image") image = each.from;
@@ -134,6 +147,7 @@ WantedFields::WantedFields(const DatasetOptions& options) {
   }
 }
 
+// No class at all is -1, as for labels.
 std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value) {
   const Field& field = wanted.field;
   std::vector<std::byte> bytes;
@@ -160,6 +174,7 @@ std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const Fie
                     std::to_string(field.shape.elements()) + " are expected");
 }
 
+// A list is of integers until the first fraction comes.
 void add_number(FieldValue& value, std::int64_t number) {
   if (value.floats.empty()) {
     value.integers.push_back(number);
@@ -174,6 +189,7 @@ void add_number(FieldValue& value, double number) {
   value.floats.push_back(number);
 }
 
+// For members of tar archives: numbers by any usual divider, names by '|' or line.
 FieldValue value_of_text(std::string_view text, FieldKind kind) {
   const bool is_numbers = kind == FieldKind::numbers;
   const std::string_view dividers = is_numbers ? " ,;\t\r\n" : "|\r\n";

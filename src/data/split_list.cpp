@@ -29,6 +29,8 @@ bool says_whether_shown(const ListRecord& record) {
 }
 
 // The first of these folders that is there, relative to `root`; "" if none is.
+// VOC: ImageSets/Main/train.txt and JPEGImages. ILSVRC: ImageSets/CLS-LOC/train_cls.txt and
+// Data/CLS-LOC/train.
 std::string folder_of_images(const fs::path& root, const std::string& kind, const std::string& list) {
   const std::string split = list.substr(0, list.find('_'));
   for (const std::string& folder :
@@ -41,6 +43,9 @@ std::string folder_of_images(const fs::path& root, const std::string& kind, cons
 
 }  // namespace
 
+// Lists of VOC and ILSVRC name images without folder and extension. The tree of images is listed
+// once and the names are looked up in it, JPEG files first. VOC's lists per class ("dog_train.txt")
+// have a second column that is no class and are refused.
 std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,
                                std::deque<std::string>& texts, SkipLog& skipped) {
   const fs::path file = fs::path(absolute_path(context.options.path)).lexically_normal();

@@ -2,6 +2,9 @@
 
 namespace forebay {
 
+// Each stated size is a kind of its own, and there are 65536 numbers of kinds. When they run out,
+// further sizes are dropped (the image is then not compared with its size), and a few numbers are
+// kept for kinds without one.
 std::optional<std::uint16_t> number_of_kind(RecordTable::Kind kind, std::vector<RecordTable::Kind>& kinds,
                                             std::map<RecordTable::Kind, std::uint16_t>& numbers) {
   constexpr std::size_t kOthers = 64;  // room for kinds without a stated size
@@ -23,6 +26,8 @@ RecordTable::Kind kind_of_size(std::int64_t width, std::int64_t height) noexcept
   return {.width = static_cast<std::int32_t>(width), .height = static_cast<std::int32_t>(height)};
 }
 
+// The column of kinds exists only from the first stated size on: a dataset without sizes needs
+// none.
 void StatedSizes::note(StatedSize size, std::size_t first, RecordTable& table) {
   const std::uint16_t kind = size.is_known() ? kind_of(size, table) : std::uint16_t{0};
   if (kind == 0 && table.kind.empty()) return;

@@ -1,3 +1,10 @@
+// Boxes of a table: one row per box, any number of rows per image.
+//
+// A row's box waits in row_ until the row is used; boxes are then kept with the number of their
+// sample. Rows of one image need not be neighbours, so finish() sorts the boxes by sample, stably,
+// and writes a run of boxes for each sample, which may be empty: images without objects have a row
+// with empty cells.
+
 #include <algorithm>
 #include <array>
 #include <forebay/error.hpp>
@@ -77,9 +84,12 @@ class BoxesOfTable final : public TableField {
   [[nodiscard]] bool takes(std::size_t column) const noexcept override {
     return std::ranges::any_of(sides_, [&](const SideOfBox& side) { return side.takes(column); });
   }
+  // In some tables "width" and "height" are those of the box, in others of the image; the row's box
+  // tells which.
   [[nodiscard]] bool is_of_size(double width, double height) const noexcept override {
     return row_ && row_->right - row_->left == width && row_->bottom - row_->top == height;
   }
+  // All four cells empty: an image without objects. Some empty: an error of number_in_cell().
   void read(const Cells& cells) override {
     row_.reset();
     if (std::ranges::all_of(sides_, [&](const SideOfBox& side) { return side.is_empty(cells); })) return;
@@ -95,6 +105,7 @@ class BoxesOfTable final : public TableField {
     if (row_ && !name_.empty()) row_->label = classes_.intern(name_);
   }
   void keep(RecordTable& table) override { join(table.source.size() - 1); }
+  // samples_ counts samples with or without a box.
   void join(std::size_t sample) override {
     samples_ = std::max(samples_, sample + 1);
     if (row_) boxes_.push_back({sample, *row_});

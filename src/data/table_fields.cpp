@@ -1,3 +1,12 @@
+// The fields of a table: for each kind of field a class that reads its cells of a row, keeps them
+// if the row is used, and makes a column of all rows at the end.
+//
+// For each row the builder (dataset_table.cpp) calls read() on every field, which may throw BadRow
+// and changes nothing but the field's members for this row; then accept(), after which the row
+// counts for the census of classes; then keep(). Columns of classes (ClassesOfColumn) intern texts
+// while rows are read, since only the last row decides whether they are numbers or names; finish()
+// then maps what was interned to class numbers.
+
 #include "table_fields.hpp"
 
 #include <algorithm>
@@ -21,6 +30,7 @@ void append_value(std::vector<std::byte>& bytes, T value) {
 }
 
 // Exact, whatever the size of the number.
+// A cell is read as a whole number first: a double would round those beyond 2^53.
 template <typename T>
 void append_whole(std::vector<std::byte>& bytes, std::string_view cell) {
   constexpr double kExact = 9007199254740992;  // a double has all whole numbers up to there
@@ -51,6 +61,7 @@ void append_number(std::vector<std::byte>& bytes, std::string_view cell, DType d
   }
 }
 
+// From several columns, or from one whose cells have all numbers.
 class NumbersOfTable final : public TableField {
  public:
   NumbersOfTable(const FieldOptions& options, const TableHeader& header) : TableField(options) {
@@ -95,6 +106,7 @@ class NumbersOfTable final : public TableField {
   std::vector<std::size_t> columns_;
 };
 
+// Interned numbers are kept by row, and written as elements at the end.
 class ClassOfTable final : public TableField {
  public:
   ClassOfTable(const FieldOptions& options, const TableHeader& header)
@@ -127,6 +139,7 @@ class ClassOfTable final : public TableField {
 };
 
 // "a|b" in one column, or 0 and 1 in a column for each class.
+// Names of the row wait in names_ until accept(): a bad row must not count.
 class MultilabelOfTable final : public TableField {
  public:
   MultilabelOfTable(const FieldOptions& options, const TableHeader& header)
@@ -270,6 +283,7 @@ std::optional<std::size_t> TableHeader::first_of(std::initializer_list<std::stri
   return std::nullopt;
 }
 
+// "train/{id}.png" puts cells into a text; a column that is called so has precedence.
 TextOfRow::TextOfRow(std::string_view from, const TableHeader& header, const std::string& key) {
   if (from.find('{') == std::string_view::npos || header.find(from)) {
     columns_ = {header.at(without_blanks(from), key)};
@@ -287,6 +301,7 @@ TextOfRow::TextOfRow(std::string_view from, const TableHeader& header, const std
   }
 }
 
+// "" if a cell is empty: the row names nothing.
 std::string TextOfRow::of(const Cells& cells) const {
   std::string text = parts_.front();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -308,6 +323,7 @@ ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given, std::string fie
   }
 }
 
+// While the kind is unknown, what one of the kinds would accept is accepted.
 std::string ClassesOfColumn::problem_of(std::string_view name) const {
   const auto number = class_number_in(name);
   if (kind_ == Kind::numbers) {
@@ -332,6 +348,8 @@ std::int32_t ClassesOfColumn::intern(std::string_view name) {
   return number;
 }
 
+// True if a text that was accepted so far is no class of the kind decided on; given classes cannot
+// be.
 bool ClassesOfColumn::decide(const std::string& file) {
   if (kind_ != Kind::unknown) return false;
   kind_ = census_.are_numbers(file, field_) ? Kind::numbers : Kind::names;
@@ -339,6 +357,7 @@ bool ClassesOfColumn::decide(const std::string& file) {
                      [&](const std::string& name) { return !problem_of(name).empty(); });
 }
 
+// Numbers keep their values, names are sorted bytewise, given classes keep their order.
 std::vector<std::string> ClassesOfColumn::finish(const std::string& file) {
   if (kind_ == Kind::numbers) {
     std::int64_t most = -1;

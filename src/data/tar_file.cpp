@@ -1,3 +1,14 @@
+// Reads the headers of tar archives, one member after the other, without their contents: POSIX
+// ustar and pax, and GNU tar's long names, base-256 numbers and sparse files.
+//
+// next() reads headers until one is of a member: a long name ('L'), a long link ('K') or pax
+// headers ('x' for the next member, 'g' for all that follow) come before it as members of their
+// own. The caller gets name, kind and where the contents lie. Two blocks of zeros end an archive;
+// what comes behind them is only looked at by problem_of_end().
+//
+// A wrong checksum of a header ends the file: without a length nothing says where the next header
+// is.
+
 #include "tar_file.hpp"
 
 #include <algorithm>
@@ -9,6 +20,8 @@ namespace {
 constexpr std::size_t kTarBlock = 512;
 
 // Where the fields of a header are.
+// POSIX.1-1988: name 0, mode 100, uid 108, gid 116, size 124, mtime 136, checksum 148, type 156,
+// link 157, magic 257, prefix 345.
 constexpr std::size_t kTarSize = 124;
 constexpr std::size_t kTarSum = 148;
 constexpr std::size_t kTarType = 156;
@@ -37,18 +50,21 @@ bool has_sum(std::span<const char> block) noexcept {
 
 }  // namespace
 
+// By the checksum, as archives from before POSIX have no magic.
 bool starts_as_tar(std::span<const std::byte> head) noexcept {
   if (head.size() < kTarBlock) return false;
   const std::span block(reinterpret_cast<const char*>(head.data()), kTarBlock);
   return !is_zero(block) && has_sum(block);
 }
 
+// A field that is full has no NUL.
 std::string TarReader::field(std::size_t at, std::size_t length) const {
   const std::string_view text(block_.data() + at, length);
   return std::string(text.substr(0, text.find('\0')));
 }
 
 // Octal digits among blanks or, with the highest bit set, a number in base 256, as GNU tar writes large ones.
+// An empty field is 0, as some programs leave it.
 std::uint64_t TarReader::number(std::size_t at, std::size_t length) const {
   const auto fail = [&] { return at_byte(begins_ + at, "the size of a tar member is no number"); };
   if ((static_cast<unsigned char>(block_[at]) & 0x80U) != 0) {
@@ -69,6 +85,8 @@ std::uint64_t TarReader::number(std::size_t at, std::size_t length) const {
   return value;
 }
 
+// GNU's long name before pax's path before the header's own. GNU's magic is "ustar " with a blank,
+// and its headers have other things where ustar has the prefix.
 std::string TarReader::name() const {
   using namespace std::string_view_literals;
   if (!long_name_.empty()) return long_name_;
@@ -79,6 +97,7 @@ std::string TarReader::name() const {
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
+// One block of zeros is enough to stop: GNU tar writes two, others one.
 bool TarReader::read_header() {
   begins_ = position_;
   if (position_ >= bytes_.size()) return false;
@@ -91,6 +110,7 @@ bool TarReader::read_header() {
   return true;
 }
 
+// Contents are padded to whole blocks.
 Extent TarReader::take(std::uint64_t length) {
   const Extent contents{.offset = position_, .length = length};
   if (!bytes_.has(position_, length)) {
@@ -127,6 +147,7 @@ TarReader::Headers TarReader::parse(std::string_view text, std::uint64_t at) {
   return headers;
 }
 
+// A member's own headers win over global ones.
 const std::string* TarReader::header(std::string_view key) const {
   for (const Headers* headers : {&headers_, &global_headers_}) {
     const auto found = headers->find(key);
@@ -145,6 +166,8 @@ bool TarReader::is_sparse(char type) const {
   return type == 'S' || has_one(headers_) || has_one(global_headers_);
 }
 
+// A damaged pax header costs the member behind it, which may have another name or size than its
+// header says; the position is still known.
 bool TarReader::next(TarMember& member) {
   constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20U;
   long_name_.clear();
@@ -179,6 +202,7 @@ bool TarReader::next(TarMember& member) {
           throw at_byte(begins_, "the size of a tar member is no number");
         }
       }
+      // Links, devices, folders and FIFOs, whatever size they claim.
       const bool has_no_contents = type >= '1' && type <= '6';
       const bool is_link = type == '1' || type == '2';
       const bool is_file = type == '0' || type == '\0' || type == '7';
@@ -198,6 +222,8 @@ bool TarReader::next(TarMember& member) {
   return false;
 }
 
+// Archives that were joined by `cat` are a common mistake: all but the first would be lost without
+// a word.
 std::string TarReader::problem_of_end() {
   if (begins_ >= bytes_.size()) {
     return "byte " + std::to_string(bytes_.size()) +

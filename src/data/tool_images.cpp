@@ -10,6 +10,8 @@ namespace {
 // Longer than any class name of a real dataset, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestToolName = 256;
 
+// Asked twice per object, once for its class and once for itself, since the classes must be known
+// before the first sample.
 std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& size) {
   if (!object.problem.empty()) return object.problem;
   if (object.name.empty()) return "it has no label";
@@ -27,6 +29,8 @@ std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& 
 
 }  // namespace
 
+// Objects keep their number in the file, unusable ones included, as it is part of the sample's
+// name.
 void add_tool_images(const BuildContext& context, const std::vector<ToolImage>& images, IndexDraft& draft) {
   std::vector<std::string> names;
   for (const ToolImage& image : images) {

@@ -9,6 +9,8 @@ enum WireTag : std::uint8_t { group_begins = 3, group_ends = 4 };
 
 }  // namespace
 
+// Seven bits per byte, the lowest first; the highest bit says that another byte follows
+// (protobuf.dev, "Encoding").
 std::uint64_t WireReader::varint() {
   constexpr std::size_t kLongest = 10;
   const auto bytes =
@@ -33,6 +35,7 @@ std::uint64_t WireReader::tag() {
   return tag;
 }
 
+// By subtraction, as a length may be near 2^64.
 std::uint64_t WireReader::take(std::uint64_t length) {
   if (length > end_ - position_) {
     throw at_byte(position_, "a length of " + std::to_string(length) + " reaches past the end of its protobuf message");
@@ -41,6 +44,7 @@ std::uint64_t WireReader::take(std::uint64_t length) {
   return position_ - length;
 }
 
+// Groups, which Protocol Buffers have given up, are skipped.
 bool WireReader::next(WireField& field) {
   while (position_ < end_) {
     if (read_value(tag(), field)) return true;
@@ -48,6 +52,7 @@ bool WireReader::next(WireField& field) {
   return false;
 }
 
+// The lowest three bits of a tag are the type, the others the number of the field.
 bool WireReader::read_value(std::uint64_t tag, WireField& field) {
   if (tag >> 3U == 0) throw at_byte(position_, "no field of a protobuf message");
   field.number = static_cast<std::uint32_t>(tag >> 3U);

@@ -1,3 +1,14 @@
+// Reads ZIP archives, as NumPy writes them (.npz): the directory at the end, then members, stored
+// or deflated. Field names and offsets follow PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
+//
+// The constructor finds the end record, from it the directory, and checks every entry: sizes that
+// deflate cannot reach, members that overlap. After that, sizes of members can be used to take
+// memory. read() then reads a member into memory that the caller has, and compares its CRC-32 if it
+// was read whole; a part of a member can be read, too, for its header.
+//
+// Not read: encryption, other methods than deflate, archives in several files. Zip64 is, since
+// large arrays need it. No state between calls; any thread.
+
 #include "zip_file.hpp"
 
 #include <zlib.h>
@@ -29,10 +40,11 @@ constexpr std::size_t kLongestComment = 65535;
 constexpr std::uint16_t kWideExtra = 1;
 constexpr std::uint16_t kEncrypted = 1 | 1U << 6U | 1U << 13U;
 constexpr std::uint32_t kElsewhere = 0xffffffff;  // the number is in a Zip64 field
-// A larger directory is damage, or not that of a dataset.
+// Chosen: a larger directory is damage, or not that of a dataset.
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{64} << 20U;
 constexpr std::uint64_t kMostInflation = 1032;  // of deflate
 
+// Little-endian, at any alignment.
 std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) noexcept {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < size; ++i) number |= std::to_integer<std::uint64_t>(bytes[at + i]) << 8 * i;
@@ -48,6 +60,8 @@ SampleError member_refusal(const ZipMember& member, const std::string& what) {
 }
 
 // Reads from the extra field of an entry what did not fit into 32 bits.
+// The Zip64 field (4.5.3) has only those of the numbers that are 0xffffffff in the entry, in this
+// order.
 void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member) {
   while (extra.size() >= 4) {
     const auto size = static_cast<std::size_t>(number_at(extra, 2, 2));
@@ -70,6 +84,7 @@ void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member)
 }
 
 // What a directory claims of a member is memory that somebody takes for it.
+// Sizes come before any reading: a claim of terabytes must not make anyone allocate them.
 void require_possible_size(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) return;  // refused when it is read
   const auto sizes = [&](const char* between) {
@@ -84,6 +99,7 @@ void require_possible_size(const ZipMember& member) {
 }
 
 // Gives inflate's memory back.
+// Negative MAX_WBITS is deflate without zlib's header, which ZIP does not have.
 struct Inflater {
   z_stream stream{};
 
@@ -119,6 +135,8 @@ std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) con
   const std::uint64_t begin = file_.size - bytes;
   std::vector<std::byte> tail(bytes);
   read_at(file_.descriptor, begin, tail);
+  // The signature may also occur in a comment or in data; only a record whose comment ends with the
+  // file is the one.
   for (std::size_t i = 0; i + kEndBytes <= bytes; ++i) {
     const std::size_t at = bytes - kEndBytes - i;
     const auto end = std::span(tail).subspan(at);
@@ -140,6 +158,7 @@ std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) con
   return std::nullopt;
 }
 
+// The locator stands directly before the end record, and says where the wide record is.
 ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
   std::array<std::byte, kLocatorBytes> locator{};
   std::array<std::byte, kWideEndBytes> wide{};
@@ -153,6 +172,7 @@ ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
   return {.begin = number_at(wide, 48, 8), .bytes = number_at(wide, 40, 8), .members = number_at(wide, 32, 8)};
 }
 
+// Names are copied; the directory is kept as it is for hashes of the index.
 void ZipFile::read_members(const Directory& place) {
   begin_of_directory_ = place.begin;
   directory_.resize(place.bytes);
@@ -194,6 +214,7 @@ void ZipFile::read_members(const Directory& place) {
   }
 }
 
+// Separate from the constructor: an archive may have members that nobody wants.
 void ZipFile::require_readable(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) throw member_refusal(member, "it is encrypted");
   if (member.method != 0 && member.method != Z_DEFLATED) {
@@ -202,6 +223,7 @@ void ZipFile::require_readable(const ZipMember& member) {
   }
 }
 
+// The local header has an extra field of its own, whose length may differ from the directory's.
 std::uint64_t ZipFile::contents_at(const ZipMember& member) const {
   require_readable(member);
   std::array<std::byte, kLocalBytes> header{};
@@ -221,6 +243,7 @@ std::uint64_t ZipFile::stored_at(const ZipMember& member) const {
   return contents_at(member);
 }
 
+// A part (to.size() < bytes) has no checksum to compare.
 void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
   if (member.method == 0) {
     read_at(file_.descriptor, stored_at(member), to);
@@ -232,6 +255,8 @@ void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
   if (sum != member.sum) throw member_refusal(member, "damaged: its checksum is wrong");
 }
 
+// When all is wanted, inflating goes on into `beyond` until the stream ends, so that a member
+// longer than it says is noticed.
 void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::byte> to) const {
   constexpr std::size_t kInput = std::size_t{256} << 10U;
   Inflater inflater;
