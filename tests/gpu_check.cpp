@@ -14,9 +14,7 @@
 
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
-#include "gpu/pages.hpp"
-#include "gpu/supply.hpp"
-#include "gpu/table.hpp"
+#include "gpu/checks.hpp"
 #include "nvjpeg_support.hpp"
 #include "process.hpp"
 #include "support.hpp"

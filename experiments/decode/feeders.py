@@ -4,10 +4,11 @@ coefficients and as pixels of at most 256 on a side. Prints images per second, a
 round.
 
     experiments/decode/feeders.py [--forebay FILE] [--rounds N] [--steps N] [--save FILE] DATASET:SIDE...
+    experiments/decode/feeders.py --plot FIGURES.json OUT.png
 
 DATASET is a folder that dataset.path takes, SIDE the side of the square crops. Each is fed with one and two decoders.
 Where other work runs on the machine, the processor time of a run is
-the better measure: its ratio stands beside the other. --save writes the figures as JSON, for plot.py.
+the better measure: its ratio stands beside the other. --save writes the figures as JSON, for --plot.
 """
 
 import argparse
@@ -23,6 +24,13 @@ import tempfile
 from pathlib import Path
 
 BATCH = 64
+NAMES = {
+    "turbo": "the files, decoded by libjpeg-turbo",
+    "own": "the files",
+    "decode index": "the files and a decode index",
+    "packed": "packed",
+    "pixels": "packed with --pixels 256, of smaller images",
+}
 
 
 def feed(forebay: Path, config: Path, settings: list[str], decoders: int) -> tuple[float, float]:
@@ -76,6 +84,44 @@ def cpu() -> str:
     return found[1] if found else "unknown"
 
 
+def plot(saved: Path, out: Path) -> None:
+    """Speed over bytes, for the first dataset of what --save has written, with one decoder."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figures = json.loads(saved.read_text(encoding="utf-8"))
+    rows = [row for row in figures["rows"] if row["dataset"] == figures["rows"][0]["dataset"] and row["decoders"] == 1]
+    figure, axes = plt.subplots(figsize=(7.5, 4.2))
+    middles = [statistics.median(row["to_turbo"]) for row in rows]
+    spread = [
+        [middle - min(row["to_turbo"]) for middle, row in zip(middles, rows, strict=True)],
+        [max(row["to_turbo"]) - middle for middle, row in zip(middles, rows, strict=True)],
+    ]
+    axes.errorbar([row["bytes"] for row in rows], middles, yerr=spread, fmt="o", capsize=3, color="#1f6fb4", markersize=7)
+    for row, middle in zip(rows, middles, strict=True):
+        on_left = row["bytes"] > 1.2
+        axes.annotate(f"{NAMES[row['variant']]}: {middle:.3g} x",
+                      (row["bytes"], middle), xytext=(-10 if on_left else 10, 0), textcoords="offset points",
+                      ha="right" if on_left else "left", va="center", fontsize=9)
+    axes.set_yscale("log")
+    axes.set_xlim(0.92, 1.34)
+    axes.set_xticks([1.0, 1.1, 1.2, 1.3])
+    axes.set_yticks([1, 2, 3, 5, 10, 20], ["1", "2", "3", "5", "10", "20"])
+    axes.minorticks_off()
+    axes.grid(True, color="#e0e0e0", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("bytes on disk (1 = the JPEG files)")
+    axes.set_ylabel("images/s (1 = libjpeg-turbo)")
+    axes.set_ylim(0.8, 24)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.suptitle(f"Random-resized crops of photographs, one decoder: {figures['cpu']}, {figures['date']}", fontsize=9)
+    figure.tight_layout()
+    figure.savefig(out, dpi=110)
+
+
 def main() -> None:
     root = Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -83,8 +129,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=0, help="batches of a run (default: 100; 1500 if SIDE < 64)")
     parser.add_argument("--save", type=Path)
-    parser.add_argument("datasets", nargs="+", metavar="DATASET:SIDE")
+    parser.add_argument("--plot", nargs=2, type=Path, metavar=("FIGURES", "OUT"))
+    parser.add_argument("datasets", nargs="*", metavar="DATASET:SIDE")
     arguments = parser.parse_args()
+    if arguments.plot:
+        return plot(*arguments.plot)
     rows = []
     for given in arguments.datasets:
         path, _, side = given.rpartition(":")

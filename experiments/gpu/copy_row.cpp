@@ -11,9 +11,8 @@
 
 #include <forebay/random.hpp>
 
+#include "checks.hpp"
 #include "gpu.hpp"
-#include "supply.hpp"
-#include "timing.hpp"
 
 namespace forebay::gpu_check {
 namespace {

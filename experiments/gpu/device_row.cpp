@@ -5,9 +5,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "checks.hpp"
 #include "device/cuda/memory.hpp"
 #include "gpu.hpp"
-#include "pages.hpp"
 
 namespace forebay::gpu_check {
 namespace {

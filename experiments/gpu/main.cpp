@@ -11,8 +11,8 @@
 
 #include <forebay/error.hpp>
 
+#include "checks.hpp"
 #include "device/device_choice.hpp"
-#include "table.hpp"
 
 namespace {
 

@@ -7,9 +7,9 @@
 
 #include <forebay/feeder.hpp>
 
+#include "checks.hpp"
 #include "gpu.hpp"
-#include "hot_path/measure.hpp"
-#include "soak.hpp"
+#include "measure.hpp"
 
 namespace forebay::gpu_check {
 namespace {

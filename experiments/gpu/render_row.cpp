@@ -5,9 +5,9 @@
 #include <forebay/options.hpp>
 
 #include "canvases.hpp"
+#include "gpu.hpp"
 #include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
-#include "timing.hpp"
 
 namespace forebay::gpu_check {
 namespace {

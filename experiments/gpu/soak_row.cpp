@@ -10,8 +10,8 @@
 #include <forebay/random.hpp>
 
 #include "batch_hash.hpp"
+#include "checks.hpp"
 #include "gpu.hpp"
-#include "soak.hpp"
 
 namespace forebay::gpu_check {
 namespace {

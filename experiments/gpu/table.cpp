@@ -1,4 +1,4 @@
-#include "table.hpp"
+#include "checks.hpp"
 
 #include <algorithm>
 #include <chrono>

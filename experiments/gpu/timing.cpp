@@ -1,9 +1,8 @@
-#include "timing.hpp"
+#include "gpu.hpp"
 
 #include <cstdint>
 
 #include "batch_hash.hpp"
-#include "gpu.hpp"
 
 namespace forebay::gpu_check {
 namespace {

@@ -24,8 +24,7 @@
 
 #include "data/index_image.hpp"
 #include "data/record_table.hpp"
-#include "hot_path/measure.hpp"
-#include "process_memory.hpp"
+#include "measure.hpp"
 
 namespace {
 

@@ -23,10 +23,9 @@
 #include <forebay/mpi.hpp>
 #include <forebay/order.hpp>
 
-#include "hot_path/measure.hpp"
 #include "job/agreed_start.hpp"
+#include "measure.hpp"
 #include "memory_dataset.hpp"
-#include "process_memory.hpp"
 #include "ranks/census.hpp"
 
 namespace {

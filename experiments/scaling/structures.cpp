@@ -23,12 +23,11 @@
 #include <forebay/communicator.hpp>
 #include <forebay/order.hpp>
 
-#include "hot_path/measure.hpp"
 #include "job/resume.hpp"
+#include "measure.hpp"
 #include "order/job_state.hpp"
 #include "order/ledger.hpp"
 #include "order/schedule.hpp"
-#include "process_memory.hpp"
 #include "ranks/coordinator.hpp"
 #include "ranks/rebalancer.hpp"
 

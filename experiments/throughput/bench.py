@@ -76,7 +76,7 @@ class Bench:
         python = self.python_of(loader.environment)
         scratch = os.path.join(self.folder, os.path.splitext(os.path.basename(what))[0])
         os.makedirs(scratch, exist_ok=True)
-        command = [python, script_of("peer.py"), loader.code, what, f"--threads={threads_of(way)}",
+        command = [python, script_of("common.py"), loader.code, what, f"--threads={threads_of(way)}",
                    f"--variant={variant_of(way)}", f"--scratch={scratch}"]
         written = (name, what, variant_of(way))
         if loader.writes and written not in self.prepared:

@@ -13,10 +13,10 @@ import sys
 import time
 
 import data
-import report
+import tables
 from bench import Bench, machine, tidy
+from cases import CASES
 from loaders import PEERS
-from more_cases import ALL_CASES
 
 LOADERS = ("bare", "forebay", *PEERS)
 
@@ -24,8 +24,8 @@ LOADERS = ("bare", "forebay", *PEERS)
 def parse():
     parser = argparse.ArgumentParser(prog="run", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", help=f"some of {','.join(ALL_CASES)}; default: all",
-                        default=",".join(ALL_CASES))
+    parser.add_argument("--case", help=f"some of {','.join(CASES)}; default: all",
+                        default=",".join(CASES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", metavar="LOADERS", default=",".join(LOADERS), help=f"some of {','.join(LOADERS)}")
     parser.add_argument("--cores", help="core numbers, as 0,1; default: the first two that this process may use")
@@ -39,7 +39,7 @@ def parse():
     parser.add_argument("--peers", default="build/peers", help="where peers/setup has installed them")
     parser.add_argument("--out", default="build/throughput", help="results.json, throughput.png and generated data")
     options = parser.parse_args()
-    for name, known in (("case", ALL_CASES), ("only", LOADERS)):
+    for name, known in (("case", CASES), ("only", LOADERS)):
         chosen = getattr(options, name).split(",")
         unknown = [item for item in chosen if item not in known]
         if unknown:
@@ -75,7 +75,7 @@ def write_chart(options, results):
 
 
 def case_to_json(case):
-    return {"name": case.name, "title": case.title, "table": report.table_of(case),
+    return {"name": case.name, "title": case.title, "table": tables.table_of(case),
             "rows": [row.to_json() for row in case.rows]}
 
 
@@ -91,15 +91,15 @@ def main():
           f"{about['date']}; {options.rounds} rounds of {options.seconds:g} s")
     cases = []
     for name in options.case:
-        case = ALL_CASES[name](bench, images, options.only, options.variants)
+        case = CASES[name](bench, images, options.only, options.variants)
         if not case:
             continue
         cases.append(case)
         say(case.title)
         case.run(options.rounds, say)
-        print("\n" + report.table_of(case), flush=True)
+        print("\n" + tables.table_of(case), flush=True)
     checks = [check for case in cases for check in case.checks()]
-    versions = report.versions_of(cases)
+    versions = tables.versions_of(cases)
     print("\nVersions: " + "; ".join(versions) if versions else "")
     print("\nWanted")
     print("\n".join(str(check) for check in checks))

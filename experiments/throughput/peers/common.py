@@ -1,8 +1,8 @@
-"""What every peer shares: its command line, the data list, and the augmentation that all of them do; peer.py starts it.
+"""What every peer shares: its command line, the data list, and the augmentation that all of them do; and starts it.
 
-    peer.py MODULE.FUNCTION LIST --threads T --batch 64 --size 224 --warm 2 --seconds 5 [--trainer BYTES] [--scratch FOLDER]
-    peer.py MODULE.FUNCTION LIST --prepare ...
-    peer.py MODULE.FUNCTION CONTAINER --kind tfrecord --turns ...
+    common.py MODULE.FUNCTION LIST --threads T --batch 64 --size 224 --warm 2 --seconds 5 [--trainer BYTES] [--scratch FOLDER]
+    common.py MODULE.FUNCTION LIST --prepare ...
+    common.py MODULE.FUNCTION CONTAINER --kind tfrecord --turns ...
 
 LIST holds `path,label` lines; CONTAINER is a folder that containers.py wrote. A function builds its loader as its
 documentation recommends and hands an endless iterator of float32 [N, 3, size, size] batches to measure() of
@@ -12,6 +12,7 @@ probability 0.5; with --crop none the whole image, which has the size already, m
 
 import argparse
 import csv
+import importlib
 import math
 import random
 
@@ -23,7 +24,7 @@ STD = (58.395, 57.12, 57.375)
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="peer.py", description=__doc__,
+    parser = argparse.ArgumentParser(prog="common.py", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("loader", help="MODULE.FUNCTION")
     parser.add_argument("list", help="a list of files, or the folder of a container")
@@ -120,3 +121,9 @@ def image_of(datum):
         elif tag >> 3 == LABEL:
             label = value
     return image, label
+
+
+if __name__ == "__main__":
+    options = arguments()
+    module, function = options.loader.split(".")
+    getattr(importlib.import_module(module), function)(options)
