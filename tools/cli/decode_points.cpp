@@ -45,11 +45,15 @@ struct Found {
 };
 
 // One thread. Which kernels decode pixels is all the same to it: so what it finds is the same on every machine.
+// For `forebay index --decode-index`: reads every JPEG file of a dataset and notes where a decoder
+// can begin in the middle of it (make/), so that runs skip what a crop does not need. Files without
+// such points are counted only.
 class PointFinder {
  public:
   PointFinder(const Dataset& dataset, const ImageOptions& options)
       : dataset_(dataset), options_(options), decoder_(&scalar_pixel_kernels()) {}
 
+  // Samples that follow each other and share a source are objects of one image, which is read once.
   [[nodiscard]] Found find(std::uint64_t begin, std::uint64_t end) {
     Found found;
     for (std::uint64_t id = begin; id < end; ++id) {
@@ -106,6 +110,7 @@ class PointFinder {
 
 DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& transform, const std::string& file,
                                 const IndexProgress& progress) {
+  // Chosen: each group makes a decoder of its own.
   constexpr std::uint64_t kSamplesAtOnce = 256;
   const ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
   const std::uint64_t size = dataset.size();
@@ -134,6 +139,7 @@ DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& 
     for (auto& [key, points] : part.points) writer.add(key, std::move(points));
   }
   std::error_code unknown;
+  // An index that exists is not replaced by an empty one.
   all.is_kept = all.known == 0 && std::filesystem::exists(file, unknown);
   if (all.is_kept) return all;
   try {

@@ -1,3 +1,11 @@
+// Paints the backgrounds of made pictures (`forebay make-dataset`): soft areas of colour, patches,
+// strokes, noise and grain, so that shapes cannot be found by thresholds alone; and encodes
+// pictures as JPEG with libjpeg.
+//
+// Everything comes from one Random per picture (scene.cpp), in a fixed order of calls: the same
+// seed must give the same bytes, on any number of threads. A change in the number or order of
+// random numbers changes every made dataset.
+
 #include "drawing.hpp"
 
 #include <algorithm>
@@ -32,6 +40,7 @@ struct Tap {
   float share;  // of the right (lower) neighbour
 };
 
+// `shift` moves the lattice, so that noise does not begin with a cell at every picture's edge.
 std::vector<Tap> taps(int length, int cell, float shift) {
   std::vector<Tap> result;
   result.reserve(static_cast<std::size_t>(length));
@@ -43,6 +52,7 @@ std::vector<Tap> taps(int length, int cell, float shift) {
   return result;
 }
 
+// Octaves of noise, each half as wide as the one before and weaker by `roughness`.
 std::vector<float> clouds(const Drawing& drawing, int coarsest, int finest, float amplitude, float roughness,
                           Random& random) {
   std::vector<float> plane(static_cast<std::size_t>(drawing.width()) * static_cast<std::size_t>(drawing.height()));
@@ -121,6 +131,7 @@ void paint_stroke(Drawing& drawing, Random& random) {
   }
 }
 
+// libjpeg ends the process on an error unless error_exit does not return; longjmp leaves it.
 struct ErrorManager {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
   std::jmp_buf back;
@@ -151,7 +162,8 @@ struct Encoder {
   Encoder& operator=(const Encoder&) = delete;
 };
 
-// False after an error. Between setjmp and its return lives nothing that has a destructor.
+// False after an error. Between setjmp and its return lives nothing that has a destructor. ISLOW is
+// integer arithmetic, so the bytes are the same on every machine.
 bool encode(Encoder& encoder, const RgbImage& image, int quality) {
   if (setjmp(encoder.errors.back) != 0) return false;
   jpeg_compress_struct& info = encoder.info;
@@ -176,6 +188,8 @@ bool encode(Encoder& encoder, const RgbImage& image, int quality) {
 
 }  // namespace
 
+// Value noise: random values on a lattice, interpolated first across the lines of the lattice, then
+// along each row.
 void add_noise(std::vector<float>& plane, int width, int height, int cell, float amplitude, Random& random) {
   const auto horizontal = taps(width, cell, uniform(random, 0, 1));
   const auto vertical = taps(height, cell, uniform(random, 0, 1));

@@ -1,3 +1,15 @@
+// `forebay feed`: runs the feeder against an emulated trainer, as one process or as one rank of an
+// MPI job.
+//
+// Every rank does the same in the same order: start MPI and the signal handlers, read the options,
+// agree that all could (prepare), make the feeder, serve steps until the end or a signal, save the
+// state, close, report. Whatever is collective (Feeder, save, gather) has to be called by all ranks
+// in the same order, so a failure of one rank alone must not let it leave early: either it is
+// agreed on, as `prepare` does, or it ends the job through MPI (feed() below).
+//
+// Exit codes: 0, 1 for a failed run, 2 for a refused configuration, and --stop-exit-code after a
+// signal, by which a job script knows that the run is to go on later.
+
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -51,6 +63,7 @@ std::vector<Report> gather(Communicator& communicator, const Report& mine, Repor
   return ranks;
 }
 
+// Collective: all ranks gather, rank 0 prints.
 void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& communicator) {
   const std::vector<Summary> ranks = gather(communicator, feeder.summary(), summary_from_json);
   const std::vector<Profile> profiles = gather(communicator, feeder.profile(), profile_from_json);
@@ -69,6 +82,8 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
 
 // Serves until the end and saves the state. Returns the failure that ended the run, if one did: all ranks have it, at
 // the same step.
+// Errors of type Error from next() and save() are the same on all ranks, so each of them leaves the
+// loop here at the same step.
 std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder& feeder, EmulatedTrainer& trainer,
                                           IdLog* ids) {
   std::optional<std::string> failure;
@@ -97,6 +112,7 @@ std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder
   return failure;
 }
 
+// Once per job: all ranks have the same message.
 int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
   if (communicator.rank() == 0) {
     std::fprintf(stderr, "forebay: error: %s\n", printable_lines(failure).c_str());
@@ -116,6 +132,7 @@ std::optional<std::string> prepare(Communicator& communicator, Preparation&& pre
   return agreed_failure(communicator, failure);
 }
 
+// --state of an evaluation would resume in the middle of it and skip samples.
 Options options_of(const FeedArguments& arguments) {
   Options options = load_options(arguments.config, arguments.overrides, command_defaults());
   if (options.run.eval && !arguments.state.empty()) {
@@ -144,6 +161,8 @@ void require_same_saves(const FeedArguments& arguments, Communicator& communicat
   }
 }
 
+// `start` bounds how long a start may take after a signal, and ends when the first step may begin.
+// Parts have the files that only a command has: state and trace.
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
   std::optional<BoundedStart> start(std::in_place, arguments.stop_exit_code);
   Options options;
@@ -194,6 +213,7 @@ struct Shortcuts {
   bool eval = false;
 };
 
+// --epochs also clears run.steps of the configuration, which says the same in another way.
 void apply(const Shortcuts& shortcuts, FeedArguments& arguments) {
   if (shortcuts.steps > 0) arguments.overrides.push_back("run.steps=" + std::to_string(shortcuts.steps));
   if (shortcuts.epochs > 0) {
@@ -210,6 +230,7 @@ int feed(const FeedArguments& arguments, int& argc, char**& argv) {
   constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
   // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. Otherwise
   // mpirun takes a rank that leaves without MPI_Finalize for a failed one, so finalising must be given time.
+  // Chosen, within the second that mpirun leaves its ranks.
   constexpr auto kWayOut = std::chrono::milliseconds(200);
   constexpr auto kWayOutOfFinalize = std::chrono::seconds(30);
   const auto job = Job::start(argc, argv);

@@ -1,3 +1,11 @@
+// Parts of `forebay feed`: the trainer that only sleeps, the log of served ids, and the handling of
+// signals.
+//
+// Signals: a handler may only touch lock-free atomics and call write, alarm and _exit
+// (signal-safety(7)). The first SIGTERM or SIGINT sets a flag that the feeder polls, and all ranks
+// stop at the same step. While the run is still starting, nothing polls, and a start may hang in a
+// read of a dead file system, so the handler also sets an alarm that ends the process.
+
 #include "feed_parts.hpp"
 
 #include <sys/time.h>
@@ -37,7 +45,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<int> late_exit_code{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// How long a start may take after a signal.
+// How long a start may take after a signal. Chosen; Slurm leaves 30 s between SIGTERM and SIGKILL
+// by default (KillWait).
 constexpr unsigned kStartPatience_s = 10;
 std::atomic<bool> start_flag{false};
 
@@ -50,6 +59,7 @@ extern "C" void exit_late(int /*signal*/) {
   ::_exit(late_exit_code.load(std::memory_order_relaxed));
 }
 
+// A launcher is the parent of its ranks: SIGTERM from there means that it ends the whole job.
 extern "C" void set_stop_flag(int signal, siginfo_t* info, void* /*context*/) {
   if (signal == SIGTERM && info->si_pid == ::getppid()) launcher_flag.store(true, std::memory_order_relaxed);
   stop_flag.store(true, std::memory_order_relaxed);
@@ -64,6 +74,7 @@ EmulatedTrainer::EmulatedTrainer(const TrainerOptions& options, std::uint64_t se
                                  const std::atomic<bool>& stop)
     : options_(options), random_(key64(seed, 0x7472616eU, job.world().rank())), job_(job), stop_(stop) {}
 
+// A normal step has a deviation of a tenth, and is never negative.
 double EmulatedTrainer::draw_ms() noexcept {
   switch (options_.step_distribution) {
     case StepDistribution::constant: break;
@@ -78,6 +89,8 @@ double EmulatedTrainer::draw_ms() noexcept {
   return options_.step_ms;
 }
 
+// All ranks meet in the all-reduce even after a signal, which the feeder's next() turns into a
+// common stop.
 void EmulatedTrainer::step() {
   // Short, so that a signal ends the step soon, whichever thread it interrupts.
   constexpr auto kSlice = std::chrono::milliseconds(50);
@@ -91,6 +104,7 @@ void EmulatedTrainer::step() {
   if (options_.allreduce_bytes > 0) job_.all_reduce(static_cast<std::size_t>(options_.allreduce_bytes));
 }
 
+// Of what the trainer sees, wherever it lies: a batch on a GPU is copied back.
 std::uint64_t batch_hash(const Lease& batch) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
@@ -117,6 +131,8 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
   }
 }
 
+// With a time limit, since a full or dead disk must not hold the job for ever. The line goes out in
+// one write.
 void IdLog::write(const Lease& batch) {
   std::string line = fmt::format(R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
                                  "\n",
@@ -156,6 +172,7 @@ BoundedStart::~BoundedStart() {
   ::alarm(0);
 }
 
+// For MPI_Finalize, which may never return.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {
   late_exit_code = exit_code;
   struct sigaction action {};

@@ -1,3 +1,10 @@
+// `forebay help`, shell completion and the manual page, all made from what the parser CLI11 knows
+// of commands and options, so that each is described once.
+//
+// usage_of() turns CLI11's objects into plain structures; bash_completion, zsh_completion and
+// man_page print them. Completion scripts are installed when the program is, so they name commands
+// and options of that version.
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -54,6 +61,7 @@ std::vector<std::string> choices_of(const std::string& value) {
   return split(value.substr(open + 1, value.size() - open - 2), ',');
 }
 
+// Completion of --set offers every key of the configuration.
 FlagUsage usage_of(const CLI::Option& option) {
   FlagUsage usage;
   for (const std::string& name : option.get_lnames()) usage.names.push_back("--" + name);
@@ -104,6 +112,8 @@ std::string names_of(std::span<const CommandUsage> commands) {
 }
 
 // For text between single quotes of a shell, read by _arguments, for which colons and brackets are separators.
+// In single quotes, where only the quote itself cannot stand: it is closed, escaped and opened
+// again.
 std::string quoted_for_zsh(const std::string& text) {
   std::string quoted;
   for (const char c : text) {
@@ -130,6 +140,8 @@ std::string zsh_value(const FlagUsage& usage) {
 }
 
 // Scripts that bash and zsh read to complete commands, flags, choices and files.
+// The case is on command and flag joined, so that flags of one name may have other values in each
+// command. mapfile keeps names with blanks whole.
 std::string bash_completion(std::span<const CommandUsage> commands) {
   std::string flags;
   std::string choices;

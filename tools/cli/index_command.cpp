@@ -1,3 +1,10 @@
+// `forebay index`: builds or loads an index, says what is in it, and can save and check it.
+//
+// Order: options, the index (built with a progress bar, or loaded), checks if they are asked for, a
+// look at every label and box (IndexReport), the files of a list, how well the order mixes; then
+// saving and the report. The exit code is 1 if a run with these options would fail for its bad
+// samples. Threads are used within building and checking only.
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -75,6 +82,7 @@ std::string row(std::string name, const std::string& value) {
 }
 
 // Names and counts in two columns, the most frequent first.
+// Numbers are right-aligned in the column where other values begin.
 std::string counts_text(std::vector<Count> counts) {
   std::ranges::stable_sort(counts, std::ranges::greater{}, &Count::second);
   const std::size_t shown = std::min(counts.size(), kMostLines);
@@ -142,6 +150,7 @@ std::string boxes_text(const IndexReport& report) {
   return text;
 }
 
+// Boxes lie in the index, so every sample's can be read quickly.
 BoxCounts::BoxCounts(const Dataset& dataset, std::size_t number) {
   struct Target final : ReadTarget {
     std::span<std::byte> reserve(std::size_t size) override {
@@ -188,6 +197,7 @@ IndexReport::IndexReport(const Dataset& reported)
 }
 
 // For people: names the first `most_skipped` entries that were left out.
+// The fingerprint is what recordings and saved states compare.
 std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
   const IndexCounts counts = report.dataset.counts();
   return row("format", std::string(report.dataset.format())) + row("images", grouped(counts.images)) +
@@ -264,6 +274,8 @@ MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& data
 }
 
 // As a run would, once it has met all bad samples.
+// The same rules as in a run: on_bad and max_bad, and, with an automatic budget, that no part of
+// the data is lost as a whole.
 void require_within_budget(const Options& options, const IndexReport& report) {
   const auto& missing = report.missing.samples;
   const std::uint64_t entries = report.dataset.size() + report.bad;
@@ -307,6 +319,7 @@ DataComparison compare_or_throw(const Dataset& dataset) {
   throw Error("the index was made from other data: " + compared.difference + "; build it again");
 }
 
+// The time is that of opening and looking, without saving.
 int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
@@ -343,6 +356,8 @@ int print_index(const IndexArguments& arguments) {
 
 }  // namespace
 
+// A path that ends in .toml is a configuration; anything else is data, with the defaults for the
+// rest.
 Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
                          const std::string& format) {
   const bool is_config = std::filesystem::path(path).extension() == ".toml";

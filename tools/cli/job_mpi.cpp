@@ -10,6 +10,8 @@
 namespace forebay {
 namespace {
 
+// The program's job where it was built with MPI; job_solo.cpp is linked in its place otherwise.
+// all_reduce() stands for the gradients of a trainer.
 class MpiJob final : public Job {
  public:
   MpiJob(int& argc, char**& argv) : session_(argc, argv) {}
@@ -36,6 +38,7 @@ class MpiJob final : public Job {
 
 }  // namespace
 
+// MPI is not started for a single process, so that the program runs on machines where it cannot be.
 std::unique_ptr<Job> Job::start(int& argc, char**& argv) {
   if (!launched_by_mpi()) return std::make_unique<SoloJob>();
   return std::make_unique<MpiJob>(argc, argv);

@@ -41,6 +41,8 @@ void append_keys(std::string& out, const Options& options, std::string_view sect
   }
 }
 
+// Paths below the dataset's folder; the batch is an eighth of a small dataset, so that an epoch has
+// several steps.
 Options options_of(const DatasetPlan& plan) {
   const std::filesystem::path root = plan.split > 0 ? plan.directory / "train" : plan.directory;
   Options options;
@@ -75,6 +77,8 @@ Options options_of(const DatasetPlan& plan) {
 
 }  // namespace
 
+// A configuration that feeds a made dataset. Keys are printed by the configuration's own code, so
+// that values are quoted as it reads them.
 std::string feeding_config(const DatasetPlan& plan) {
   const Options options = options_of(plan);
   std::string out = remarks(plan) + "\n\n[dataset]\n";

@@ -1,3 +1,10 @@
+// Writes a made dataset: JPEG images with shapes, and labels in one of several layouts.
+//
+// Which shapes each image has is decided first, for all images, from numbered random streams
+// (Contents); then several threads paint and write images in any order. An image depends on the
+// seed and its number only, so threads never change a file, and the first images of a larger
+// dataset are those of a smaller one.
+
 #include "made_dataset.hpp"
 
 #include <algorithm>
@@ -47,6 +54,7 @@ std::string annotation(const std::string& file, const Scene& scene) {
 // Decides the contents of each image, without painting it.
 class Contents {
  public:
+  // Each image has 1 to most_objects objects. The running count gives every object a number.
   explicit Contents(const DatasetPlan& plan) : plan_(plan), first_(plan.images + 1) {
     for (std::uint64_t image = 0; image < plan.images; ++image) {
       Random random(key64(plan.seed, Stream::counts, image));
@@ -67,6 +75,7 @@ class Contents {
 
  private:
   // Every group of `classes` objects contains each class once, in random order, which keeps the classes even.
+  // A Fisher-Yates shuffle of the classes per group; the group's number is the key.
   [[nodiscard]] std::size_t shape_of(std::uint64_t object) const {
     std::vector<std::size_t> order(plan_.classes);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -108,6 +117,7 @@ class Writer {
   }
 
   // Writes an image and the files that belong only to it; any thread. Returns the size of the JPEG file in bytes.
+  // const and without shared state: called by all threads at once.
   [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
     const std::vector<std::size_t> chosen = contents_.of(image);
     const Scene scene = paint_scene(picture_, chosen, key64(plan_.seed, Stream::pictures, image));
@@ -188,6 +198,7 @@ class Writer {
   std::vector<Colour> palette_{Colour{}};  // of masks; black is background
 };
 
+// Too many objects would leave regions too small to paint a shape in.
 void check(const DatasetPlan& plan) {
   if (plan.classes < 1 || plan.classes > shapes().size()) {
     throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are shapes for 1 to " +

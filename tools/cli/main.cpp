@@ -1,3 +1,10 @@
+// The program `forebay`: its commands, and what they have in common.
+//
+// CLI11 parses the arguments and calls a command's callback, which only notes what is to be done;
+// it is done after parsing, so that exceptions of a command do not pass through the parser. Errors
+// end in one line on stderr and an exit code: 2 for anything the user can mend in arguments or
+// configuration, 1 for a failed run.
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -35,6 +42,7 @@ int print_config(const ConfigArguments& arguments) {
 constexpr int kRunFailed = 1;
 constexpr int kBadUsage = 2;
 
+// What was printed so far comes first, as the two streams may be one terminal.
 int fail(const std::string& message, int exit_code) {
   std::fflush(stdout);
   std::fprintf(stderr, "forebay: error: %s\n", printable_lines(message).c_str());
@@ -63,6 +71,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
 }
 
 // What was given and nothing takes, with what was probably meant.
+// With a suggestion from the commands or options there are.
 std::string describe_unknown(const CLI::App& app) {
   const auto named = app.get_subcommands();
   const auto unknown = (named.empty() ? app : *named.front()).remaining();
@@ -85,6 +94,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return fail(message + " (see " + understood(app) + " --help)", kBadUsage);
 }
 
+// Descriptors first: an index of many shards keeps them open. Output errors (a full disk behind a
+// redirection) only show when stdout is flushed.
 int run(int argc, char** argv) {
   raise_open_file_limit();
   CLI::App app("Feeds data-parallel trainers so that they never wait for storage.", "forebay");
@@ -136,6 +147,7 @@ void on_call(CLI::App& command, Invocation& invocation, std::function<int()> wor
   command.callback([&invocation, work = std::move(work)] { invocation.run = work; });
 }
 
+// The empty description keeps CLI11 from printing the check in the help.
 CLI::Option* positive(CLI::Option* option, double most) {
   return option->check(
       [most](const std::string& text) {
@@ -148,8 +160,10 @@ CLI::Option* positive(CLI::Option* option, double most) {
       "");
 }
 
+// Up to 11 days. Chosen.
 CLI::Option* seconds(CLI::Option* option) { return positive(option, 1e6)->type_name("S"); }
 
+// The command writes telemetry unless told otherwise, the library does not.
 Options command_defaults() {
   Options options;
   options.telemetry.dir = "run";

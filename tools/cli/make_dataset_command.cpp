@@ -34,6 +34,7 @@ struct MakeDatasetArguments {
   bool force = false;
 };
 
+// 16384 pixels a side, chosen; a picture of floats has 12 bytes per pixel while it is painted.
 void read_size(const std::string& text, DatasetPlan& plan) {
   const char* const end = text.data() + text.size();
   const auto width = std::from_chars(text.data(), end, plan.width);
@@ -52,6 +53,7 @@ std::size_t usual_objects(const DatasetPlan& plan) {
   return std::clamp<std::size_t>(most_objects(plan.width, plan.height), 1, kUsual);
 }
 
+// Files of an earlier dataset would mix with those of the new one.
 void refuse_full(const std::filesystem::path& directory) {
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) return;
@@ -70,6 +72,7 @@ Task task_of(const std::string& name) {
   return static_cast<Task>(std::ranges::find(kTasks, name) - kTasks.begin());  // one of them: CLI11 has checked
 }
 
+// The task decides how its labels are stored, only classification leaves a choice.
 DatasetPlan::Layout layout_of(Task task, bool is_folder) {
   using Layout = DatasetPlan::Layout;
   if (is_folder && task != Task::classification) {
@@ -109,6 +112,7 @@ void write_config(const std::string& file, const std::string& text) {
   }
 }
 
+// A configuration comes with every task that needs sections of fields.
 int make(const MakeDatasetArguments& arguments) {
   const DatasetPlan plan = plan_of(arguments);
   if (!arguments.force) refuse_full(plan.directory);

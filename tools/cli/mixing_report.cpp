@@ -11,6 +11,7 @@
 namespace forebay {
 namespace {
 
+// Chosen.
 constexpr std::uint64_t kLookedAt = 65'536;  // samples; a batch at least
 
 template <typename... Values>
@@ -29,6 +30,7 @@ std::string order_in_words(const DatasetOptions& options) {
 
 }  // namespace
 
+// The same figures for the configured order and for a true shuffle, to compare with.
 MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples)
     : order(order_in_words(options)),
       batch_size(std::min(static_cast<std::uint64_t>(options.batch_size), samples)),

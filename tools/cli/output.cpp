@@ -1,3 +1,6 @@
+// What commands print and write: checks that a file can be written before a long run begins, writes
+// that do not wait for ever, progress bars, tables of summaries.
+
 #include "output.hpp"
 
 #include <sys/ioctl.h>
@@ -33,6 +36,7 @@ std::string cannot_write(const std::string& flag, const fs::path& file) {
 }
 
 // The nearest existing folder, in which the others would be created.
+// The folder that would have to be writable when the missing ones are made in it.
 fs::path existing(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder_of(folder);
@@ -47,6 +51,8 @@ std::size_t terminal_width() {
 
 }  // namespace
 
+// Without creating the file: a run that fails later must not leave an empty one. A terminal or
+// /dev/null is a character device.
 void require_writable(const std::string& flag, const fs::path& file, bool makes_folder) {
   if (file.empty() || file == "-") return;
   const auto refuse = [&](const std::string& cause) { throw ConfigError(cannot_write(flag, file) + cause); };
@@ -74,6 +80,8 @@ void write_output(const std::string& flag, const fs::path& file, const std::stri
   write_in_time(flag, file, kEndPatience, [file, text] { write_all(open_named(file), text + "\n"); });
 }
 
+// The write happens on a thread of its own (ends_within), which is left behind if the disk never
+// answers.
 void write_in_time(const std::string& flag, const fs::path& file, std::chrono::seconds patience,
                    std::function<void()> write) {
   std::string cause = "the disk has not answered for " + std::to_string(patience.count()) + " s";
@@ -106,10 +114,12 @@ std::string size_text(std::uint64_t bytes) {
 
 ProgressBar::ProgressBar(std::string what) : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
+// The line is wiped, so that what follows begins on a clean one.
 ProgressBar::~ProgressBar() {
   if (is_drawn_) std::fputs("\r\033[K", stderr);
 }
 
+// Ten times a second at most; nothing where stderr is a file.
 void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   const auto now = Clock::now();
   if (!is_terminal_ || total == 0 || now < next_) return;
@@ -118,6 +128,7 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   is_drawn_ = true;
 }
 
+// One column is left free, as terminals wrap when the last is written.
 void ProgressBar::draw(std::uint64_t done, std::uint64_t total, double elapsed_s) const {
   const double share = static_cast<double>(done) / static_cast<double>(total);
   std::array<char, 96> tail{};

@@ -1,3 +1,11 @@
+// `forebay pack`, `forebay pack --verify` and `forebay unpack`: arguments, checks and reports;
+// tools/archive does the work.
+//
+// Packing may be shared by processes that do not talk to each other: each packs every N-th shard
+// (find_part), as given or as mpirun or srun say. What is refused here are mistakes that would cost
+// hours: a target within the dataset, a set that is packed already, choices of data with an index
+// that has made them.
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -71,6 +79,7 @@ unsigned threads_of(std::uint64_t asked) {
   return asked == 0 ? index_threads() : static_cast<unsigned>(std::min(asked, kMost));
 }
 
+// From 1 MiB, below which shards are no better than files, to 64 GiB. Chosen.
 std::uint64_t shard_bytes_of(const std::string& text) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
   constexpr std::uint64_t kMost = std::uint64_t{64} << 30U;
@@ -82,6 +91,7 @@ std::uint64_t shard_bytes_of(const std::string& text) {
 }
 
 // "2/8", or this process's place among those that mpirun or srun started.
+// A launcher that does not tell the rank would make all processes pack everything over each other.
 void find_part(const std::string& text, PackSettings& settings) {
   std::uint32_t number = 0;
   std::uint32_t count = 0;
@@ -134,12 +144,14 @@ void require_no_choice_of_data(const PackArguments& arguments) {
 }
 
 // The dataset was opened with it, perhaps long ago.
+// A saved index knows it; the options of this call may differ.
 SampleUnit samples_of(const Dataset& dataset, const Options& options) {
   const IndexImage* const image = image_of(dataset);
   return image != nullptr ? image->record().origin.samples : options.dataset.samples;
 }
 
 // Among class folders it would be one more class, and the dataset another one when packing resumes.
+// Links are resolved on both sides, as far as the paths exist.
 void require_outside(const std::filesystem::path& out, const std::filesystem::path& in) {
   std::error_code error;
   const auto of_data = std::filesystem::canonical(in, error);
@@ -152,6 +164,7 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
 }
 
 // A set packed as pixels has no files that could be packed again, and where others are coefficients neither.
+// A set without tables and without pixels has the original files, and may be packed again.
 void require_not_packed(const Dataset& dataset, const std::string& in) {
   bool is_packed = !dataset.tables(0).empty();
   const bool is_set = dataset.size() > 0 && original_name(dataset, 0);
@@ -162,6 +175,7 @@ void require_not_packed(const Dataset& dataset, const std::string& in) {
   throw ConfigError(in + " is packed already; unpack it first, or copy it");
 }
 
+// max_bad is asked with the number of samples, which is known once the dataset is open.
 int pack(const PackArguments& arguments) {
   if (is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
   const Options options = options_for_data(arguments.in, arguments.overrides, arguments.format);

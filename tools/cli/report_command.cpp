@@ -42,6 +42,7 @@ fs::path default_file(const std::string& run) {
   return (name.parent_path() / "report.html").lexically_proximate(fs::current_path());
 }
 
+// Reports begin with a mark, so that one may replace another without --force.
 bool is_report(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string head(kReportMark.size(), '\0');
@@ -70,6 +71,7 @@ void require_replaceable(const fs::path& file, bool force) {
                     " is not a report, and would be lost: name another file, or give --force to overwrite it");
 }
 
+// Replaced as a whole: a browser that reloads never sees half a page.
 int write_report(const ReportArguments& arguments) {
   const fs::path file = arguments.out.empty() ? default_file(arguments.runs.front()) : fs::path(arguments.out);
   if (arguments.out.empty()) require_own(file);

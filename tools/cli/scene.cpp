@@ -1,3 +1,13 @@
+// Paints made pictures: a background, then shapes of given classes in regions of their own, then
+// grain; and says where each shape is (box and mask).
+//
+// paint_scene is a function of its key alone, called by many threads. It takes no sine or power
+// where a result decides a pixel, since those of different C libraries differ in the last bit, and
+// the files must not. The order of random numbers is part of the format of all made datasets.
+//
+// A shape is a function that says whether a point of the square from -1 to 1 is inside, y
+// downwards; Placement maps pixels into that square.
+
 #include "scene.hpp"
 
 #include <algorithm>
@@ -20,6 +30,7 @@ struct Point {
 };
 
 // Even-odd rule: counts the edges to the right of the point.
+// Half-open in y, so that a corner counts once.
 template <std::size_t N>
 bool is_inside(const std::array<Point, N>& polygon, double x, double y) {
   bool inside = false;
@@ -138,6 +149,7 @@ struct Placement {
 };
 
 // Cuts the picture into one region per object, always the largest region across its longer side.
+// Shuffled at the end, so that the first object is not always in the largest region.
 std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
   std::vector<Box> regions{{0, 0, width, height}};
   const auto area = [](const Box& box) { return std::int64_t{box.width()} * box.height(); };
@@ -183,6 +195,7 @@ struct Coverage {
 };
 constexpr float kMostly = 0.5F;
 
+// 16 points per pixel make smooth edges.
 Coverage cover(const DrawnShape& shape, const Placement& placement, const Box& region) {
   constexpr int kPoints = 4;
   Coverage coverage{region, {}};
@@ -212,6 +225,8 @@ void for_covered(const Coverage& coverage, Visit visit) {
   }
 }
 
+// Of pixels that are covered by half at least, as the mask has them; otherwise a shape's faint edge
+// would widen its box.
 Box bounds(const Coverage& coverage) {
   constexpr int kFar = std::numeric_limits<int>::max();
   Box box{kFar, kFar, 0, 0};
@@ -251,7 +266,8 @@ Colour mean_below(Drawing& drawing, const Coverage& coverage) {
   return sum;
 }
 
-// A random colour that contrasts with what is below; the best of a few if none does.
+// A random colour that contrasts with what is below; the best of a few if none does. The number of
+// tries and the contrast are chosen.
 Colour contrasting(const Colour& below, Random& random) {
   constexpr float kEnough = 75;
   Colour best{};
@@ -294,6 +310,7 @@ void fill(Drawing& drawing, const Coverage& coverage, const Colour& colour, Rand
   });
 }
 
+// Floats until here, so that layers do not round one after another.
 RgbImage quantised(Drawing& drawing) {
   RgbImage image{drawing.width(), drawing.height(), {}};
   image.bytes.reserve(drawing.pixels().size() * 3);

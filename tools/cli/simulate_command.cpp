@@ -1,3 +1,11 @@
+// `forebay simulate`: runs policies against synthetic or recorded sources in virtual time
+// (tools/simulate), compares them with what the source allows, recommends a configuration, or
+// writes the files of a run.
+//
+// For each ratio R (steps per batch of the source) and each seed, all policies meet the same
+// arrivals; `possible` and `optimum` depend on the arrivals only and are computed once for them.
+// With a trace the first repetition begins at its beginning, others anywhere.
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -66,6 +74,7 @@ std::vector<std::string> policies_of(const SimulateArguments& arguments, const O
 }
 
 // One for each R, or a single one for the trace.
+// Slow ranks come last; sources are shared by ranks that have the same.
 std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& arguments,
                                                       const std::vector<Trace>& traces) {
   std::vector<std::pair<double, Scenario>> scenarios;
@@ -111,6 +120,7 @@ struct Possible {
   double optimum = 0;
 };
 
+// A mean over the ranks looked at. No rank can be fresh in more than all its steps.
 Possible possible_of(const Scenario& scenario, std::uint64_t first, std::uint64_t ranks, bool with_optimum) {
   Possible possible;
   const std::uint64_t looked_at = std::min(ranks, kRanksLookedAt);
@@ -136,6 +146,7 @@ Possible possible_in(const Scenario& scenario, std::uint64_t slow_ranks, bool wi
 class RecordedRuns {
  public:
   // The dataset is opened, for its fingerprint.
+  // A replay compares the recording with the dataset's fingerprint, so there must be one.
   RecordedRuns(const SimulateArguments& arguments, const Options& options, bool several)
       : dir_(arguments.record), step_s_(arguments.step_s), several_(several), options_(options) {
     if (dir_.empty()) return;

@@ -1,3 +1,5 @@
+// The tables and JSON of `forebay simulate`.
+
 #include "simulate_report.hpp"
 
 #include <spdlog/fmt/fmt.h>
@@ -16,6 +18,7 @@
 namespace forebay {
 namespace {
 
+// Chosen: below it the recommendation says how little it knows.
 constexpr std::uint64_t kFewBatches = 500;
 
 // Lines of text, formatted one by one.
@@ -35,6 +38,7 @@ class Lines {
 // Runs that differ only in their seed.
 using Seeds = std::vector<const SimulatedRun*>;
 
+// In the order of the runs, which is that of the options.
 std::vector<Seeds> by_scenario(const std::vector<SimulatedRun>& runs) {
   std::vector<Seeds> groups;
   std::map<std::pair<double, std::string>, std::size_t> known;
@@ -63,6 +67,7 @@ double most(const Seeds& seeds, Value value) {
 double stall_share(const Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
 
 // Waiting buys evenness, so a policy that stalls cannot be compared with the best schedule that does not.
+// 0 stands for "not comparable".
 double ratio_to_optimum(const SimulatedRun& run) {
   const bool comparable = run.optimum > 0 && stall_share(run.outcome) < 1e-3;
   return comparable ? run.outcome.evenness / run.optimum : 0;
@@ -178,6 +183,7 @@ std::string simulation_json(const std::vector<SimulatedRun>& runs) {
   return json.dump(1);
 }
 
+// The sections can be pasted into a configuration: all else is a comment.
 std::string recommendation_text(const Recommendation& recommendation, const std::vector<Trace>& traces) {
   Lines line;
   const Prediction& best = recommendation.recommended;

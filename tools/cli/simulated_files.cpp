@@ -15,6 +15,8 @@
 namespace forebay {
 namespace {
 
+// The same files as a real run writes, by the same code (Reporter, RunLog), with simulated times,
+// so that reports and replays read them without knowing.
 TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank, std::uint32_t ranks) {
   TelemetrySetup setup{
       .options = options.telemetry, .rank = rank, .recording = recording_header(options, dataset, rank, ranks, 0)};
@@ -50,6 +52,7 @@ class SimulatedFiles::RankFiles {
         reporter_(
             std::move(setup), totals, [this] { return gauges_; }, console) {}
 
+  // A step's own time is what lies between being served and asking again.
   void add(StepRecord record, std::uint64_t turn, std::uint32_t capacity) {
     record.step = steps_++;
     record.adjacent = turn == last_turn_;
@@ -119,6 +122,7 @@ void SimulatedFiles::add(std::uint64_t rank, double asked, const ServedStep& ser
   ranks_[rank]->add(record, served.turn, served.capacity);
 }
 
+// Files are written behind; what was lost is known at the end.
 void SimulatedFiles::finish() {
   for (const auto& rank : ranks_) {
     rank->finish();

@@ -37,6 +37,8 @@ bool TerminalScreen::is_there() {
   return ::isatty(STDOUT_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
+// Keys come one by one and are not shown. SIGWINCH needs a handler, or poll() would not return for
+// it.
 TerminalScreen::TerminalScreen() {
   struct sigaction resize {};
   resize.sa_handler = on_resize;
@@ -53,6 +55,7 @@ TerminalScreen::TerminalScreen() {
   write_all(kEnter);
 }
 
+// In the reverse order; keys that nobody read are dropped, so that the shell does not get them.
 TerminalScreen::~TerminalScreen() {
   write_all(kLeave);
   if (has_keys_) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
@@ -65,6 +68,8 @@ TerminalScreen::Size TerminalScreen::size() const {
   return {.rows = found.ws_row, .columns = found.ws_col};
 }
 
+// Every line is overwritten in place and cleared to its end: clearing the screen first would
+// flicker.
 void TerminalScreen::show(const std::string& lines) {
   const Size now = size();
   std::string out = "\033[H";
@@ -78,6 +83,7 @@ void TerminalScreen::show(const std::string& lines) {
   write_all(out + "\033[J");
 }
 
+// A terminal that has gone away counts as the key q.
 char TerminalScreen::wait(int milliseconds) {
   pollfd keys{.fd = has_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
   if (::poll(&keys, 1, milliseconds) <= 0) return 0;

@@ -37,6 +37,7 @@ bool is_done(std::function<void()> work, const TopArguments& arguments, const st
   throw Error(arguments.run + ": the folder has not answered for " + std::to_string(kSavePatience.count()) + " s");
 }
 
+// `run` is shared with that thread, which may outlive this command if the folder never answers.
 bool look(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments, const std::function<bool()>& is_over) {
   const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
   return is_done([run, now_s] { run->look(now_s); }, arguments, is_over);
