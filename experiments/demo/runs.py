@@ -1,15 +1,27 @@
 #!/usr/bin/env python3
-"""What runs of train_cnn left behind, and what can be said of a pair of them: runs.py RUN_DIR ... prints it.
+"""What runs of train_cnn left behind, and what can be said of a pair of them.
+
+    runs.py RUN_DIR ...               prints it
+    runs.py --spread FILE             prints the spread of many runs of scripts/demo as Markdown
+    runs.py --spread FILE --build DIR     first runs it, each time with a seed of its own, and appends to FILE; DIR is
+        where command and trainer are built (build/demo/build)
+        --runs N        how many (1)
+        --first-seed N  of the first one; the others count on from there (17)
+        --busy N        beside so many processes that do nothing but take a core (0)
 
 A run directory holds summary.json (--summary) and the ranks' steps.*.jsonl (telemetry.dir).
 """
 
+import argparse
 import dataclasses
 import json
 import math
 import pathlib
 import statistics
+import subprocess
 import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @dataclasses.dataclass
@@ -155,13 +167,82 @@ def table(runs):
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
 
 
-def main(directories):
+def line_of(busy, block, adaptive):
+    return {
+        "busy": busy,
+        "seed": block.seed,
+        "block": {"steps": block.steps, "new_images": round(block.new_images), "accuracy": block.accuracy},
+        "adaptive": {"steps": adaptive.steps, "new_images": round(adaptive.new_images), "accuracy": adaptive.accuracy},
+    }
+
+
+def kind_of(busy):
+    return "nothing else" if busy == 0 else f"{busy} busy processes beside"
+
+
+def span(values, form):
+    return f"{form(statistics.mean(values))} ({form(min(values))} to {form(max(values))})"
+
+
+def gain_of(line):
+    return line["adaptive"]["accuracy"] - line["block"]["accuracy"]
+
+
+def spread(lines):
+    out = [
+        "| machine | runs | block: steps | accuracy | adaptive: steps | accuracy | difference | adaptive ahead |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for busy in sorted({line["busy"] for line in lines}):
+        chosen = [line for line in lines if line["busy"] == busy]
+        cells = [kind_of(busy), str(len(chosen))]
+        for policy in ("block", "adaptive"):
+            cells.append(span([line[policy]["steps"] for line in chosen], lambda value: f"{value:.0f}"))
+            cells.append(span([line[policy]["accuracy"] for line in chosen], percent))
+        cells.append(span([gain_of(line) for line in chosen], points))
+        cells.append(f"{sum(gain_of(line) > 0 for line in chosen)} of {len(chosen)}")
+        out.append("| " + " | ".join(cells) + " |")
+    return out
+
+
+def run_demo(file, build, runs, first_seed, busy):
+    out = ROOT / "build/demo/spread"
+    others = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(busy)]
+    try:
+        for seed in range(first_seed, first_seed + runs):
+            subprocess.run([ROOT / "scripts/demo", "--build", build, "--out", out, "--seed", str(seed)], check=True)
+            of = (read_run(out / "run" / f"{policy}.{seed}") for policy in ("block", "adaptive"))
+            with open(file, "a", encoding="utf-8") as lines:
+                lines.write(json.dumps(line_of(busy, *of)) + "\n")
+    finally:
+        for other in others:
+            other.kill()
+
+
+def print_runs(directories):
     runs = [read_run(directory) for directory in directories]
     print("\n".join(table(runs)))
     print(f"chance level of the accuracy: {percent(runs[0].chance)} ({runs[0].classes} classes)")
     if pairs := pairs_of(runs):
         print()
         print(closing(pairs))
+
+
+def main(words):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directories", nargs="*", metavar="RUN_DIR")
+    parser.add_argument("--spread", metavar="FILE")
+    parser.add_argument("--build")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=17)
+    parser.add_argument("--busy", type=int, default=0)
+    given = parser.parse_args(words)
+    if not given.spread:
+        return print_runs(given.directories)
+    if given.build:
+        run_demo(given.spread, given.build, given.runs, given.first_seed, given.busy)
+    with open(given.spread, encoding="utf-8") as file:
+        print("\n".join(spread([json.loads(line) for line in file])))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import unittest
 sys.dont_write_bytecode = True
 
 import runs
-import spread
 
 
 def run(policy, accuracy, seed=17, steps=100, curve=()):
@@ -77,9 +76,9 @@ class Printing(unittest.TestCase):
         self.assertTrue(lines[3].startswith("adaptive") and lines[3].endswith("90.0 %"))
 
     def test_spread(self):
-        lines = [spread.line_of(busy, run("block", 0.8), run("adaptive", accuracy))
+        lines = [runs.line_of(busy, run("block", 0.8), run("adaptive", accuracy))
                  for busy, accuracy in ((0, 0.9), (0, 0.72), (2, 0.85))]
-        rows = spread.markdown(lines)
+        rows = runs.spread(lines)
         self.assertEqual(len(rows), 4)
         self.assertIn("| 1.0 points (-8.0 points to 10.0 points) | 1 of 2 |", rows[2])
         self.assertTrue(rows[3].startswith("| 2 busy processes beside | 1 |"))
@@ -89,10 +88,10 @@ class Printing(unittest.TestCase):
             file = pathlib.Path(folder) / "kept.jsonl"
             of = [runs.read_run(write_run(pathlib.Path(folder) / policy, policy, accuracy))
                   for policy, accuracy in (("block", 0.75), ("adaptive", 0.875))]
-            file.write_text("".join(json.dumps(spread.line_of(busy, *of)) + "\n" for busy in (0, 2)))
+            file.write_text("".join(json.dumps(runs.line_of(busy, *of)) + "\n" for busy in (0, 2)))
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                spread.main([str(file)])
+                runs.main(["--spread", str(file)])
         self.assertEqual(printed.getvalue().count("12.5 points (12.5 points to 12.5 points) | 1 of 1 |"), 2)
 
 

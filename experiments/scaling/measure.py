@@ -7,7 +7,6 @@ BIN is the folder of a release build's programs (build/release/bin). Prints tabl
   open      opening a saved index and looking samples up, as a run does and read whole, for up to 10^7 samples (--large: 10^8)
   start     how 1, 2 and 4 ranks get an index of 10^6 samples: sent by rank 0, and opened by each
   steps     next() and the census of 1, 2 and 4 ranks, a feeder's memory, at a fixed small workload
-  paper     what the measured parts and the sizes of messages say of 64, 1,024 and 100,000 ranks
 The variants of a table run in turn, again and again; figures are medians of the rounds, with the range. Files are made
 below $TMPDIR and removed. --quick: a tenth of the samples, one round; --only: some of the tables. The exit code is 1 when an id takes more than
 100 ns or opening an index takes longer in proportion to its samples."""
@@ -15,7 +14,6 @@ below $TMPDIR and removed. --quick: a tenth of the samples, one round; --only: s
 import argparse
 import datetime
 import json
-import math
 import os
 import shutil
 import statistics
@@ -28,12 +26,9 @@ LIMIT_S = 900
 RANKS = [1, 2, 4]
 MOST_ID_NS = 100
 MOST_GROWTH = 10
-TABLES = ["order", "build", "open", "start", "steps", "paper"]
+TABLES = ["order", "build", "open", "start", "steps"]
 XML = ("<annotation><object><name>class{}</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>30</xmax><ymax>40</ymax>"
        "</bndbox></object></annotation>")
-# Sizes of messages, 8-byte numbers; src/ranks/census.cpp, rebalancer.cpp.
-REPORT_BYTES = 8 * 13
-EXCHANGE_STEPS = 256
 
 
 def spread(values, digits=1):
@@ -201,17 +196,6 @@ class Bench:
         table(f"a feeder of 4 tiny samples per batch, {count} steps of 1 ms and an all-reduce, median rank",
               ["ranks", "constructor, ms", "next() p50, us", "p99, us", "census waits", "wait per step, ns",
                "own memory, MB"], rows)
-
-    def paper(self):
-        rows = []
-        for ranks, shards in ((4, 1024), (64, 1024), (1024, 1024), (100_000, 131_072)):
-            levels = math.ceil(math.log2(ranks))
-            exchange = 8 * (2 * shards + 4 * ranks)
-            rows.append([f"{ranks:,}", f"{shards:,}", levels, REPORT_BYTES, f"{exchange / 1e3:,.0f}",
-                         f"{exchange / EXCHANGE_STEPS:,.0f}", f"{levels * 5:,}", f"{16 * ranks / 1e3:,.0f}"])
-        table("on paper: per rank, an all-reduce of 5 us per level of a tree, nothing of which next() waits for",
-              ["ranks", "virtual shards", "levels", "report, bytes a step", "exchange, kB",
-               "exchange, bytes a step", "census under way, us", "start-up gathers, kB each"], rows)
 
 
 def machine():
