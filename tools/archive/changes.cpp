@@ -1,3 +1,10 @@
+// Finds out whether a shard that is kept when packing resumes still holds what the dataset has now.
+//
+// Reading every original again would take as long as packing. So a file is suspect only if its size
+// is another, or if it was changed (ctime) since the pack's manifest was written; suspects are read
+// and compared by hash. Several threads look through one shard, and stop at the first sample that
+// differs, as then the whole shard is written again.
+
 #include "changes.hpp"
 
 #include <sys/stat.h>
@@ -15,6 +22,7 @@ namespace forebay {
 namespace {
 
 // The clocks of two file systems differ.
+// Seconds. Chosen: the manifest and the data may lie on two servers whose clocks differ.
 constexpr std::int64_t kMostBetweenClocks = 60;
 constexpr std::size_t kComparedAtOnce = 64;  // samples
 
@@ -24,6 +32,7 @@ std::int64_t modified_at(const std::filesystem::path& file) {
 }
 
 // Its file may be one that holds several; then there is none of that name.
+// Samples that are objects have the image's file and "#object N" as their name.
 std::string file_of_image(const Dataset& dataset, std::uint64_t id) {
   std::string name = dataset.name(id);
   if (dataset.sample(id).box) name.resize(std::min(name.size(), name.rfind("#object ")));
@@ -58,7 +67,9 @@ class ChangeFinder::OfShard {
   }
 
  private:
-  // Of an array in an archive only the archive's time says something.
+  // Of an array in an archive only the archive's time says something. ctime, which no program can
+  // set back as it can mtime. What is no regular file by its name, such as a record, is never
+  // suspect.
   [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
     struct stat status {};
     const std::optional<ArrayPlace> place = array_place(file);
@@ -68,6 +79,7 @@ class ChangeFinder::OfShard {
     return has_other_size || status.st_ctim.tv_sec >= finder_.since_;
   }
 
+  // Pixels depend on how they were made, so the image is packed again to be compared.
   [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {
     const Hash128& expected = shard_.originals.hash[sample];
     if (shard_.originals.stored[sample] != PackStored::pixels) {
@@ -105,6 +117,7 @@ ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings,
       packers_(packers),
       since_(modified_at(settings.out / kPackManifest) - kMostBetweenClocks) {}
 
+// `first` only falls, so the result is the lowest sample that differs, whatever the threads do.
 std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const std::vector<std::uint64_t>& ids) {
   std::atomic<std::size_t> first{ids.size()};
   Lending<OfShard> finders([&] { return std::make_unique<OfShard>(*this, shard); });

@@ -18,6 +18,9 @@ constexpr std::size_t kCheckedAtOnce = 64;  // samples
 
 }  // namespace
 
+// `forebay pack --verify`: every record of every shard is read, its original is made again and
+// compared by hash. Shards come one after another, their samples in turns of 64 on several threads;
+// each sample's problem has a place of its own, so that reports come in order.
 PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, const IndexProgress& progress) {
   const std::vector<std::string> names = shards_in(folder);
   PackCheck check{.shards = names.size(), .tally = {}, .damaged = {}};

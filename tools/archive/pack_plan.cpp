@@ -1,3 +1,12 @@
+// Plans a packed set: which samples go into which shard. The plan is written to a manifest in the
+// target folder before any shard, so that processes that pack parts of a set, or resume it, agree
+// without talking to each other.
+//
+// identity_of is a hash of everything that decides the bytes of the set: a manifest with another
+// one is of another dataset or other options, and is refused. Sizes of samples, by which shards are
+// cut, come from the index where it knows them; otherwise every sample is asked for its size (the
+// read ends as soon as memory is reserved), by several threads.
+
 #include "pack_plan.hpp"
 
 #include <algorithm>
@@ -23,10 +32,13 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+// Chosen.
 constexpr std::size_t kLargestManifest = std::size_t{256} << 20U;
+// Chosen: the index of a shard is in memory whole.
 constexpr std::uint64_t kMostOfShard = std::uint64_t{1} << 22U;  // samples
 
 // Ends a read as soon as the size is known. Not a std::exception: it says nothing about the sample.
+// Thrown from reserve(), and passes through the dataset's read().
 struct SizeFound {};
 
 class SizeTarget final : public ReadTarget {
@@ -55,6 +67,7 @@ std::uint64_t size_by(const Dataset& dataset, std::uint64_t id, const StorePatie
 constexpr std::uint64_t kUnknown = UINT64_MAX;
 
 // Puts the mean of the sizes that are known in place of those that are not. `counts`: which have a size.
+// A sample whose size is unknown counts as an average one: shards need not be exact.
 void fill_unknown(std::vector<std::uint64_t>& sizes, const std::vector<char>& counts) {
   std::uint64_t bytes = 0;
   std::uint64_t known = 0;
@@ -72,6 +85,7 @@ class SampleSizes {
  public:
   SampleSizes(const Dataset& dataset, const PackSettings& settings) : dataset_(dataset), settings_(settings) {}
 
+  // The placement has the sizes of image and fields together, without reading anything.
   std::uint64_t operator()(std::uint64_t id) {
     if (const PlacedSamples* placed = placed_samples(dataset_)) {
       if (const auto place = placed->placement(id)) return place->end() - place->begin();
@@ -86,6 +100,7 @@ class SampleSizes {
 
  private:
   // The store may give back later what it refuses now (an expired ticket), so an unknown size is one like the others'.
+  // Too many unreadable images end planning: shards of nothing would be cut.
   std::uint64_t size_of_image(std::uint64_t id) {
     try {
       return size_by(dataset_, id, settings_.patience, [&](ReadTarget& target) { dataset_.read(id, target); });
@@ -118,6 +133,8 @@ std::uint64_t size_in_shard(std::uint64_t bytes, const PackSettings& settings) {
   return std::min(9 * bytes, 9 * side * side / 4);
 }
 
+// Samples that share a record stay in one shard, so only a sample that begins a record may begin a
+// shard.
 std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSettings& settings,
                                            const IndexProgress& progress) {
   constexpr std::uint64_t kAtOnce = 256;
@@ -169,6 +186,8 @@ Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
   return hash128(std::as_bytes(std::span(text)));
 }
 
+// For people and for this program: the sizes of shards are read back, the rest says what the set
+// is.
 std::string manifest_text(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan) {
   Json shards = Json::array();
   for (std::uint32_t i = 0; i < plan.shards(); ++i) {
@@ -193,6 +212,7 @@ std::uint64_t whole_number(const Json& value) {
   return value.get<std::uint64_t>();
 }
 
+// Checked as anything from a disk: the numbers must ascend from 0 to the number of samples.
 PackPlan read_manifest(const fs::path& file, const Hash128& set, std::uint64_t samples) {
   PackPlan plan{.set = set, .firsts = {}};
   std::string found;
@@ -228,6 +248,7 @@ void create_folder(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
 }
 
+// The manifest's own leftovers may be there, as another process may be writing it.
 void require_new(const fs::path& folder) {
   std::error_code error;
   std::error_code unknown;
@@ -242,6 +263,7 @@ void require_new(const fs::path& folder) {
 
 }  // namespace
 
+// Objects of one image are packed once, unless fields in files differ between them.
 bool shares_record(const Dataset& dataset, std::uint64_t id) {
   if (dataset.source(id) != dataset.source(id - 1) || !dataset.sample(id).box) return false;
   for (std::size_t f = 0; f < dataset.fields().size(); ++f) {
@@ -263,6 +285,8 @@ void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint6
               "command again, which resumes");
 }
 
+// The manifest is read back even by the process that wrote it: whichever of several was first
+// decides.
 PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const IndexProgress& progress) {
   if (dataset.size() == 0) throw ConfigError("there are no samples to pack");
   const Hash128 set = identity_of(dataset, settings);

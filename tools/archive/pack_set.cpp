@@ -1,3 +1,16 @@
+// Packs a dataset: plans it, then for each shard of this process's part decides whether the one
+// that is there may stay, and writes the others.
+//
+// First all existing shards are looked at (keep): of this set, undamaged, with the same samples
+// left out for the same reasons, unchanged originals. Then the missing ones are written one after
+// another: samples are read and transcoded by several threads in groups that fit into kMemory, and
+// added in order by this thread. Each shard that was written is read again before it counts. A
+// process that finds all shards of the others there checks the bounds that concern all of them
+// together.
+//
+// Too many bad samples end the command before the shard is there; what is written stays for a
+// resumed run.
+
 #include "pack_set.hpp"
 
 #include <algorithm>
@@ -27,6 +40,7 @@ namespace forebay {
 namespace {
 
 // --pixels changes the size of images.
+// Masks and boxes are in pixels of the original image.
 void refuse_what_has_the_size_of_images(const Dataset& dataset) {
   const auto refuse = [](const std::string& what) {
     throw ConfigError("--pixels resizes images, and " + what + "; pack without it");
@@ -50,6 +64,7 @@ class SetPacker {
         changes_(dataset, settings, packers_),
         parts_(dataset) {}
 
+  // Kept shards come first, since their bad samples count, too.
   PackReport run() {
     std::vector<std::uint32_t> missing;
     report_.shards = plan_.shards();
@@ -74,6 +89,7 @@ class SetPacker {
   }
 
  private:
+  // Chosen, like the next: enough work for many threads, little memory.
   static constexpr std::uint64_t kMostAtOnce = 1024;  // samples
   static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20U;
 
@@ -82,6 +98,7 @@ class SetPacker {
   }
 
   // Whether the shard is there already, whole.
+  // Any doubt means writing it again; a shard that cannot be read throws SampleError.
   bool keep(std::uint32_t number) {
     try {
       const ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
@@ -107,6 +124,7 @@ class SetPacker {
   }
 
   // The shard of that number, as the plan and the tables have it.
+  // Tables are compared byte by byte: shards of one set must all decode with the same.
   [[nodiscard]] bool is_ours(const ReadShard& shard, std::uint32_t number) const {
     const PackHeader& header = shard.shard.header;
     const auto tables = shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{};
@@ -195,6 +213,8 @@ class SetPacker {
   };
 
   // Nothing if they are not those of a shard that is written now.
+  // Walks the plan's samples beside the index: each is either left out, by name, or the next of the
+  // index.
   [[nodiscard]] std::optional<Contents> contents_of(const ReadShard& shard, std::uint32_t number) const {
     const PackIndex& index = shard.index;
     Contents contents;
@@ -217,6 +237,7 @@ class SetPacker {
   }
 
   // What else is bad in a shard whose gaps can be filled no better than when it was written; nothing in one whose can.
+  // Gaps are tried again: what could not be read then may be readable now.
   std::optional<std::vector<Skipped>> lost_fields_if_same(const std::vector<Gap>& gaps) {
     std::vector<std::string> problems(gaps.size());
     std::atomic<bool> is_same{true};
@@ -248,6 +269,7 @@ class SetPacker {
   }
 
   // Ends packing, before the shard is there, if too much is bad. `problem`: why the sample was left out, or empty.
+  // next_look_ grows by a quarter, so that looking for lost parts costs little in all.
   void count_bad(std::uint64_t id, const PackedSample& packed, const std::string& problem, std::uint64_t& left_out) {
     if (!problem.empty()) {
       const std::uint64_t bad = report_.bad() + ++left_out;
@@ -285,6 +307,8 @@ class SetPacker {
   }
 
   // The samples from `begin` on, as many as memory is meant for, and one at least.
+  // A thread that finds the memory used up leaves its sample for the next group. What is taken is
+  // the unbroken run at the beginning.
   std::vector<PackedSample> pack_some(std::uint64_t begin, std::uint64_t end, std::uint64_t shard_begin) {
     std::vector<std::optional<PackedSample>> packed(std::min(end - begin, kMostAtOnce));
     std::atomic<std::uint64_t> memory{0};

@@ -1,3 +1,11 @@
+// A file that is written under "NAME.part" and renamed when it is complete and on the disk, so that
+// NAME is never half a file, whatever ends the process.
+//
+// The lock on the part keeps two processes from writing one shard. It is a lock of the open file,
+// so it ends with the process. Between opening and locking, the previous holder may have renamed or
+// removed the file: then the lock is on something that has no such name any more, and everything
+// begins again.
+
 #include "part_file.hpp"
 
 #include <fcntl.h>
@@ -17,6 +25,7 @@
 
 namespace forebay {
 
+// O_NOFOLLOW and O_NONBLOCK: a link or a FIFO of that name must neither be followed nor block.
 PartFile::PartFile(std::filesystem::path file, IfBusy if_busy)
     : file_(std::move(file)), part_(file_.native() + ".part") {
   do {
@@ -48,6 +57,7 @@ bool PartFile::lock(IfBusy if_busy) {
   return ::stat(part_.c_str(), &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
+// sync_file_range starts writing to the disk; it promises nothing.
 void PartFile::append(std::span<const std::byte> bytes) {
   write(bytes, size_);
   // Only so that less is left to store in finish().
@@ -63,6 +73,8 @@ void PartFile::fill_to(std::uint64_t size) {
 
 void PartFile::overwrite(std::span<const std::byte> bytes) { write(bytes, 0); }
 
+// fsync before rename, and then of the folder: otherwise a crash could leave the name with no
+// bytes.
 void PartFile::finish() {
   if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) fail("cannot sync it", errno);
   if (::rename(part_.c_str(), file_.c_str()) != 0) fail("cannot rename it", errno);

@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Header, tables and both indexes; records are read one by one by RecordReader.
 ReadShard read_whole_shard(const fs::path& folder, const std::string& name) {
   ReadShard shard{.name = name,
                   .shard = open_pack_shard((folder / name).string()),
@@ -43,6 +44,7 @@ ReadShard read_shard_back(const fs::path& folder, const std::string& name) {
   return read_from_store({}, (folder / name).string(), [&] { return read_whole_shard(folder, name); });
 }
 
+// The JPEG file is made again from its coefficients, byte for byte.
 std::vector<std::byte> RecordReader::original(std::span<const std::byte> image, std::size_t sample) {
   if (shard_.originals.stored[sample] != PackStored::coefficients) return {image.begin(), image.end()};
   const std::uint64_t offset = shard_.index.offset[sample];
@@ -55,6 +57,8 @@ std::vector<std::byte> RecordReader::original(std::span<const std::byte> image, 
   }
 }
 
+// Two checks: the record's CRC finds damage on the disk, the hash of the original whether what
+// comes out is what went in.
 ReadRecord RecordReader::read(std::size_t sample) {
   const PackIndex& index = shard_.index;
   const std::uint64_t offset = index.offset[sample];
@@ -83,6 +87,7 @@ void require_few_kinds(std::size_t kinds) {
                     " shapes, so that no run could open it; pack with a smaller --pixels, or without");
 }
 
+// Records that several samples share count once.
 void add_to_tally(const ReadShard& shard, PackTally& tally) {
   const PackIndex& index = shard.index;
   tally.samples += index.offset.size();

@@ -1,3 +1,12 @@
+// Reads one sample of a dataset and decides how it is stored: as it is, as JPEG coefficients in a
+// denser code, or as pixels of a bounded size. One object per thread (Lending), since decoders have
+// state.
+//
+// Nothing is lost by coefficients: the packer has made the file again and compared it, and here
+// both ways of decoding must give the same pixels, or the file stays as it is. A sample that no run
+// could use is stored as it is, and stays the bad sample that it was. Errors of the store end
+// packing, because what cannot be read now may be readable later.
+
 #include "sample_packer.hpp"
 
 #include <sys/stat.h>
@@ -21,6 +30,7 @@ namespace forebay {
 namespace {
 
 // Whether a field that cannot be read is one that the sample does not have: no file, or an empty one.
+// A name that ends with ']' is a record of a container, which exists.
 bool is_no_file(const std::string& file) {
   if (file.empty()) return true;  // as the index says
   if (file.ends_with(']')) return false;
@@ -51,6 +61,7 @@ SamplePacker::SamplePacker(const Dataset& dataset, const PackSettings& settings,
   if (!below_.ends_with('/')) below_ += '/';
 }
 
+// `shares`: the image is that of the sample before; only fields in the index are read.
 PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
   PackedSample packed;
   packed.shares = shares;
@@ -67,6 +78,7 @@ PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
   return packed;
 }
 
+// The hash is of the image as it was, whatever is stored.
 void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
   packed.image = bytes_by(settings_.patience, dataset_, id, [&](ReadTarget& target) { dataset_.read(id, target); });
   if (packed.image.empty()) throw SampleError("is empty");
@@ -123,6 +135,7 @@ std::optional<std::string> SamplePacker::absence(std::uint64_t id, std::size_t f
 }
 
 // Only whole files below the dataset's folder have a place that others can give them again.
+// Others have no name that unpacking could use.
 std::string SamplePacker::file_of_field(std::uint64_t id, std::size_t field) const {
   std::string file = dataset_.field_name(id, field);
   if (!file.starts_with(below_) || file.ends_with(']')) return {};
@@ -130,6 +143,7 @@ std::string SamplePacker::file_of_field(std::uint64_t id, std::size_t field) con
   return is_in_archive ? std::string() : file.substr(below_.size());
 }
 
+// For `forebay unpack` and for people; a file that cannot be opened has no size.
 void SamplePacker::note_size(PackedSample& packed) {
   if (packed.kind.encoding == Encoding::raw) {
     packed.width = side_of(packed.kind.width);
@@ -177,6 +191,7 @@ void SamplePacker::make_coefficients(PackedSample& packed) {
   packed.stored = PackStored::coefficients;
 }
 
+// Three bytes per pixel are kept, the kernels have four. Small images are not enlarged.
 void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
   const auto most = settings_.pixels;
   try {

@@ -1,3 +1,10 @@
+// Writes a shard: header, tables, records, index, originals (docs/packing.md). Samples are added in
+// order by one thread; records go to the file through a buffer, columns are kept in memory until
+// finish().
+//
+// The header comes last, over the block of zeros that was left for it: a shard that was not
+// finished has no magic. PartFile gives the file its name only after that.
+
 #include "shard_writer.hpp"
 
 #include <algorithm>
@@ -31,6 +38,7 @@ ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, c
   header_.tables = add_part(tables, tables.size());
 }
 
+// A sample that shares a record shares its problem, too.
 const std::string& ShardWriter::add(const Sample& sample, std::string_view key, const PackedSample& packed) {
   if (!packed.shares) problem_ = packed.problem;
   if (!problem_.empty()) {
@@ -53,6 +61,7 @@ const std::string& ShardWriter::add(const Sample& sample, std::string_view key, 
   return problem_;
 }
 
+// Records begin at multiples of kPackAlign. The checksum covers image and fields together.
 void ShardWriter::add_record(const PackedSample& packed) {
   index_.offset.push_back(file_.size() + buffer_.size());
   index_.length.push_back(static_cast<std::uint32_t>(packed.image.size()));
@@ -74,10 +83,12 @@ void ShardWriter::add_record(const PackedSample& packed) {
   put(std::as_bytes(std::span(&masked, 1)));
   const std::uint64_t end = file_.size() + buffer_.size();
   buffer_.resize(buffer_.size() + (rounded_up(end, kPackAlign) - end));
+  // Chosen: large enough for any file system to take in one piece.
   constexpr std::size_t kFlushed = std::size_t{4} << 20U;
   if (buffer_.size() >= kFlushed) flush();
 }
 
+// Objects of one image point to the same bytes.
 void ShardWriter::repeat_record() {
   const auto repeat = [](auto& column) { column.push_back(column.back()); };
   repeat(index_.offset);
@@ -134,6 +145,7 @@ PackPart ShardWriter::add_part(std::span<const std::byte> bytes, std::uint64_t r
   return part;
 }
 
+// kPackSlack bytes follow the last record, too.
 void ShardWriter::finish() {
   flush();
   file_.fill_to(rounded_up(file_.size() + kPackSlack, kPackBlock));

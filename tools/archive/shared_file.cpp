@@ -1,3 +1,10 @@
+// Makes a file once, though several processes on several machines may want to: a manifest, or
+// tables.
+//
+// Where the file system has locks, one process makes it while the others wait (PartFile). Where it
+// has none, several may make it at once; link() then lets exactly one of them win, and the others
+// use its file. What they make is the same, or is not used.
+
 #include "shared_file.hpp"
 
 #include <unistd.h>
@@ -25,6 +32,7 @@ bool is_there(const fs::path& file) {
 }
 
 // Gives the bytes the name, unless another process was faster.
+// First under a name of its own, whole and synced, then linked: nobody ever sees a part.
 void publish(const fs::path& file, std::span<const std::byte> bytes) {
   std::random_device random;
   const fs::path own = file.native() + "." + hex((std::uint64_t{random()} << 32U) | random(), 16);
@@ -43,6 +51,7 @@ void publish(const fs::path& file, std::span<const std::byte> bytes) {
 
 // "manifest.json.part", "manifest.json.0123456789abcdef", "manifest.json.0123456789abcdef.Xy12Zw", but nothing that
 // somebody put beside it.
+// Names of this scheme only, since others put files there, too.
 bool is_leftover(std::string_view name, std::string_view of) {
   constexpr std::size_t kDigits = 16;
   constexpr std::size_t kTemporary = kDigits + 7;

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Chosen, like the next.
 constexpr std::uint64_t kTrainedOn = 256;                          // images, spread over the dataset
 constexpr std::size_t kLargestTrainedOn = std::size_t{16} << 20U;  // bytes of one
 
@@ -48,7 +49,9 @@ std::optional<std::vector<std::byte>> jpeg_file(const Dataset& dataset, std::uin
   return std::nullopt;
 }
 
-// Tables are for good, so they are not made where more images cannot be read now than may be bad, or none can.
+// Tables are for good, so they are not made where more images cannot be read now than may be bad,
+// or none can. Spread evenly over the dataset, which may be sorted by class; the result depends on
+// the dataset alone, not on threads.
 std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& settings) {
   const std::uint64_t count = std::min(kTrainedOn, dataset.size());
   std::vector<std::optional<std::vector<std::byte>>> files(count);
@@ -82,6 +85,8 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
 
 }  // namespace
 
+// All shards of a set must have the same tables, so they are made once and kept in a file beside
+// the shards.
 std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSettings& settings) {
   if (!settings.coefficients || settings.pixels > 0) return {};
   const fs::path path = settings.out / kPackTables;

@@ -1,3 +1,13 @@
+// `forebay unpack`: makes the files again that a packed set was made from, below a new folder.
+//
+// Shards come one after another; several threads read the records of one and make the originals.
+// Names are chosen in the order of samples (Turns), because of two samples with one name the first
+// gets it, in every run; writing is in parallel again.
+//
+// Names in a set may come from anybody: they are cut to stay below the folder (safe_name), written
+// without following links (OutputFolder), never over a file that exists, and put into renamed/
+// where that fails.
+
 #include "unpack.hpp"
 
 #include <algorithm>
@@ -33,6 +43,7 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
 }
 
 // What a file of these bytes is usually called.
+// For images that had no name of their own, such as records.
 std::string_view ending_of(std::span<const std::byte> bytes) {
   if (begins_with(bytes, "\xFF\xD8\xFF")) return ".jpg";
   if (begins_with(bytes, "\x89PNG")) return ".png";
@@ -43,6 +54,7 @@ std::string_view ending_of(std::span<const std::byte> bytes) {
 }
 
 // What a file system says of a name that it does not take, or that it takes for another one that is there.
+// Of other errors, such as a full disk, no other name would help.
 bool is_about_name(int error) noexcept {
   constexpr std::array kErrors{EEXIST, EISDIR, ENOTDIR, ENAMETOOLONG, EILSEQ, EINVAL, ELOOP};
   return std::ranges::find(kErrors, error) != kErrors.end();
@@ -55,6 +67,8 @@ class Unpacker {
   }
 
   // `turns`: of the shard's samples, all of which are unpacked.
+  // The turn is passed in any case, also by its destructor after an error, or those behind would
+  // wait for ever.
   void unpack(const ReadShard& shard, RecordReader& reader, std::size_t sample, Turns& turns) {
     Turns::Turn turn(turns, sample);
     if (shard.shares(sample)) return;
@@ -105,6 +119,7 @@ class Unpacker {
   }
 
   // A field without a file of its own below the dataset's folder.
+  // Below "fields/NAME", under the image's name.
   static std::string file_of_field(const std::string& field, const std::string& image,
                                    std::span<const std::byte> bytes) {
     const std::string_view stem =
@@ -113,6 +128,7 @@ class Unpacker {
   }
 
   // REQUIRES: mutex_of_names_ is held, and all samples before have their names.
+  // By hash of name and bytes, as a set may have a hundred million files.
   void choose_name(const ReadShard& shard, std::size_t sample, File& file) {
     file.name = safe_name(file.name);
     const auto claimed =
@@ -135,6 +151,8 @@ class Unpacker {
   }
 
   // False if the file system does not take the name, or no program could open the file by its path.
+  // PATH_MAX includes the terminating NUL. open relative to a folder's descriptor has no such
+  // limit, but programs that use the file do.
   bool write_new(const std::string& name, std::span<const std::byte> bytes) const {
     if (path_size_ + 1 + name.size() >= PATH_MAX) return false;
     const int error = folder_.write(name, bytes, OutputFolder::IfThere::refuse);
@@ -142,6 +160,7 @@ class Unpacker {
     throw Error(name + ": cannot write it: " + std::generic_category().message(error));
   }
 
+  // The file system may refuse what seemed possible, as names that differ in case only on some.
   void write(const ReadShard& shard, std::size_t sample, File file) {
     if (file.name.empty()) return;
     if (!write_new(file.name, file.bytes)) {
@@ -175,6 +194,7 @@ class Unpacker {
   UnpackNames names_;
 };
 
+// Nothing of the user's can then be overwritten or mixed with the files.
 void require_empty(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);

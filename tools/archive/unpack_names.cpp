@@ -15,6 +15,8 @@ std::uint64_t hash_of_name(std::string_view name) { return hash128(std::as_bytes
 
 }  // namespace
 
+// Parts of 255 bytes are the limit of common file systems; ".." and absolute paths become parts
+// below the folder, or vanish.
 std::string safe_name(std::string_view name) {
   constexpr std::size_t kLongestPart = 255;
   constexpr std::size_t kLongest = 3000;
@@ -29,6 +31,8 @@ std::string safe_name(std::string_view name) {
   return safe;
 }
 
+// Names in the set are those of messages: "x.tar[record 5, n01/a]" becomes "x.tar/n01/a.jpg",
+// "x.jpg#object 2" is of "x.jpg".
 std::string unpacked_name(std::string_view key, std::string_view ending) {
   if (const auto object = key.rfind(kObject); object != std::string_view::npos) {
     const std::string_view number = key.substr(object + kObject.size());
@@ -55,6 +59,7 @@ void Turns::Turn::wait() {
   turns_.moved_.wait(lock, [this] { return turns_.next_ == number_; });
 }
 
+// Waits for its turn first: numbers are passed on one by one.
 void Turns::Turn::pass() {
   if (has_passed_) return;
   wait();
@@ -66,6 +71,7 @@ void Turns::Turn::pass() {
   has_passed_ = true;
 }
 
+// A name cannot be both a folder and a file.
 bool UnpackNames::claim_folder(std::string_view name) {
   for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
     if (files_.contains(hash_of_name(name.substr(0, end)))) return false;
@@ -78,6 +84,7 @@ bool UnpackNames::claim_folder(std::string_view name) {
   return true;
 }
 
+// 64 bits of a hash stand for names and bytes.
 UnpackNames::Claim UnpackNames::claim(std::string_view name, std::uint64_t bytes) {
   const std::uint64_t hash = hash_of_name(name);
   if (const auto found = files_.find(hash); found != files_.end()) {

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kStyles = 8;
 std::string style_of(std::size_t run) { return "run" + std::to_string(run % kStyles); }
 
+// One row per run; the mark has the colour of the run's curves below.
 std::string overview(const std::vector<RunData>& runs) {
   html::Table table{.caption = "Runs",
                     .head = {"run", "policy", "ranks", "time", "fresh", "stall", "batches ready", "most uses",
@@ -53,6 +54,7 @@ std::vector<std::string> keys_of(const std::vector<RunData>& runs) {
   return keys;
 }
 
+// A key that one run does not have counts as another value.
 std::string differing_keys(const std::vector<RunData>& runs) {
   html::Table table{.caption = "Keys that differ", .head = {"key"}, .is_text = true};
   bool is_one_unknown = false;
@@ -88,6 +90,7 @@ struct Together {
   std::function<std::optional<double>(const RunData&, const Bin&)> value;
 };
 
+// All runs on one axis of time, in 256 columns, chosen.
 std::string together(const std::vector<RunData>& runs, const Together& what) {
   constexpr std::size_t kColumns = 256;
   double end_s = 0;

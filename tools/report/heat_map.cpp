@@ -1,3 +1,6 @@
+// A map of ranks by time: a PNG with a palette, in the page as a data URI, so that thousands of
+// ranks cost kilobytes and the browser scales them.
+
 #include "heat_map.hpp"
 
 #include <algorithm>
@@ -47,6 +50,7 @@ std::vector<Rgb> palette() {
   return colours;
 }
 
+// 0 is the colour of unknown, 1 to kShades the scale.
 std::uint8_t shade_of(const std::optional<double>& value, double most) {
   if (!value) return 0;
   const double share = most > 0 ? std::clamp(*value / most, 0.0, 1.0) : 0;
@@ -62,6 +66,7 @@ struct Places {
   double most = 0;
 };
 
+// Where there are more ranks than rows, neighbours share a row by adding up, so shares are means.
 Places places_of(const RunData& run, const HeatMap& map, std::size_t most_rows) {
   Places places;
   const std::size_t columns = run.job.size();
@@ -86,6 +91,7 @@ Places places_of(const RunData& run, const HeatMap& map, std::size_t most_rows) 
 
 }  // namespace
 
+// The alternative text has the range of values: screen readers get no pixels.
 std::string heat_map_figure(const RunData& run, const HeatMap& map, std::size_t most_rows) {
   const Places places = places_of(run, map, most_rows);
   const std::vector<std::byte> png = encode_palette_png(static_cast<int>(run.job.size()), places.shades, palette());

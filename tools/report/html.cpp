@@ -8,6 +8,8 @@
 
 namespace forebay::html {
 
+// Names of runs, keys and hosts come from files that anybody may have written: nothing reaches a
+// page without this.
 std::string text(std::string_view plain) {
   std::string out;
   for (const char c : printable(plain)) {
@@ -23,6 +25,7 @@ std::string text(std::string_view plain) {
   return out;
 }
 
+// Of Markdown only what the figures' descriptions use: code and links, whose text alone is kept.
 std::string markdown(std::string_view line) {
   std::string out;
   bool in_code = false;
@@ -48,6 +51,7 @@ std::string percent(double share) {
   return percent == 0 || percent >= 99.95 ? fmt::format("{:.0f} %", percent) : fmt::format("{:.1f} %", percent);
 }
 
+// Four digits, and groups of three from 1,000 on.
 std::string number(double value) {
   if (std::abs(value) < 1000) {
     const double rounded = std::round(value);
@@ -66,6 +70,7 @@ std::string duration(double s, double span_s) {
   return fmt::format("{:.3g} s", s);
 }
 
+// tabindex makes wide tables scrollable by keyboard.
 std::string table(const Table& table) {
   const std::string caption = text(table.caption);
   std::string out = "<div class='wide' tabindex='0' role='region' aria-label='" + caption + "'><table" +

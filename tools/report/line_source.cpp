@@ -1,3 +1,9 @@
+// The lines of a telemetry file, or of stretches of it if it has more bytes than may be read:
+// evenly spread pieces of kStretch bytes, each from its first whole line to its last.
+//
+// A run of a week has gigabytes of steps; shares over time are right from a sample of them, and the
+// report says so.
+
 #include "line_source.hpp"
 
 #include <algorithm>
@@ -14,7 +20,7 @@ namespace {
 
 // No line of telemetry is nearly as long.
 constexpr std::size_t kLongestTelemetryLine = std::size_t{1} << 20;
-// A dozen steps.
+// Chosen: a dozen steps.
 constexpr std::size_t kStretch = std::size_t{4} << 10;
 
 }  // namespace
@@ -59,6 +65,7 @@ bool LineSource::next(std::string_view& line) {
 }
 
 // Stretches begin with the first whole line in them.
+// The first stretch begins at byte 0 and the last ends at the file's end.
 bool LineSource::next_stretch() {
   if (stretch_ == stretches_) return false;
   const std::uint64_t last = open_.size - text_.size();

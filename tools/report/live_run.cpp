@@ -1,3 +1,10 @@
+// What a run is doing now, from the last lines of its telemetry files, for `forebay top`. Each look
+// reads the end of every rank's files anew and keeps nothing but their sizes, by which it tells how
+// long a rank has been silent.
+//
+// The run may be written at the same moment: lines without an end are ignored, files that come and
+// go are empty. Nothing here throws for what a run may do.
+
 #include "live_run.hpp"
 
 #include <algorithm>
@@ -26,6 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // What is added up, and how much of a file is looked at for it: some dozens of steps, or of fewer ranks some hundreds.
+// Chosen, like the next three.
 constexpr double kLatelyLive_s = 5;
 constexpr std::size_t kTail = std::size_t{128} << 10;
 constexpr std::size_t kTailOfMany = std::size_t{16} << 10;
@@ -45,6 +53,7 @@ struct Tail {
   }
 };
 
+// open_regular does not block on a FIFO of that name.
 OpenFile open_to_read(const fs::path& file) { return open_regular(file.native()); }
 
 Tail tail_of_one(const fs::path& file, std::size_t most) {
@@ -90,6 +99,7 @@ constexpr std::array<std::string_view, 12> kLiveIntervals{
     "t_s",   "interval_s", "step_num",      "epoch",        "queue_size", "capacity",
     "steps", "fresh",      "census_wait_s", "job_uses_max", "stall",      "mean_running_time"};
 
+// From the last line backwards.
 void add_steps(std::string_view text, RankNow& now) {
   static const LineReader<StepRecord> reader(step_figures(), kLiveSteps);
   std::optional<double> last_s;
@@ -116,6 +126,7 @@ void add_steps(std::string_view text, RankNow& now) {
   now.lately_s = last_s ? *last_s - first_s : 0;
 }
 
+// Only the last one: intervals are sums already.
 void add_intervals(std::string_view text, RankNow& now) {
   static const LineReader<Interval> reader(interval_figures(), kLiveIntervals);
   Interval interval;
@@ -159,6 +170,7 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
   return ranks;
 }
 
+// run.RANK.jsonl gets its last line when the run ends properly.
 bool says_the_end(const fs::path& log) {
   const Tail tail = tail_of_one(log, kTailOfMany);
   std::string_view text = tail.text;
@@ -175,6 +187,7 @@ LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) {
   }
 }
 
+// Steps say more than intervals, where both are written.
 void LiveRun::look(double now_s) {
   ranks_.clear();
   const auto files = live_files(folder_);

@@ -14,6 +14,7 @@ namespace forebay {
 namespace {
 
 // A rank that has written nothing for so long is shown as silent: telemetry writes once a second, or each interval.
+// Chosen.
 constexpr double kSilent_s = 10;
 
 std::string bar_of(std::uint32_t depth, std::uint32_t capacity) {
@@ -27,6 +28,7 @@ std::string state_of(const RankNow& rank) {
   return rank.silent_s > kSilent_s ? fmt::format("silent for {:.0f} s", rank.silent_s) : "";
 }
 
+// All columns have fixed widths, so that nothing jumps between looks.
 std::string row_of(const RankNow& rank) {
   const double others = rank.lately.timed() > 0 ? rank.lately.census_s / rank.lately.timed() : 0;
   return fmt::format("{:>6} {:>9} {} {:>3}/{:<4} {:>8} {:>8} {:>8} {:>8.1f} {:>5.0f}  {}", rank.rank, rank.step,
@@ -36,6 +38,7 @@ std::string row_of(const RankNow& rank) {
 }
 
 // In the order of ranks if all fit; else those first that wait the most, or, of equals, get the fewest new batches.
+// Stable, so that equal ranks stay in order.
 std::vector<RankNow> shown_ranks(const LiveRun& run, std::size_t most) {
   std::vector<RankNow> ranks = run.ranks();
   if (ranks.size() <= most) return ranks;
@@ -49,6 +52,7 @@ std::vector<RankNow> shown_ranks(const LiveRun& run, std::size_t most) {
 
 }  // namespace
 
+// Silent as a whole only if every rank is.
 std::string live_line(const LiveRun& run) {
   if (run.ranks().empty()) return "no telemetry yet";
   Bin lately;

@@ -8,6 +8,8 @@
 
 namespace forebay {
 
+// One file: styles, charts and images are in it, and nothing is fetched. It begins with
+// kReportMark, by which a report may be overwritten.
 std::string report_page(const std::vector<RunData>& runs, const std::string& made) {
   const bool is_one = runs.size() == 1;
   const std::string title =

@@ -9,6 +9,7 @@
 
 namespace forebay {
 
+// libpng's simplified API: a first call without memory gives an upper bound of the size.
 std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
                                           std::span<const std::array<float, 3>> palette) {
   std::vector<std::uint8_t> entries;

@@ -1,3 +1,7 @@
+// Charts as SVG, without scripts: areas and lines over columns of time, stretched to the page's
+// width by the browser (preserveAspectRatio none), which is why text stands outside of them in
+// HTML.
+
 #include "plot.hpp"
 
 #include <algorithm>
@@ -16,6 +20,7 @@ std::string x_of(std::size_t column) { return std::to_string(column * kColumn); 
 
 }  // namespace
 
+// As steps: a horizontal line per column of equal height, so that few bytes draw long runs.
 void Plot::area(const Curve& curve, const std::string& style) {
   std::string path = "M0 " + std::to_string(kHeight);
   int last = kHeight;
@@ -28,6 +33,7 @@ void Plot::area(const Curve& curve, const std::string& style) {
   shapes_ += "<path class='" + style + "' d='" + path + "'/>\n";
 }
 
+// Gaps stay gaps.
 void Plot::line(const Curve& curve, const std::string& style) {
   std::string path;
   bool is_open = false;
@@ -44,6 +50,7 @@ void Plot::line(const Curve& curve, const std::string& style) {
   if (!path.empty()) shapes_ += "<path class='" + style + "' d='" + path + "'/>\n";
 }
 
+// Transparent rectangles whose titles browsers show.
 void Plot::hover(const std::vector<std::string>& texts) {
   shapes_ += "<g class='hover'>";
   for (std::size_t i = 0; i < texts.size(); ++i) {

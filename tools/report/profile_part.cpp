@@ -31,6 +31,7 @@ template <typename Record>
   return figure.unit.empty() && figure.text.scale == 100 ? html::percent(value) : html::number(value);
 }
 
+// A stage without work computes an absurd rate, shown as "-".
 std::string stages_table(const Profile& job) {
   html::Table table{.caption = "Stages: shares of their threads' time", .head = {"stage", "time"}};
   for (const auto& figure : stage_figures()) {
@@ -81,6 +82,8 @@ std::string all_figures(const std::string& caption, Figures<Record> figures, con
 
 }  // namespace
 
+// Explanations of figures come from the figures' own table (telemetry), so that page and
+// documentation agree.
 std::string profile_part(const RunData& run) {
   const std::vector<Profile> profiles = run.profiles();
   const std::optional<Summary> summary = run.summary();

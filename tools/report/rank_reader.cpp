@@ -1,3 +1,11 @@
+// Reads the telemetry of one rank into bins of time: its log (run.RANK.jsonl), and steps or
+// intervals.
+//
+// Several ranks are read at once, each by one thread. Of each line only the members that a report
+// needs are parsed (record_lines.cpp), since files have gigabytes. A line that was cut short by a
+// killed process or a full disk is noted and left out; any other line that is wrong is an error
+// with its place, as figures from a damaged file would mislead.
+
 #include "rank_reader.hpp"
 
 #include <algorithm>
@@ -26,6 +34,8 @@ constexpr std::array<std::string_view, 12> kOfIntervals{
 bool is_cut_short(std::string_view line) { return line.starts_with("{\"") && !line.ends_with('}'); }
 
 // Adds one rank's records to its data. A part of a run begins where time goes back.
+// A step's wait and compute time are spread over the bins in which they were spent; what is counted
+// belongs to the moment at which it was served.
 class Adder {
  public:
   explicit Adder(RankData& data) : data_(data) {}
@@ -66,6 +76,8 @@ class Adder {
 
  private:
   // Whether the record at this time is the first of a part.
+  // A resumed run appends to its files and begins its clock at 0: its parts are put one behind the
+  // other.
   bool begin(double t_s) {
     if (t_s < 0) throw Error("\"t_s\" is below 0");
     const bool is_first = !has_any_ || t_s < last_s_;
@@ -83,6 +95,7 @@ class Adder {
 };
 
 std::uint64_t steps_before(const StepRecord& step) { return step.step; }
+// An interval's step_num is its last step.
 std::uint64_t steps_before(const Interval& interval) {
   return interval.step_num + 1 - std::min(interval.steps, interval.step_num + 1);
 }
@@ -118,6 +131,7 @@ std::uint64_t size_of(const std::filesystem::path& file) {
   return error ? 0 : size;
 }
 
+// The budget is halved between the earlier and the latest file; files that fit are read whole.
 template <typename Record>
 void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
                   RankData& data) {
@@ -134,6 +148,8 @@ void read_records(const std::filesystem::path& file, std::uint64_t budget, const
   if (lines.latest) read_lines(*lines.latest, reader, adder, data);
 }
 
+// Each part of a run has a head and, if it ended properly, an end; figures are those of the last
+// part.
 void read_log(const std::filesystem::path& file, RankData& data) {
   LineSource lines(file, UINT64_MAX);
   for (std::string_view line; lines.next(line);) {

@@ -1,3 +1,10 @@
+// Reads the members of a line of telemetry that a report wants, without building a tree: these
+// lines are read by the gigabyte.
+//
+// Telemetry writes the members in the order of its table of figures and without blanks, so each
+// expected member is first compared as it is written (next_as_written), which is a memcmp. Any
+// other spelling of JSON is read by next(), slower, with the same result.
+
 #include "record_lines.hpp"
 
 #include <algorithm>
@@ -15,6 +22,7 @@ namespace {
 constexpr std::size_t kShown = 40;  // of a value that cannot be
 
 // One object of JSON, member by member.
+// Checks as much of JSON as is needed to find the members; values are checked when they are read.
 class Members {
  public:
   explicit Members(std::string_view line) : at_(line.data()), end_(at_ + line.size()) {}
@@ -75,6 +83,7 @@ class Members {
   }
 
   // With its quotes; "" if it does not end.
+  // Escapes are skipped, not decoded: no key or word of telemetry has any.
   std::string_view string() noexcept {
     const char* const begin = at_;
     if (!take('"')) return {};
@@ -124,6 +133,7 @@ bool read_number(std::string_view text, Number& number) noexcept {
 
 bool read_value(std::string_view text, std::uint64_t& value) noexcept { return read_number(text, value); }
 bool read_value(std::string_view text, std::uint32_t& value) noexcept { return read_number(text, value); }
+// from_chars takes "inf" and "nan", which JSON does not have.
 bool read_value(std::string_view text, double& value) noexcept {
   return read_number(text, value) && std::isfinite(value);
 }
@@ -150,6 +160,7 @@ LineReader<Record>::LineReader(Figures<Record> figures, std::span<const std::str
   }
 }
 
+// A key that is unknown is skipped: newer versions may have more figures.
 template <typename Record>
 std::string LineReader<Record>::read(std::string_view line, Record& record) const {
   std::uint64_t missing = wanted_;

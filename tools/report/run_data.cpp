@@ -1,3 +1,9 @@
+// Reads a run's folder: finds the files of its ranks, reads them in parallel, and brings all ranks
+// to bins of one width; then notes, in sentences for the page, what is missing or unusual.
+//
+// Steps are read if they fit into the budget of bytes, else intervals if there are any, else
+// samples of the steps.
+
 #include "run_data.hpp"
 
 #include <algorithm>
@@ -32,6 +38,7 @@ struct Listing {
   fs::file_time_type last_written = fs::file_time_type::min();
 };
 
+// ".from-STEP" is in the names of recordings of resumed runs, which a report does not read.
 void add_file(Listing& listing, const fs::path& file) {
   const std::string text = file.filename().string();
   const std::optional<RankFileName> name = rank_file_name(text);
@@ -54,6 +61,7 @@ void add_file(Listing& listing, const fs::path& file) {
   if (!error) listing.last_written = std::max(listing.last_written, written);
 }
 
+// A folder without any telemetry is most often the wrong folder.
 Listing list_files(const fs::path& folder) {
   const std::string name = printable(folder.native());
   std::error_code error;
@@ -175,9 +183,11 @@ void note_how_it_went(RunData& run) {
 }
 
 // Few enough bins that steps fall into each, as long as there are any.
+// Chosen, like the next.
 constexpr std::size_t kFewestBins = 16;
 constexpr double kStepsOfBin = 4;
 
+// Widths are powers of two times the first, so bins of different ranks merge without splitting.
 void align(RunData& run) {
   run.capacity = static_cast<std::uint32_t>(std::strtoul(run.setting("queue.capacity").c_str(), nullptr, 10));
   for (const RankData& rank : run.ranks) {
@@ -224,6 +234,7 @@ bool RunData::is_sampled() const noexcept {
   return std::ranges::any_of(ranks, [](const RankData& rank) { return rank.stretches > 0; });
 }
 
+// Of the job only if every rank has one.
 std::optional<Summary> RunData::summary() const {
   std::vector<Summary> summaries;
   for (const RankData& rank : ranks) {
@@ -241,6 +252,7 @@ std::vector<Profile> RunData::profiles() const {
   return profiles;
 }
 
+// The budget is shared equally by the ranks.
 RunData read_run(const fs::path& folder, const ReadLimits& limits,
                  const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const Listing listing = list_files(folder);
@@ -267,6 +279,7 @@ RunData read_run(const fs::path& folder, const ReadLimits& limits,
   return run;
 }
 
+// The last part of each path, or as many parts as it takes for names to differ.
 void name_runs(std::vector<RunData>& runs) {
   const auto last_parts = [](const fs::path& folder, std::size_t parts) {
     const fs::path path = fs::absolute(folder).lexically_normal();

@@ -1,3 +1,7 @@
+// The part of a page about one run: the finding first, then facts and notes, charts over time, maps
+// of all ranks, the profile and the configuration. Each chart has a spoken summary and its numbers
+// in a folded table, for those who do not see it.
+
 #include "run_section.hpp"
 
 #include <algorithm>
@@ -18,6 +22,7 @@ using html::duration;
 using html::number;
 using html::percent;
 
+// Sums of bins give weighted means.
 Bin total_of(const RunData& run) {
   Bin total;
   for (const Bin& bin : run.job) total.add(bin);
@@ -60,6 +65,7 @@ std::string notes_of(const RunData& run) {
 }
 
 // The longest side of the axis: 1, 2 or 5 times a power of 10.
+// So that labels of the axis are round numbers.
 double round_up(double value) {
   double unit = std::pow(10, std::floor(std::log10(std::max(value, 1e-9))));
   for (const double times : {1.0, 2.0, 5.0, 10.0}) {
@@ -89,6 +95,7 @@ std::string time_at(const RunData& run, std::size_t column) {
   return duration(static_cast<double>(column) * run.width_s, run.end_s);
 }
 
+// The area of all steps lies behind that of the fresh ones, so what shows of it is reuse.
 std::string queue_figure(const RunData& run) {
   const Curve fresh = fresh_curve(run.job);
   Curve steps = fresh;
@@ -116,6 +123,7 @@ std::string queue_figure(const RunData& run) {
                  .below = time_labels(run.end_s)});
 }
 
+// The axis is at least 1 %, or noise would fill the chart.
 std::string stall_figure(const RunData& run) {
   double most = 0;
   for (const Bin& bin : run.job) most = std::max(most, bin.stall());
@@ -242,11 +250,13 @@ std::string configuration_of(const RunData& run) {
 
 }  // namespace
 
+// Chosen: 1024 rows each for up to four runs, for more runs 4096 in all.
 std::size_t most_heat_rows(const std::vector<RunData>& runs) noexcept {
   constexpr std::size_t kMostRows = 1024;
   return std::max<std::size_t>(1, kMostRows * 4 / std::max<std::size_t>(4, runs.size()));
 }
 
+// Without a profile, facts in place of a judgement.
 std::string finding_of(const RunData& run) {
   const std::vector<Profile> profiles = run.profiles();
   if (!profiles.empty() && profiles.size() == run.ranks.size()) {

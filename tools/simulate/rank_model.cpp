@@ -1,3 +1,11 @@
+// One rank in virtual time: a source that makes batches, a queue of bounded capacity, a pool of
+// batches that may be reused, and the policy's decision for each step. It follows the real producer
+// and server (produce/, serve/) where they matter for decisions, and nothing else; growth and
+// picking use their very code.
+//
+// Time only moves in step(): finished_ is when the batch that is being made will be ready, kNever
+// while the queue is full. publish() catches up with all that became ready until now.
+
 #include "rank_model.hpp"
 
 #include <algorithm>
@@ -9,6 +17,7 @@ namespace forebay {
 
 namespace {
 
+// An automatic queue begins small and grows, as in a run.
 Capacity capacity_in(const QueueOptions& queue) {
   const auto most = static_cast<std::uint32_t>(capacity_of(queue));
   return is_automatic(queue) ? Capacity(static_cast<std::uint32_t>(kLeastCapacity), most) : Capacity(most);
@@ -27,6 +36,7 @@ RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Sour
   pool_.reserve(pool_size_);
 }
 
+// A producer that finds the queue full stops; full_since_ is then the beginning of blocked time.
 void RankModel::publish(double now) {
   while (finished_ <= now) {
     ++produced_;
@@ -39,6 +49,7 @@ void RankModel::publish(double now) {
   }
 }
 
+// What the real server shows a policy; times count from the first step.
 Signals RankModel::observe(double now, double waited) {
   if (start_s_ < 0) start_s_ = now;
   publish(now);
@@ -61,6 +72,8 @@ double RankModel::end_of_wait(double asked, double now) const {
   return end;
 }
 
+// A wait may end early (a batch comes) and is then decided upon again, as in a run. Fresh with an
+// empty queue waits for the next batch.
 RankModel::Served RankModel::step(Policy& policy, double asked) {
   double now = asked;
   const std::uint32_t depth = observe(now).depth;
@@ -84,6 +97,7 @@ RankModel::Served RankModel::step(Policy& policy, double asked) {
   }
 }
 
+// The oldest resident makes room for a new one.
 RankModel::Served RankModel::serve(Decision decision, double asked, double now) {
   const Signals seen = observe(now);
   ++steps_;
@@ -128,6 +142,7 @@ void RankModel::served_from(std::uint64_t turn) {
   tally_.run(run_);
 }
 
+// Residents at the end count with the uses they had.
 void RankModel::finish() {
   for (const Resident& resident : pool_) tally_.retired(resident.uses);
   pool_.clear();

@@ -1,3 +1,17 @@
+// Simulates a job: all ranks step by step in virtual time, deciding locally or in lockstep; and
+// computes the best schedule that a source allows, to compare policies with.
+//
+// A step ends when the slowest rank has been served, as the all-reduce of a trainer makes it
+// (end_step). simulate_local gives each rank a policy of its own; simulate_lockstep has one, which
+// sees the minimum of all ranks' figures as they were mpi.lag steps before, as census messages
+// arrive in a run.
+//
+// best_schedule is dynamic programming over batches: when is each served first, so that the sum of
+// squared uses is least, each within its window of steps, so that no step waits and the queue never
+// overflows. Costs are convex, so the best predecessor moves in one direction only, and a stage of
+// n steps is solved by divide and conquer in O(n log n) instead of O(n^2). Everything runs on one
+// thread, and its result depends on seeds alone.
+
 #include "simulation.hpp"
 
 #include <algorithm>
@@ -18,6 +32,7 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw ConfigError("simulation: " + what);
 }
 
+// Of a library's caller as much as of the command line.
 void check(const Scenario& scenario) {
   require(scenario.ranks >= 1 && scenario.steps >= 1, "there must be at least one rank and one step");
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
@@ -53,6 +68,7 @@ class Job {
   // When the next step is requested, on all ranks.
   [[nodiscard]] double now() const noexcept { return now_; }
 
+  // All ranks wait for the one that waits longest.
   void served(std::uint64_t rank, const ServedStep& served) {
     if (observer_) observer_(rank, now_ - start_, served);
     outcome_.fresh += served.decision == Decision::fresh ? 1 : 0;
@@ -120,6 +136,7 @@ class RanksAtCap {
   std::deque<std::uint64_t> said_;  // oldest first
 };
 
+// Whether most ranks are at their cap is known mpi.lag steps late, as in a run.
 Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
   Job job(scenario, observer);
   std::vector<std::unique_ptr<RuledPolicy>> policies;
@@ -150,6 +167,8 @@ struct Census {
 
 // Every rank decides by census k at step k + lag, so one policy decides for all. If it serves fresh only while the rank
 // with the fewest batches still has one, no rank waits.
+// `known.depth` is reduced by what has been decided since the census was taken: those batches are
+// not there any more.
 Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
   Job job(scenario, observer);
   const auto policy = with_rules(registry.make(scenario.policy), scenario.policy);
@@ -198,6 +217,8 @@ struct Window {
 };
 
 // One per batch that can be served before the end.
+// A batch must be served before the one that needs its room arrives; with one batch per step,
+// earlier ones must leave room for later ones.
 std::vector<Window> windows_of(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
   const std::uint64_t steps = arrived.size();
   std::vector<std::uint64_t> earliest;  // [j]: first step for which batch j has arrived
@@ -267,6 +288,7 @@ Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry, const
                                                 : simulate_local(scenario, registry, observer);
 }
 
+// Served as soon as possible, so that the queue is never full longer than it must be.
 std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank) {
   check(scenario);
   UseTally tally;
@@ -286,6 +308,7 @@ std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank
   return arrived;
 }
 
+// A batch that is not pressed may stay unserved at the end, so any of those may be the last.
 BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
   if (arrived.empty() || arrived[0] == 0 || capacity == 0) {
     throw Error("best_schedule: the first step needs a batch and the queue room for one");

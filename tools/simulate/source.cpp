@@ -1,3 +1,6 @@
+// Synthetic and recorded sources: how long each batch takes. mean_s is the mean time per batch
+// whatever the distribution, so that R means the same for all of them.
+
 #include "source.hpp"
 
 #include <cmath>
@@ -52,6 +55,9 @@ Source::Source(std::shared_ptr<const SourceSpec> spec, std::uint64_t seed)
   if (spec_->kind == SourceKind::trace && spec_->anywhere) recorded_ = phases_.below(spec_->work.size());
 }
 
+// lognormal: the mean of exp(sigma z) is exp(sigma^2 / 2), which is divided out. Outages and
+// contention: work is done at full pace while on, at none or a slower one while off; the mean of
+// both is kept.
 double Source::finish(double start) {
   const SourceSpec& spec = *spec_;
   switch (spec.kind) {
@@ -77,12 +83,14 @@ double Source::finish(double start) {
   return start;
 }
 
+// Outages have exponential lengths, contention comes regularly.
 void Source::next_phase() {
   on_ = !on_;
   const double mean = on_ ? spec_->on_s : spec_->off_s;
   phase_end_ += spec_->kind == SourceKind::outages ? -mean * std::log1p(-phases_.uniform()) : mean;
 }
 
+// Goes through as many phases as the work takes.
 double Source::through_phases(double start, double work, double off_pace) {
   double now = start;
   for (;;) {
@@ -95,6 +103,7 @@ double Source::through_phases(double start, double work, double off_pace) {
   }
 }
 
+// log1p(-u) is finite, as uniform() is below 1.
 double Source::exponential(double mean) { return -mean * std::log1p(-random_.uniform()); }
 
 double Source::standard_normal() {

@@ -1,3 +1,14 @@
+// A recorded run as a source: reads steps.RANK.jsonl of each rank and finds when batches became
+// ready and how long steps took; and recommends a configuration that would have suited it.
+//
+// From one step to the next, `produced` says how many batches became ready, and the times say
+// between which moments; they are spread evenly over that span, on the producer's own clock, which
+// stops while its queue is full. So the recording gives the work per batch, whatever the queue was
+// then.
+//
+// recommend() predicts the run for a grid of capacities, pools and policies, drops those that stall
+// or waste batches, and of what is left takes the even ones with the fewest slots of memory.
+
 #include "trace.hpp"
 
 #include <algorithm>
@@ -50,6 +61,7 @@ constexpr std::size_t kDeepest = 8;
 constexpr std::uint64_t kMostBefore = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostOfLine = 4096;
 
+// The JSON library would convert fractions and negative numbers.
 std::uint64_t whole(const nlohmann::json& json, const char* key) {
   const auto& value = json.at(key);
   if (!value.is_number_unsigned()) throw Error(std::string(key) + " is not a whole number from 0 up");
@@ -64,6 +76,7 @@ double seconds(const nlohmann::json& json, const char* key) {
   throw Error(std::string(key) + " is " + shortest(value) + " s, which no run takes");
 }
 
+// All keys must be there: a file of another kind should be refused at its first line.
 Line parse(const std::string& text) {
   if (json_depth(text) > kDeepest) throw Error("nested too deep");
   const auto json = nlohmann::json::parse(text);
@@ -89,6 +102,7 @@ std::optional<std::uint32_t> rank_of(const fs::path& file) {
 // The lines of one rank, checked one by one: those of its file and, if telemetry was bounded, those before them.
 class Reader {
  public:
+  // Telemetry with a bound on its size has an earlier file whose lines come first.
   explicit Reader(const fs::path& file) {
     if (rank_of(file)) {
       auto lines = open_bounded<Source>(file, open);
@@ -100,6 +114,8 @@ class Reader {
 
   // The lines since the last resume. A run that resumes from a saved state appends to the file of the previous one and
   // restarts the clock and the counts, so earlier lines say nothing about its production.
+  // If lines were dropped (telemetry.max_bytes), `produced` begins far above 0; what lies before is
+  // taken off.
   std::vector<Line> read() {
     std::string text;
     while (next(text)) {
@@ -180,6 +196,7 @@ class Reader {
 // Work is measured on the producer's own clock, which stops while the queue is full.
 double own_time(const Line& line) { return line.t_s - line.blocked_s; }
 
+// Half a share before and after each, as where in the span they fell is unknown.
 std::vector<double> work_of(const std::vector<Line>& lines) {
   // When the batches ready before the first step were made is unknown: they are there from the start.
   std::vector<double> work(lines.front().produced, 0.0);
@@ -198,6 +215,7 @@ std::vector<double> work_of(const std::vector<Line>& lines) {
 }
 
 // The producer's own time in seconds, and the batches made in it, from the first step to the last that found new ones.
+// Up to the last line with new batches: what came behind it was not finished.
 std::pair<double, std::uint64_t> production_of(const std::vector<Line>& lines) {
   if (lines.empty()) return {0, 0};
   const auto last = std::ranges::find(lines, lines.back().produced, &Line::produced);
@@ -216,6 +234,7 @@ std::vector<double> steps_of(const std::vector<Line>& lines) {
   return steps;
 }
 
+// The wait of the first step is start-up.
 void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> uses;
   for (const Line& line : lines) {
@@ -232,6 +251,7 @@ void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
   trace.wall_s = lines.back().t_s;
 }
 
+// Both means must be above 0, since ratios of them are computed.
 Trace trace_of(const fs::path& file, std::uint64_t rank) {
   const std::vector<Line> lines = Reader(file).read();
   auto source = std::make_shared<SourceSpec>();
@@ -275,6 +295,8 @@ std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   return files;
 }
 
+// The grid and the bounds below are chosen: powers of two up to what memory usually allows, a stall
+// of a thousandth, half a percent of fresh batches, and a tenth of evenness count as equal.
 constexpr std::array<std::int64_t, 6> kCapacities{4, 8, 16, 32, 64, 128};
 constexpr std::array<std::int64_t, 6> kPools{1, 2, 4, 8, 12, 16};
 // In order of preference when they do equally well.
@@ -292,6 +314,8 @@ Prediction predict(const Scenario& recorded, const QueueOptions& queue, const Po
   return {.queue = queue, .policy = policy, .outcome = simulate(scenario, registry)};
 }
 
+// Without caps and waits, which would hide what a policy does; recommend() adds the automatic cap
+// at the end.
 std::vector<Prediction> predict_all(const Scenario& recorded, const Options& configured,
                                     const PolicyRegistry& registry) {
   std::vector<Prediction> predictions;
@@ -347,6 +371,7 @@ std::vector<Trace> read_traces(const fs::path& path) {
   return traces;
 }
 
+// Step times are those of the first rank: ranks make every step together.
 Scenario scenario_of(std::span<const Trace> traces) {
   Scenario scenario;
   scenario.ranks = traces.size();
