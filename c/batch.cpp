@@ -1,3 +1,15 @@
+// Batches of the C interface. A batch is a lease in one of the places of Batches, of which there
+// are queue.max_leases from the start, so that next() hardly ever allocates; the caller gets a
+// pointer to the place.
+//
+// The feeder's thread takes places (hold); any thread may release one. The handshake is is_held:
+// the releasing thread stores false when it is done with the place, the feeder's thread reads it
+// before it uses the place again. A batch that was released answers 0 to questions about it and
+// refuses everything else, as far as its place has not been taken again.
+//
+// Once tensors of DLPack have been made of a batch, its lease is shared with them, and ends with
+// the last of them.
+
 #include "batch.hpp"
 
 #include <algorithm>
@@ -13,6 +25,7 @@
 
 namespace forebay::c {
 
+// Places are added at the end and never removed, so pointers to them stay valid.
 forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self) {
   // Acquire: the thread that released the place before is done with it. Only the feeder's thread takes places.
   const auto free = std::ranges::find_if(
@@ -26,6 +39,7 @@ forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self
 
 namespace {
 
+// The numbers are part of the C interface for good; the enumerations of C++ must follow them.
 static_assert(static_cast<int>(DType::float32) == FOREBAY_FLOAT32);
 static_assert(static_cast<int>(DType::float16) == FOREBAY_FLOAT16);
 static_assert(static_cast<int>(DType::bfloat16) == FOREBAY_BFLOAT16);
@@ -56,6 +70,7 @@ auto fact(const forebay_batch* batch, Get&& get) noexcept -> decltype(get(std::d
   return lease == nullptr ? decltype(get(*lease)){} : get(*lease);
 }
 
+// Strides are in elements, row by row, as DLPack has them.
 void describe(const TensorView& view, forebay_tensor* out) {
   forebay_tensor tensor{};
   tensor.data = view.data;
@@ -80,6 +95,8 @@ std::shared_ptr<Lease> shared_lease(forebay_batch* batch) {
   return {batch->shared, &batch->shared->lease};
 }
 
+// Members are moved out first, as the place may be taken by the feeder's thread the moment is_held
+// is false.
 void release(forebay_batch* batch, const StreamView* stream) noexcept {
   if (find_lease(batch) == nullptr) return;
   const std::shared_ptr<Batches> home = std::move(batch->home);  // ends last: the batch is in it
@@ -162,6 +179,8 @@ forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t f
   });
 }
 
+// view_size is the caller's sizeof, so that a newer struct with more members still finds its
+// elements.
 forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size, size_t capacity,
                                    forebay_error** error) {
   return guarded(error, [&] {
@@ -202,6 +221,7 @@ forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void
   });
 }
 
+// *tensor is null after any failure.
 forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field, DLManagedTensorVersioned** tensor,
                                     forebay_error** error) {
   return guarded(error, [&] {

@@ -1,3 +1,13 @@
+// A Communicator made of the C callbacks of a program that has its own way to talk between ranks.
+//
+// The library calls it from the feeder's thread. Callbacks may not throw; they return a status and
+// write a message. Those that wait (all_gather, close) get a forebay_waiting, whose look() they
+// call now and then: it runs the library's own hook, for signals and stop requests. If the hook
+// throws, look() returns true, the callback must end, and the exception goes on from here.
+//
+// Texts of different lengths are exchanged in two steps, lengths first, as callbacks only move
+// bytes of equal size on all ranks.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +80,8 @@ class GivenCommunicator final : public Communicator {
     return bytes;
   }
 
+  // An exchange that failed half-way leaves the ranks out of step, so no other may follow
+  // (is_gathering_).
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override {
     if (is_gathering_) {
       throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
@@ -93,6 +105,7 @@ class GivenCommunicator final : public Communicator {
   [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
   void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
 
+  // Without the callback every rank has memory of its own: more memory, the same result.
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
     if (calls_.share_on_node == nullptr) return solo_communicator()->share_on_node(bytes);
     void* memory = nullptr;
@@ -102,6 +115,7 @@ class GivenCommunicator final : public Communicator {
     return std::make_unique<GivenMemory>(calls_, owner_, std::span(static_cast<std::byte*>(memory), bytes));
   }
 
+  // A single rank has nobody to tell.
   void tell(std::string_view text) override {
     if (size() == 1) return;
     require("tell()", [&](char* message) { return calls_.tell(calls_.context, text.data(), text.size(), message); });
@@ -123,6 +137,7 @@ class GivenCommunicator final : public Communicator {
   }
   void abort_at_end(std::string_view /*cause*/) override {}
 
+  // May be called again after a timeout.
   bool close(double timeout_s) override {
     if (is_closed_) return true;
     const forebay_waiting waiting = look_for();
@@ -133,6 +148,7 @@ class GivenCommunicator final : public Communicator {
 
  private:
   // Throws what the hook of while_waiting() threw meanwhile, or an Error with the callback's message.
+  // The hook's exception comes first: it is the cause of the callback's failure.
   template <typename Call>
   void require(const char* what, Call&& call) const {
     Message message;
@@ -204,6 +220,7 @@ std::unique_ptr<Communicator> made_of(const forebay_communicator& communicator) 
   return std::make_unique<GivenCommunicator>(communicator, nullptr);
 }
 
+// Destroys the context once, whoever holds it last.
 std::shared_ptr<void> owned(void* context, void (*destroy)(void* context)) {
   return {context, [destroy](void* last) {
             if (destroy != nullptr) destroy(last);

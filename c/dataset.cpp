@@ -1,3 +1,10 @@
+// A Dataset made of C callbacks. Reading threads call read and read_field at any time, several at
+// once; the program must allow that.
+//
+// Exceptions cannot pass through C: what reserve() throws is kept in forebay_target and thrown
+// again when the callback has returned. The library itself wraps the dataset in its guards
+// (data/guarded_dataset.cpp), as any that a program brings.
+
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -20,6 +27,8 @@ struct forebay_target {
   std::byte no_bytes = {};  // an address for a sample of no bytes
 };
 
+// Never null for success, since null tells the callback to end; a sample of no bytes gets an
+// address that it does not write to.
 void* forebay_target_reserve(forebay_target* target, size_t bytes) {
   if (target == nullptr) return nullptr;
   try {
@@ -36,6 +45,8 @@ namespace {
 
 class GivenDataset final : public Dataset {
  public:
+  // identity_ stands for the dataset's contents where ranks compare it and where a saved state is
+  // resumed.
   GivenDataset(const forebay_dataset& given, std::vector<Field> fields, std::shared_ptr<void> owner)
       : calls_(given),
         owner_(std::move(owner)),
@@ -55,6 +66,7 @@ class GivenDataset final : public Dataset {
   [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = calls_.size}; }
   [[nodiscard]] std::vector<std::byte> serialize() const override { return identity_; }
 
+  // Without the callback every sample is an unlabelled encoded image.
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     forebay_sample said{};
     said.struct_size = sizeof(said);
@@ -85,6 +97,7 @@ class GivenDataset final : public Dataset {
   }
 
  private:
+  // FOREBAY_ERROR_TRANSIENT means that trying again may help.
   template <typename Call>
   static void read_part(ReadTarget& target, Call&& call) {
     forebay_target room{.target = target};
@@ -97,6 +110,7 @@ class GivenDataset final : public Dataset {
                       status == FOREBAY_ERROR_TRANSIENT ? SampleError::Kind::transient : SampleError::Kind::permanent);
   }
 
+  // reserved must be 0, so that it can be given a meaning later.
   static Sample to_sample(const forebay_sample& said) {
     Sample sample;
     sample.label = said.label;
@@ -157,6 +171,7 @@ Field to_field(const forebay_field& described) {
 }  // namespace
 
 // They lie as far apart as the caller's version of the struct is long.
+// All elements must say the same size, as the distance between them is one.
 std::vector<Field> fields_of(const forebay_dataset& dataset) {
   std::vector<Field> fields;
   if (dataset.field_count == 0) return fields;

@@ -1,3 +1,7 @@
+// The feeder of the C interface: running, stopping, saving. Every function that can fail goes
+// through call() or call_within(), which turn exceptions into a status and an error, refuse a
+// second thread, and end a wait by timeout or interruption.
+
 #include "feeder.hpp"
 
 #include <cstdlib>
@@ -6,6 +10,7 @@
 
 namespace forebay::c {
 
+// malloc, as the caller frees it by forebay_text_free(), perhaps from another language.
 void hand_over(const std::string& text, char** out, size_t* length) {
   auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();
@@ -22,6 +27,8 @@ using forebay::c::call_within;
 using forebay::c::given;
 using forebay::c::guarded;
 
+// In a forked child nothing is freed: threads do not exist there, and MPI and files belong to the
+// parent. If another thread is within a call, the feeder stays, and the caller is told.
 forebay_status forebay_feeder_free(forebay_feeder* feeder) {
   if (feeder == nullptr) return FOREBAY_OK;
   if (feeder->feeder.is_forked()) return FOREBAY_ERROR;
@@ -32,6 +39,7 @@ forebay_status forebay_feeder_free(forebay_feeder* feeder) {
   return FOREBAY_OK;
 }
 
+// A timeout of one rank alone would leave the others waiting in the step.
 forebay_status forebay_feeder_next(forebay_feeder* feeder, double timeout_s, void* stream, forebay_batch** batch,
                                    forebay_error** error) {
   if (batch != nullptr) *batch = nullptr;
@@ -54,6 +62,7 @@ forebay_status forebay_feeder_next_epoch(forebay_feeder* feeder, forebay_error**
   });
 }
 
+// Safe in a signal handler.
 void forebay_feeder_request_stop(forebay_feeder* feeder) {
   if (feeder != nullptr) feeder->feeder.request_stop();
 }
@@ -82,6 +91,7 @@ forebay_status forebay_feeder_finish_saves(forebay_feeder* feeder, forebay_error
   return call(feeder, error, [](Feeder& running) { running.finish_saves(); });
 }
 
+// `was_there` decides between "must exist" and "if present".
 forebay_status forebay_feeder_restore(forebay_feeder* feeder, const char* file, bool* was_there,
                                       forebay_error** error) {
   return call(feeder, error, [&](Feeder& made) {

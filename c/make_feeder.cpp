@@ -1,3 +1,10 @@
+// Makes a feeder from the caller's structs. Two stages: Given reads and checks everything without
+// taking anything, so that a refused call leaves contexts to the caller; from make() on contexts
+// are owned, and each is destroyed once, whether the feeder is made or not.
+//
+// All ranks make a feeder together. Options that come as a text may differ between ranks, so their
+// errors are exchanged before anyone leaves (parse_alike).
+
 #include <algorithm>
 #include <cstdint>
 #include <exception>
@@ -51,6 +58,7 @@ struct Given {
   }
 
  private:
+  // read_struct copies as much as the caller's version of the struct has.
   template <typename Struct>
   static void read(const Struct* passed, const char* name, std::optional<Struct>& into) {
     if (passed != nullptr) check(into.emplace(read_struct(passed, name)));
@@ -58,6 +66,7 @@ struct Given {
 };
 
 // All ranks throw alike, as those of load_options() do: one that threw alone would leave the others waiting.
+// On a communicator of its own, as the feeder's must not carry anything before it exists.
 Options parse_alike(const Given& given, const Communicator& ranks) {
   constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = ranks.duplicate();
@@ -75,6 +84,7 @@ Options parse_alike(const Given& given, const Communicator& ranks) {
   throw ConfigError("rank " + std::to_string(first - problems.begin()) + ": " + *first);
 }
 
+// Neither file nor text: the defaults with the settings.
 Options read_options(Given& given, const Communicator* ranks) {
   if (given.options.file != nullptr) {
     return ranks != nullptr ? load_options(given.options.file, *ranks, given.settings)
@@ -93,6 +103,7 @@ Logger logger_of(const forebay_feeder_options& given) {
 }
 
 // From here on the contexts are taken: whatever happens, each is destroyed once.
+// The label's field lists the dataset's classes for the caller.
 std::unique_ptr<forebay_feeder> make(Given given) {
   Parts parts;
   std::shared_ptr<void> dataset_owner;

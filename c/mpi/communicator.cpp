@@ -1,3 +1,11 @@
+// The library's communicator over MPI as callbacks, as any other program would bring them: a
+// program in C or another language that has started MPI gives its communicator's Fortran handle,
+// which is an int in every MPI, and gets a forebay_communicator back.
+//
+// Each callback converts its arguments, calls the C++ communicator (mpi/), and turns exceptions
+// into messages. `heard` and `shared` keep what a callback handed out until the next call or its
+// release.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +26,6 @@
 #include "c/errors.hpp"
 #include "c/structs.hpp"
 
-// The library's communicator over MPI as callbacks, as any other program would bring them.
 namespace forebay::c {
 namespace {
 
@@ -32,6 +39,7 @@ struct MpiRanks {
 struct Interrupted {};
 
 // work(the context); whatever it throws becomes a message.
+// Interrupted is thrown by Looking's hook and comes back as its own status.
 template <typename Work>
 forebay_status answer(void* context, char* message, Work&& work) noexcept {
   try {
@@ -63,6 +71,7 @@ class Looking {
   Communicator& ranks_;
 };
 
+// The callback's length is that of all ranks; another length would overrun the caller's memory.
 void broadcast(Communicator& ranks, std::span<std::byte> bytes, std::uint32_t root) {
   std::vector<std::byte> mine;
   if (ranks.rank() == root) mine.assign(bytes.begin(), bytes.end());
@@ -79,6 +88,7 @@ void gather(Communicator& ranks, std::string_view mine, void* all) {
   }
 }
 
+// The context is freed by destroy, and each duplicate by its own.
 forebay_communicator callbacks_of(std::unique_ptr<Communicator> ranks) {
   forebay_communicator calls{};
   calls.rank = ranks->rank();
@@ -147,6 +157,7 @@ forebay_communicator callbacks_of(std::unique_ptr<Communicator> ranks) {
 }  // namespace
 }  // namespace forebay::c
 
+// MPI_Comm_f2c of a wrong number is undefined in general; a null handle is at least noticed.
 forebay_status forebay_mpi_communicator(int32_t handle, forebay_communicator* communicator, forebay_error** error) {
   return forebay::c::guarded(error, [&] {
     forebay::c::require_size<forebay_communicator>(forebay::c::given(communicator, "communicator")->struct_size,

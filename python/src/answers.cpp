@@ -1,3 +1,15 @@
+// Datasets that ask Python for the bytes of a sample (object_dataset), and what they share with
+// those that ask processes (processes.cpp): answers with several parts, and the exceptions behind
+// errors.
+//
+// Reading threads are C++ threads: they take the GIL to ask, and must not hold it while they wait
+// for memory (reserve()), since those who would free it may need the GIL. An answer has the image
+// and all fields at once; the image is delivered now, and the fields are kept per thread until
+// read_field() asks for them, so that Python is asked once per sample.
+//
+// Objects of Python must be released with the GIL and outside of mutex_: a destructor may run
+// Python code.
+
 #include "answers.hpp"
 
 #include <algorithm>
@@ -6,6 +18,7 @@ namespace forebay::python {
 namespace {
 
 // The bytes of a Python object, kept until they are copied.
+// Holds the buffer, so that Python can neither move nor free the bytes.
 class Returned {
  public:
   // REQUIRES: the GIL.
@@ -41,6 +54,7 @@ void deliver(const Part& part, ReadTarget& target) {
 }
 
 // Python's own errors of a store that fails, and of limits of the process. REQUIRES: the GIL.
+// Such errors are tried again before the sample counts as bad.
 bool may_pass(const nb::python_error& raised) {
   if (raised.matches(PyExc_TimeoutError) || raised.matches(PyExc_ConnectionError) ||
       raised.matches(PyExc_MemoryError)) {
@@ -52,6 +66,7 @@ bool may_pass(const nb::python_error& raised) {
   return nb::try_cast(number, error) && error_may_pass(error);
 }
 
+// `read_` is the program's function or __getitem__.
 class ObjectDataset final : public AnsweringDataset {
  public:
   ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
@@ -88,6 +103,7 @@ class ObjectDataset final : public AnsweringDataset {
 
 }  // namespace
 
+// As os.fsencode(): names that are not UTF-8 come through.
 std::string path_of(nb::handle text) {
   const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
   if (!encoded.is_valid()) throw nb::python_error();
@@ -95,6 +111,8 @@ std::string path_of(nb::handle text) {
   return {bytes.c_str(), bytes.size()};
 }
 
+// Exceptions are kept with their text, by which explain() finds the one that an Error is about: C++
+// errors carry only text through the library.
 SampleError Failures::keep(const nb::python_error& raised) {
   const auto kind = may_pass(raised) ? SampleError::Kind::transient : SampleError::Kind::permanent;
   std::string text = text_of(raised);
@@ -114,6 +132,7 @@ SampleError Failures::keep(const nb::python_error& raised) {
   return SampleError(text, kind);
 }
 
+// Raises the Python exception as the cause ("raise ... from").
 void Failures::explain(const Error& error) {
   const std::string_view message = error.what();
   std::exception_ptr raised;
@@ -140,6 +159,7 @@ void Failures::forget() {
   all.swap(kept_);
 }
 
+// A part is released as soon as it is copied.
 void AnsweringDataset::read(std::uint64_t id, ReadTarget& target) const {
   std::vector<Part> parts = ask(id, target);
   deliver(parts.front(), target);
@@ -147,6 +167,7 @@ void AnsweringDataset::read(std::uint64_t id, ReadTarget& target) const {
   if (!fields().empty()) keep(id, std::move(parts));
 }
 
+// Asks again if the answer is gone: the reader may try a field once more, or on another thread.
 void AnsweringDataset::read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const {
   std::vector<Part> parts = take_kept(id);
   if (parts.empty()) parts = ask(id, target);

@@ -1,3 +1,13 @@
+// Batches in Python: arrays and tensors that share the batch's memory, and when that memory may be
+// used again.
+//
+// A batch holds a lease. Whatever is made from it (NumPy arrays, DLPack tensors, JAX arrays) holds
+// a share, so the memory is not reused while anything refers to it. JAX computes later than it is
+// called and tells nobody when it is done; Leases watches arrays that were lent to it by weak
+// references and counts, so that next() can wait for computations that still read a batch.
+//
+// The GIL is held in all of this except while bytes are copied.
+
 #include "batch.hpp"
 
 #include <algorithm>
@@ -19,6 +29,8 @@ namespace {
 using Array = nb::ndarray<nb::numpy>;
 using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
 
+// bfloat16 travels as uint16, and forebay/_batch.py gives it the type of ml_dtypes where that is
+// installed.
 nb::dlpack::dtype numpy_type(DType dtype) {
   const auto type = [](nb::dlpack::dtype_code code, std::size_t bytes) {
     return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * bytes), 1};
@@ -41,7 +53,8 @@ std::array<std::size_t, Shape::kMost> extents(const Shape& shape) {
   return all;
 }
 
-// A NumPy array that owns its memory, filled by fill(span of its bytes).
+// A NumPy array that owns its memory, filled by fill(span of its bytes). At least one byte, as an
+// empty field needs an address, too.
 template <typename Fill>
 nb::object own_array(const Shape& shape, DType dtype, Fill&& fill) {
   const nb::dlpack::dtype type = numpy_type(dtype);
@@ -61,6 +74,7 @@ nb::object own_copy(const void* from, const Shape& shape, DType dtype) {
 }
 
 // A capsule that frees the tensor unless a consumer has taken it, which renames the capsule.
+// DLPack's protocol: the consumer renames the capsule to "used_..." and then owns the tensor.
 template <typename Owner>
 nb::object capsule_of(Owner tensor, const char* name) {
   using Managed = typename Owner::element_type;
@@ -76,6 +90,7 @@ nb::object capsule_of(Owner tensor, const char* name) {
 }
 
 // A share of a lease that another library has.
+// The count is lowered last, see Leases::is_computing().
 class Loan {
  public:
   Loan(std::shared_ptr<CountedLease> lease, std::shared_ptr<LeaseFacts> facts)
@@ -111,6 +126,7 @@ nb::object Tensor::capsule(bool is_versioned) const {
   return capsule_of(to_dlpack_unversioned(lease_, field_), "dltensor");
 }
 
+// For memory of the host there is nothing to order.
 void Tensor::order_consumer(nb::handle stream) const {
   if (view().device == DeviceKind::host) return;
   if (!for_jax_ && is_called_by_jax()) {
@@ -125,6 +141,7 @@ void Tensor::order_consumer(nb::handle stream) const {
   }
 }
 
+// Versioned if the consumer asks for DLPack 1 or later: only that form can say read-only.
 nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const
     try {
   if (!copy.is_none() && nb::cast<bool>(copy)) {
@@ -154,6 +171,7 @@ nb::tuple Tensor::shape() const {
   return nb::tuple(all);
 }
 
+// Of a tensor on a GPU, labels and the like have a copy on the host.
 nb::object Tensor::numpy() const {
   const TensorView seen = view();
   if (seen.device != DeviceKind::host) {
@@ -175,6 +193,7 @@ nb::object Tensor::numpy() const {
   return nb::module_::import_("forebay._batch").attr("bfloat16_of")(array);
 }
 
+// Version 3 of the interface, with the stream on which the data is ready.
 nb::dict Tensor::cuda_array_interface() const {
   if (field_ != 0) throw nb::attribute_error("only the images have __cuda_array_interface__; use DLPack");
   if (view().device != DeviceKind::cuda) throw nb::attribute_error("this tensor is in memory of the host");
@@ -215,6 +234,7 @@ nb::object Leases::lend(const std::shared_ptr<CountedLease>& given, std::size_t 
 
 // Whatever the program does with the copy, even if it donates it, what was computed from it is ready only once it is
 // made.
+// The copy of one element becomes ready after the whole copy, and is not the program's to donate.
 nb::object Leases::lend_copied(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take) {
   using namespace nb::literals;
   forget_ended();
@@ -226,6 +246,7 @@ nb::object Leases::lend_copied(const std::shared_ptr<CountedLease>& given, std::
 }
 
 // While a share ends, there may seem to be more loans than shares, for a moment: never fewer.
+// An array that the program has dropped while its loan lives on is held by a computation.
 bool Leases::is_computing() {
   forget_ended();
   if (!copied_.empty()) return true;
@@ -241,6 +262,7 @@ void Leases::forget_ended() {
   std::erase_if(lent_, [](const Lent& lent) { return !lent.facts->is_held.load(std::memory_order_acquire); });
 }
 
+// Facts are copied: they may be asked for after the release.
 Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse)
     : epoch(lease.epoch()),
       number(lease.batch()),
@@ -278,6 +300,7 @@ std::size_t Batch::number_of(std::string_view name) const {
   throw nb::key_error(("a batch has no field \"" + std::string(name) + "\"; it has " + known).c_str());
 }
 
+// Labels are copied, as they are small and programs keep them.
 nb::object Batch::field(std::size_t which) const {
   if (which == 1) return copy_on_host(1);
   const TensorView seen = lease()->field(which);
@@ -304,6 +327,7 @@ nb::object Batch::counts(std::size_t which) const {
   return own_copy(all.data(), {static_cast<std::int64_t>(all.size())}, DType::int32);
 }
 
+// A copy from a GPU waits for it, so other threads may run.
 nb::object Batch::copy_of(std::size_t which) const {
   if (which == 1 || !is_on_host()) {
     if (nb::object copy = copy_on_host(which); copy.is_valid()) return copy;

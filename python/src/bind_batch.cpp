@@ -18,6 +18,7 @@ using namespace nb::literals;
 [[noreturn]] void refuse_pickling(const char* why) { throw nb::type_error(why); }
 
 // The named fields, "image" and "label" by default, each made by take(number): one by itself, several as a tuple.
+// As Python functions with several results have it.
 template <typename Take>
 nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
   if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(std::size_t{1}));
@@ -32,6 +33,7 @@ bool is_copied(const Batch& batch, std::size_t number, nb::handle copy) {
   return copy.is_none() ? batch.may_return(number) : nb::cast<bool>(copy);
 }
 
+// The current stream of PyTorch on that device, so that later work there comes after the batch.
 nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
@@ -47,6 +49,7 @@ nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) 
   });
 }
 
+// Labels are copied in any case.
 nb::object to_jax(const Batch& batch, const nb::args& names) {
   const nb::object from_dlpack = nb::module_::import_("jax.dlpack").attr("from_dlpack");
   return each(batch, names, [&](std::size_t number) -> nb::object {

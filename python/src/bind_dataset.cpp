@@ -1,3 +1,7 @@
+// The Python interface of datasets. Functions here are called by forebay/*.py only, which have
+// checked and converted their arguments: lists of names come as bytes (file names need not be
+// UTF-8), columns as buffers.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -43,6 +47,7 @@ Enum enumerator(std::string_view name, Enum last) {
 }
 
 // The elements of anything with the buffer protocol, as values of T.
+// A copy, as the buffer's owner may change it later.
 template <typename T>
 std::vector<T> elements_in(nb::handle object) {
   const Buffer buffer(object, PyBUF_C_CONTIGUOUS);
@@ -52,6 +57,7 @@ std::vector<T> elements_in(nb::handle object) {
 }
 
 // A Spec of forebay/_fields.py.
+// Attributes are those of the dataclass Spec.
 Field field_from(nb::handle spec) {
   Field field{.name = nb::cast<std::string>(spec.attr("name")),
               .kind = enumerator(nb::cast<std::string>(spec.attr("kind")), FieldKind::bytes),
@@ -85,6 +91,7 @@ SampleList list_from(std::vector<std::int64_t> labels, const nb::list& classes, 
 }
 
 // Addresses and sizes of images in memory, 64 bits each.
+// The owner keeps the memory; the dataset holds the owner.
 std::vector<std::span<const std::byte>> images_at(nb::handle addresses, nb::handle sizes) {
   const auto begins = elements_in<std::uint64_t>(addresses);
   const auto bytes = elements_in<std::uint64_t>(sizes);

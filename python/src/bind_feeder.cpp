@@ -1,3 +1,6 @@
+// The Python interface of a feeder; forebay/feeder.py adds what is written in Python. Names that
+// begin with an underscore are for that file.
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -14,7 +17,6 @@
 #include "communicator.hpp"
 #include "feeder.hpp"
 
-// The Python interface of a feeder; forebay/feeder.py adds what is written in Python.
 namespace forebay::python {
 namespace {
 
@@ -24,6 +26,7 @@ using namespace nb::literals;
 std::string file_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
 // An iterator over a feeder's batches. Asking for the next one releases the last.
+// The loop's batch ends when the next one is asked for, also if the program still has the object.
 class Batches {
  public:
   // `stream`: None = the feeder's.
@@ -48,6 +51,7 @@ class Batches {
   nb::object last_;
 };
 
+// Without the GIL, as a file system may hang.
 Options load(const std::string& file) {
   const nb::gil_scoped_release others_may_run;
   return load_options(file);
@@ -58,6 +62,7 @@ nb::str to_path(const std::string& text) {
   return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
+// With surrogates for bytes that are no UTF-8, as os.fsdecode() has it.
 nb::list to_paths(const std::vector<std::string>& texts) {
   nb::list all;
   for (const std::string& text : texts) all.append(to_path(text));
@@ -121,6 +126,7 @@ void bind_options(nb::module_& module) {
       "communicator"_a, "mine"_a);
 }
 
+// Functions that wait release the GIL within PythonFeeder.
 void bind_running(nb::class_<PythonFeeder>& feeder) {
   feeder
       .def(
@@ -172,6 +178,7 @@ void bind_state(nb::class_<PythonFeeder>& feeder) {
       });
 }
 
+// ask() is for what no other thread changes; call() is exclusive.
 void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
   const auto ask = [](auto member) {
     return [member](PythonFeeder& self) { return self.ask([member](Feeder& f) { return (f.*member)(); }); };

@@ -1,3 +1,10 @@
+// A Communicator made of a Python object: forebay/mpi.py, forebay/sockets.py, or the program's own.
+//
+// Each call takes the GIL, runs a method and converts the result; waiting is a loop here, which
+// looks, sleeps without the GIL and runs the library's hook, so that signals and other Python
+// threads get their turn. Exceptions of Python are kept in Raised and thrown to the caller in
+// Python as they are.
+
 #include "communicator.hpp"
 
 #include <chrono>
@@ -18,6 +25,8 @@ std::string to_string(nb::handle bytes) {
 }
 
 // Memory shared by the node's ranks, mapped by a Python object.
+// After the interpreter has ended nothing of Python may be touched: the mapping then ends with the
+// process.
 class PythonMemory final : public SharedMemory {
  public:
   explicit PythonMemory(nb::object mapped) : buffer_(new Buffer(mapped, PyBUF_WRITABLE)) {}
@@ -39,6 +48,7 @@ class PythonMemory final : public SharedMemory {
 };
 
 // At first the other rank has probably arrived; later, decoders make better use of the core.
+// 64 looks and 50 us are chosen.
 void pause(int looks) {
   constexpr int kYields = 64;
   constexpr std::chrono::microseconds kSleep{50};
@@ -51,6 +61,7 @@ void pause(int looks) {
 
 }  // namespace
 
+// Methods that are called in every step are looked up once.
 PythonCommunicator::PythonCommunicator(nb::object python, std::shared_ptr<Raised> raised)
     : raised_(std::move(raised)),
       object_(python),
@@ -66,6 +77,7 @@ std::unique_ptr<Communicator> PythonCommunicator::duplicate() const {
   });
 }
 
+// The view is writable: the result comes into the same memory.
 void PythonCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
   python([&] {
     PyObject* const view = PyMemoryView_FromMemory(reinterpret_cast<char*>(values.data()),
@@ -88,6 +100,7 @@ std::vector<std::byte> PythonCommunicator::broadcast(std::vector<std::byte> byte
   });
 }
 
+// After an exchange that did not end the ranks are out of step, so no other may begin.
 std::vector<std::string> PythonCommunicator::all_gather(std::string_view text) {
   if (is_gathering_) {
     throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
@@ -136,6 +149,7 @@ void PythonCommunicator::abort(std::string_view cause) {
   python([&] { object_.get().attr("abort")(nb::str(cause.data(), cause.size())); });
 }
 
+// start_close() once, closed() as often as it takes; false if the time is up.
 bool PythonCommunicator::close(double timeout_s) {
   if (is_closed_) return true;
   if (!is_running()) return false;
@@ -153,6 +167,7 @@ bool PythonCommunicator::close(double timeout_s) {
   }
 }
 
+// All ranks get the same answer, so all raise or none.
 std::optional<std::string> first_error(const Communicator& communicator, const std::string& mine) {
   constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = communicator.duplicate();

@@ -1,3 +1,15 @@
+// A feeder in Python. One thread of the program makes it and calls it; while it waits inside the
+// library the GIL is released, and taken again for whatever is Python's: the dataset, the policy,
+// operations, the logger, the hook that looks for signals.
+//
+// Exceptions: what Python code raises within the library cannot pass through it as it is. It is
+// kept in Raised, an Error goes through the library, and at the way out the original is raised
+// again, or made the cause of the Error.
+//
+// Destruction may happen at any moment, even while another exception is on its way or after the
+// interpreter has ended; each of these is looked after where it matters (error_scope, is_running,
+// is_forked).
+
 #include "feeder.hpp"
 
 #include <chrono>
@@ -16,6 +28,7 @@ namespace {
 
 // The library outlives what a logger throws. KeyboardInterrupt and its like, which handlers of signals raise between
 // any two instructions, are for the trainer all the same.
+// Text with bytes that are no UTF-8 is shown with replacements, not refused.
 Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   if (log.is_none()) return {};
   return [held = Held(log), raised](LogLevel level, std::string_view text) {
@@ -35,6 +48,7 @@ Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
 
 // Runs the handlers of signals that have arrived, on the main thread, and then `waiting`; what either raises ends the
 // wait.
+// Python runs handlers of signals only when asked, while C++ code runs.
 std::function<void()> while_waiting(const nb::object& waiting, const std::shared_ptr<Raised>& raised) {
   return [held = Held(waiting), raised] {
     with_python(*raised, [&held] {
@@ -44,6 +58,8 @@ std::function<void()> while_waiting(const nb::object& waiting, const std::shared
   };
 }
 
+// A dataset that asks processes is given up if the start is interrupted: readers that wait for a
+// process would never end.
 std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised) {
   Parts parts;
   auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // lives as long as its feeder
@@ -111,6 +127,7 @@ void write_unraisable(const std::exception_ptr& thrown) noexcept {
 }
 
 // Where a step may serve a batch again. Rendered images are made anew for each.
+// Block with one rank waits for a new batch in every step, and an evaluation serves each once.
 Batch::Reuse reuse_of(const Ingredients& given) {
   const bool waits = given.policy.is_none() && given.options.policy.name == "block" && given.communicator.is_none();
   const bool may_return = !given.options.run.eval && !waits;
@@ -136,6 +153,7 @@ PythonFeeder::PythonFeeder(Ingredients ingredients)
       feeder_(make(std::move(ingredients), raised_)),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
+// In a forked child everything is the parent's.
 PythonFeeder::~PythonFeeder() {
   if (feeder_->is_forked()) return;
   const nb::error_scope outside;  // an exception that destroys the feeder is not for the Python code that ends it
@@ -148,6 +166,8 @@ PythonFeeder::~PythonFeeder() {
   feeder_.reset();
 }
 
+// First the readers are let go (abandon), or closing would wait for them; the processes end after
+// the feeder's threads.
 void PythonFeeder::close(nb::handle begin) {
   feeder_->require_own_process();
   const Occupied occupied(*this);  // before anything is given up: a close() that is refused changes nothing
@@ -162,6 +182,7 @@ void PythonFeeder::close(nb::handle begin) {
   if (asked_) asked_->close();
 }
 
+// The batch keeps the stream's object, as the stream is used when the batch ends.
 std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   wait_for_computations();
   std::optional<Lease> lease = call([view = stream.view](Feeder& feeder) { return feeder.next(view); });
@@ -172,6 +193,8 @@ std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   return batch;
 }
 
+// Only if as many batches are held as may be: then next() could only fail, where waiting for JAX
+// will do.
 void PythonFeeder::wait_for_computations() {
   feeder_->require_own_process();
   const Options& options = feeder_->options();

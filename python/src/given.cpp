@@ -1,3 +1,9 @@
+// What a program gives in Python: policies, operations on pixels, and the state of a source of
+// batches.
+//
+// Policies are asked on the thread that calls next(), operations on decoding threads, each with the
+// GIL. What they raise is kept (Raised) and becomes an Error for the library.
+
 #include "given.hpp"
 
 #include <cstddef>
@@ -12,6 +18,7 @@
 namespace forebay::python {
 namespace {
 
+// A mistake here is one of the program's policy, and the message says what decide() returned.
 Decision decision_of(nb::handle said) {
   if (nb::isinstance<nb::str>(said)) {
     const std::string text = nb::cast<std::string>(said);
@@ -62,6 +69,7 @@ class PythonPolicy final : public Policy {
 };
 
 // A policy of the library for a source whose epochs begin and end without the library's knowledge.
+// Time in which the source was paused does not count as the trainer's.
 class SourcePolicy final : public Policy {
  public:
   SourcePolicy(std::unique_ptr<Policy> policy, std::shared_ptr<const SourceState> source)
@@ -86,6 +94,8 @@ class SourcePolicy final : public Policy {
   std::shared_ptr<const SourceState> source_;
 };
 
+// Random numbers come from the sample's own stream as a seed, so that results do not depend on
+// threads.
 class PythonOperation final : public Operation {
  public:
   // REQUIRES: the GIL.
@@ -150,6 +160,7 @@ class PythonOperation final : public Operation {
 
 }  // namespace
 
+// A source wraps every policy of the library, as any may be named in the configuration.
 void add_policy(PolicyRegistry& policies, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   if (given.is_none()) return;
   if (nb::isinstance<SourceState>(given)) {

@@ -1,3 +1,9 @@
+// What datasets made of Python lists have in common: labels, classes and columns of fields, and
+// reading a file without Python.
+//
+// This module includes public headers of the library only, hence a read_file and an error_may_pass
+// of its own, with the same rules as in src/base. Reading threads call without the GIL.
+
 #include "listed_dataset.hpp"
 
 #include <fcntl.h>
@@ -21,6 +27,7 @@ namespace {
                     error_may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
 
+// O_NONBLOCK: a FIFO must not block; fstat refuses it afterwards.
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path) : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
@@ -50,6 +57,7 @@ void check_labels(std::uint64_t size, const SampleList& list) {
                     " classes; labels are their numbers from 0, or -1 for none");
 }
 
+// `ends` for values of different sizes, else all have the same.
 void check_column(std::uint64_t size, const Column& column) {
   const bool fits = (column.paths.empty() || column.paths.size() == size) &&
                     (column.ends.empty() ? column.values.empty() || column.values.size() % size == 0
@@ -70,6 +78,7 @@ void append_paths(std::string& text, const std::vector<std::string>& paths) {
 
 }  // namespace
 
+// Of network file systems and of limits of the process; others stay as they are.
 bool error_may_pass(int error) noexcept {
   constexpr std::array kPassing{EIO,       EAGAIN,       ESTALE,     ETIMEDOUT,   ENOMEM,       EMFILE,
                                 ENFILE,    EBUSY,        ECONNRESET, ENOTCONN,    ECONNREFUSED, ECONNABORTED,
@@ -79,6 +88,8 @@ bool error_may_pass(int error) noexcept {
   return std::ranges::find(kPassing, error) != kPassing.end();
 }
 
+// The size is asked first, as memory is reserved once; a file that grows meanwhile is read up to
+// there.
 void read_file(const std::string& path, ReadTarget& target) {
   const Descriptor file(path);
   struct stat status {};
@@ -94,6 +105,7 @@ void read_file(const std::string& path, ReadTarget& target) {
   }
 }
 
+// Up to the last '/', so that only whole folders are left out.
 std::size_t common_folder(const std::vector<std::string>& paths) {
   std::string_view common = paths.front();
   for (const std::string_view path : paths) {
@@ -135,6 +147,7 @@ std::span<const std::byte> ListedDataset::values(std::uint64_t id, const Column&
   return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(column.ends[id] - begin));
 }
 
+// For the fingerprint. Texts end with a NUL, which no name has.
 std::vector<std::byte> ListedDataset::serialized(std::string text) const {
   for (const std::string& name : list_.classes) text.append(name).push_back('\0');
   append(text, list_.labels);

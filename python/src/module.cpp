@@ -23,6 +23,7 @@ void raise_as(const char* type, const std::exception& error) {
   Py_XDECREF(text);
 }
 
+// The most particular first, as the others are its bases.
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);

@@ -1,3 +1,15 @@
+// A dataset whose samples are read by processes of Python, so that its code runs on several cores.
+// Each process has a socket for questions and answers, and memory that it shares, in which the
+// bytes are; forebay/_processes.py starts and ends them.
+//
+// A reading thread takes a free worker, asks for a sample and waits for the answer without the GIL;
+// the worker stays taken until the last part of the answer has been copied, as its memory is used
+// anew for the next one. A process that ends is replaced with the next question to its worker.
+// Eight ends in a row without a sample are an error of the program.
+//
+// Closing: abandoned_ makes waiting threads leave (leave()), then sockets are closed, on which
+// processes end.
+
 #include "processes.hpp"
 
 #include <atomic>
@@ -32,6 +44,7 @@ class ProcessDataset final : public AnsweringDataset {
   }
   ProcessDataset(const ProcessDataset&) = delete;
   ProcessDataset& operator=(const ProcessDataset&) = delete;
+  // Answers that are kept would give their workers back to a dataset that is gone.
   ~ProcessDataset() override {
     forget_answers();  // they refer to workers
     if (!is_running()) return;
@@ -50,6 +63,7 @@ class ProcessDataset final : public AnsweringDataset {
     const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
+  // Without the GIL while readers leave, as they may need it.
   void close() override {
     abandon();
     {
@@ -66,6 +80,7 @@ class ProcessDataset final : public AnsweringDataset {
   static constexpr unsigned kMostEnds = 8;
 
   // Readers leave within moments once all is abandoned. What one of them still has ends with its process.
+  // The patience is bounded: a reader may hang in the program's own code.
   void disconnect_all() noexcept {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     for (bool are_free = false; !are_free && std::chrono::steady_clock::now() < deadline;) {
@@ -79,6 +94,7 @@ class ProcessDataset final : public AnsweringDataset {
   }
 
   // A worker that is given back when the last part of its answer has been copied.
+  // The last worker that became free comes first: its memory is warm.
   std::shared_ptr<Worker> take(ReadTarget& target) const {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !free_.empty() || is_abandoned(); });
@@ -98,6 +114,7 @@ class ProcessDataset final : public AnsweringDataset {
   [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_.load(std::memory_order_relaxed); }
 
   // The feeder closes. Its targets end the reader as soon as it has told them; until then nothing else is wanted.
+  // reserve() of a closing feeder throws.
   [[noreturn]] static void leave(ReadTarget& target) {
     for (;;) {
       static_cast<void>(target.reserve(1));
@@ -158,6 +175,7 @@ class ProcessDataset final : public AnsweringDataset {
     }
   }
 
+  // Python raises an exception with the exit code or signal.
   [[noreturn]] void fail_by_end(Worker& worker) const {
     worker.disconnect();
     const bool is_last = ++ends_ >= kMostEnds;

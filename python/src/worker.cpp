@@ -1,3 +1,8 @@
+// One process that reads samples, seen from the library: a socket, and memory shared by a
+// descriptor. The question is a number of 8 bytes; the answer is a status and a count of 8 bytes
+// each, then for each part its place in the memory. Numbers are in the machine's byte order, as
+// both ends are on one machine.
+
 #include "worker.hpp"
 
 #include <poll.h>
@@ -14,7 +19,9 @@
 namespace forebay::python {
 namespace {
 
+// Chosen: how soon a reader notices that the feeder closes.
 constexpr int kLookAgainMs = 20;
+// Chosen; more is a broken process.
 constexpr std::uint64_t kMostPlaces = 4096;
 
 }  // namespace
@@ -36,6 +43,7 @@ void Worker::unmap() noexcept {
   mapped_ = {};
 }
 
+// Readable without a question means that the other end is closed.
 bool Worker::is_there() const noexcept {
   if (socket_ < 0) return false;
   pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
@@ -47,6 +55,7 @@ bool Worker::ask(std::uint64_t id) noexcept {
   return ::send(socket_, &id, sizeof id, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof id);
 }
 
+// poll() with a timeout, so that `abandoned` is looked at.
 bool Worker::receive(std::span<std::byte> into, const std::atomic<bool>& abandoned) const noexcept {
   while (!into.empty()) {
     pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
@@ -70,6 +79,7 @@ std::optional<Worker::Reply> Worker::answer(const std::atomic<bool>& abandoned) 
   return reply;
 }
 
+// The memory grows as its process needs it; it is mapped again when a part lies beyond.
 std::vector<std::span<const std::byte>> Worker::parts_of(const Reply& reply) {
   // All parts are mapped before any is handed out: mapping anew moves the memory.
   std::uint64_t end = 0;
