@@ -1,3 +1,10 @@
+// The Python interface of a batch: names, signatures and docstrings. What the functions do is in
+// batch.cpp; here are conversions between Python's and C++'s arguments, and the three libraries
+// whose tensors can be asked for by name (PyTorch, JAX, CuPy), each imported when it is first used.
+//
+// All of it runs on the thread that calls from Python, with the GIL. Docstrings are what help() and
+// the type stubs show, so each says what the caller gets and for how long it is valid.
+
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -9,7 +16,6 @@
 
 #include "batch.hpp"
 
-// The Python interface of a batch: names, signatures and docstrings.
 namespace forebay::python {
 namespace {
 

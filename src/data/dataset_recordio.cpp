@@ -1,12 +1,18 @@
+// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes.
+// Data that contain the magic number at a multiple of four bytes are split there into several
+// parts. Each record begins with a header, which has the class or the number of labels that follow
+// it. An .idx file beside it adds nothing to what the parts say.
+//
+// A file is read from begin to end by one thread (shards.cpp). Whole records are taken as they lie;
+// those in several parts are joined in memory and kept in the index, as no single range of the file
+// holds them. A part whose header makes no sense ends the file.
+
 #include <algorithm>
 #include <forebay/error.hpp>
 
 #include "formats.hpp"
 #include "shards.hpp"
 
-// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes. Data that contain the
-// magic number at a multiple of four bytes are split there into several parts. Each record begins with a header, which
-// has the class or the number of labels that follow it. An .idx file beside it adds nothing to what the parts say.
 namespace forebay {
 namespace {
 

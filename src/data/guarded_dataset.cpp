@@ -1,3 +1,8 @@
+// A wall around datasets that a program brings. Reading threads call them, and so does the thread
+// that sets up a run; what they throw must be told in words of the sample or function concerned,
+// and must never end the process or pass for an error of Forebay's own. Datasets of an index are
+// not wrapped.
+
 #include "guarded_dataset.hpp"
 
 #include <exception>

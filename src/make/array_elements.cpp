@@ -17,6 +17,7 @@
 namespace forebay {
 namespace {
 
+// Then elements are copied as they are; bool is stored as a byte of 0 or 1.
 bool is_type(const NpyArray& array, DType dtype) {
   const auto is = [&](char kind) { return array.kind == kind && array.element_bytes == size_of(dtype); };
   switch (dtype) {
@@ -53,6 +54,7 @@ void convert_all(const Field& field, const NpyArray& array, std::span<const std:
   }
 }
 
+// One instance per pair of types, so that the loop within has no branches.
 template <typename To, bool kFloats>
 void convert_from(const Field& field, const NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   const auto is = [&](char kind, std::size_t bytes) { return array.kind == kind && array.element_bytes == bytes; };

@@ -1,3 +1,11 @@
+// Windows and OS/2 bitmaps that are not compressed, read without a library. Called by the decoder
+// of a decoding thread (decoders.cpp), one object per thread: open() reads the header and refuses
+// what is not read, with advice; decode() or decode_indices() then goes through the rows.
+//
+// A bitmap has a file header of 14 bytes, then a header of one of eight lengths, which says its
+// version, then perhaps colour masks and a palette, then rows that are padded to four bytes, from
+// the bottom unless the height is negative. Pixels are those that Pillow gives.
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -9,12 +17,13 @@
 
 #include "codecs.hpp"
 
-// Windows and OS/2 bitmaps that are not compressed.
 namespace forebay {
 namespace {
 
 constexpr std::size_t kFileHeader = 14;
 
+// Little-endian; bytes past the end count as 0, since whoever uses a number checks that it makes
+// sense.
 std::uint32_t bmp_number(std::span<const std::byte> bytes, std::size_t at, std::size_t size) noexcept {
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < size && at + i < bytes.size(); ++i) {

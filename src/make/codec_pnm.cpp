@@ -1,3 +1,11 @@
+// Netpbm's files: PBM, PGM and PPM, in bytes (P4, P5, P6) or in digits (P1, P2, P3). Of a file with
+// several images the first. Called by the decoder of a decoding thread, one object per thread.
+//
+// open() reads the header, which is text even in the forms with bytes. for_each_value() then visits
+// all values in order, in whichever form they are; three functions show them as 8-bit colours, as
+// indices of a mask, or as wide values where the largest is above 255. Netpbm's own pages
+// (netpbm.sourceforge.net) are the specification.
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -8,8 +16,6 @@
 
 #include "codecs.hpp"
 
-// Netpbm's files: PBM, PGM and PPM, in bytes (P4, P5, P6) or in digits (P1, P2, P3). Of a file with several images the
-// first.
 namespace forebay {
 namespace {
 
@@ -135,6 +141,7 @@ class PnmCodec final : public Codec {
 
   [[nodiscard]] unsigned value_bytes() const noexcept { return most_ > kMostByte ? 2 : 1; }
 
+  // Two bytes have the higher one first.
   template <typename Visit>
   void for_each_stored(const std::byte* from, std::uint64_t count, const Visit& visit) const {
     const bool is_wide = value_bytes() == 2;
@@ -162,6 +169,7 @@ class PnmCodec final : public Codec {
     }
   }
 
+  // A value above the stated largest would be brighter than white.
   [[nodiscard]] std::uint32_t checked(std::uint32_t value) const {
     if (value > most_) {
       throw refusal("damaged: a value of " + std::to_string(value) + ", above its largest, " + std::to_string(most_));

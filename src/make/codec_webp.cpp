@@ -48,6 +48,7 @@ class WebpCodec final : public Codec {
     const Frame frame(*demux);
     const WebPIterator& place = frame.iterator;
     const auto row_bytes = std::size_t{width_} * 3;
+    // Most files have one frame of the canvas's size; only others need the black around it.
     const bool fills_canvas =
         place.width == static_cast<int>(width_) && static_cast<std::size_t>(place.height) * row_bytes == rgb.size();
     if (!fills_canvas) std::ranges::fill(rgb, std::uint8_t{0});
@@ -78,6 +79,7 @@ class WebpCodec final : public Codec {
   struct End {
     void operator()(WebPDemuxer* demux) const noexcept { WebPDemuxDelete(demux); }
   };
+  // Releases the iterator, which keeps memory of the demultiplexer.
   struct Frame {
     explicit Frame(const WebPDemuxer& demux) {
       if (WebPDemuxGetFrame(&demux, 1, &iterator) == 0 || iterator.width < 1 || iterator.height < 1) {

@@ -24,6 +24,8 @@ void PixelOperation::apply(const PixelView& view, Random& random) const {
   }
 }
 
+// Places are those of the configuration, also where an evaluation leaves operations out, so that
+// the others draw the same.
 OperationChain::OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval) {
   for (std::size_t i = 0; i < options.operations.size(); ++i) {
     Call call{.name = options.operations[i],
@@ -100,6 +102,7 @@ std::vector<std::string> OperationRegistry::names() const {
   return names;
 }
 
+// Names the operations there are, as a program may have added its own.
 std::unique_ptr<const Operation> OperationRegistry::make(std::string_view name, const TransformOptions& options) const {
   const auto found = factories_.find(name);
   if (found != factories_.end()) {

@@ -44,6 +44,8 @@ struct QuarantineLog::Impl {
     if (!dir.empty()) path = rank_file(dir, "quarantine", rank);
   }
 
+  // The first kWarnings entries are also told on the console; the last of them says where the
+  // others are.
   void warn(const QuarantineEntry& entry, std::uint64_t number) {
     if (number > kWarnings) return;
     std::string line = "bad sample " + printable(entry.path) + ": " + printable(entry.reason);
@@ -54,6 +56,7 @@ struct QuarantineLog::Impl {
     console.warn(line);
   }
 
+  // A file that cannot be opened or written stays unusable, so that a full disk is told once.
   void write() {
     if (!begun || waiting.empty() || unusable) return;
     unusable = true;  // unless what follows succeeds

@@ -17,6 +17,8 @@ namespace {
 // Figures are members of a JSON object, with numbers in full precision.
 using FigureJson = nlohmann::ordered_json;
 
+// The table of figures is the only place that knows their names, so that writing and reading cannot
+// differ.
 template <typename Record>
 void put_figures(FigureJson& object, Figures<Record> figures, const Record& record) {
   for (const Figure<Record>& figure : figures) {
@@ -81,6 +83,7 @@ Summary summary_from_json(const std::string& json) {
   }
 }
 
+// Each figure says itself how ranks are combined: sum, mean, least or most (figures.cpp).
 Profile combine(std::span<const Profile> ranks) {
   Profile job;
   combine_figures(profile_figures(), ranks, job);

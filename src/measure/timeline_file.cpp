@@ -17,6 +17,7 @@
 namespace forebay {
 namespace {
 
+// Chosen: the text of a long trace is not in memory whole.
 constexpr std::size_t kPieceOfTrace = std::size_t{64} * 1024;
 constexpr double kLongest_s = 1e9;
 
@@ -51,6 +52,8 @@ void append_event(std::string& out, const TimelineTrack::Event& event, std::uint
 
 }  // namespace
 
+// Opened when the run begins, so that a path that cannot be written is refused then and not after
+// hours.
 Timeline::Timeline(const std::filesystem::path& file, double seconds, std::uint32_t rank, std::uint32_t ranks)
     : file_(file_of_rank(file, rank, ranks)),
       seconds_(std::clamp(seconds, 0.0, kLongest_s)),
@@ -63,6 +66,7 @@ Timeline::Timeline(const std::filesystem::path& file, double seconds, std::uint3
   }
 }
 
+// A track has one writer, its thread; tracks are made before the threads begin.
 TimelineTrack& Timeline::track(std::string name) {
   const std::int64_t until_ns = begin_ns_ + std::llround(seconds_ * 1e9);
   return *tracks_.emplace_back(std::make_unique<TimelineTrack>(std::move(name), kEventsPerThread, until_ns));

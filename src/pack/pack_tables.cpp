@@ -14,6 +14,7 @@ namespace forebay {
 namespace {
 
 constexpr std::array kTablesSignature{std::byte{0xfb}, std::byte{'P'}, std::byte{'T'}, std::byte{1}};
+// Chosen; a set is chosen per image by a byte.
 constexpr std::size_t kMostSets = 64;
 constexpr std::size_t kChecksum = sizeof(std::uint32_t);
 

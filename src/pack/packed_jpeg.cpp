@@ -14,6 +14,9 @@ namespace {
 
 // No text, and no signature of another format, begins so.
 constexpr std::array kSignature{std::byte{0xfb}, std::byte{'P'}, std::byte{'J'}};
+// The layout: signature, version, the key of the tables (4 bytes), CRC-32C of what follows (4),
+// then set, flags and the tile's sides as bytes, the header's parts, perhaps what stood behind the
+// scan, and the tiles.
 constexpr unsigned kVersion = 1;
 constexpr std::size_t kVersionAt = kSignature.size();
 constexpr std::size_t kKeyAt = kVersionAt + 1;
@@ -63,6 +66,7 @@ void set_checksum(std::span<std::byte> packed) noexcept {
   set_fixed_number(packed, kChecksumAt, crc32c(packed.subspan(kChecked)));
 }
 
+// Nearly all files end with the marker EOI directly behind the scan.
 bool PackedJpeg::ends_behind_scan() const noexcept {
   return tail_.size() >= kEndOfImage.size() && std::ranges::equal(kEndOfImage, tail_.first(kEndOfImage.size()));
 }

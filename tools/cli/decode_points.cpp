@@ -1,3 +1,12 @@
+// `forebay index --decode-index`: reads every JPEG file of a dataset and writes down where a
+// decoder can begin in the middle of it, so that runs that need a part of a picture skip the rest
+// (make/, jpeg/).
+//
+// Groups of samples are handed to threads, each with a decoder of its own; their results are put
+// together in the order of groups and saved in one file. A file that cannot be decoded is counted
+// and left out. A store that fails ends the command, since an index that lacks files would be used
+// for a long time.
+
 #include "decode_points.hpp"
 
 #include <algorithm>
@@ -44,10 +53,7 @@ struct Found {
   std::vector<std::pair<JpegKey, std::vector<std::byte>>> points;
 };
 
-// One thread. Which kernels decode pixels is all the same to it: so what it finds is the same on every machine.
-// For `forebay index --decode-index`: reads every JPEG file of a dataset and notes where a decoder
-// can begin in the middle of it (make/), so that runs skip what a crop does not need. Files without
-// such points are counted only.
+// One thread's. It uses the scalar kernels, so that what is found does not depend on the machine.
 class PointFinder {
  public:
   PointFinder(const Dataset& dataset, const ImageOptions& options)

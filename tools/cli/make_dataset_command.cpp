@@ -1,3 +1,10 @@
+// `forebay make-dataset`: checks the arguments, makes the dataset (made_dataset.cpp) with a
+// progress bar, and writes the configuration that feeds it (made_config.cpp) for tasks that need
+// one.
+//
+// Everything that can be refused is refused before the first file is written. What is not given
+// depends on the task: its layout, whether colours tell classes, and how many objects an image has.
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -7,8 +7,8 @@
 namespace forebay::cuda {
 namespace {
 
-// What to do about an error that has a usual cause; empty for the others.
-// What usually causes an error, in the order of how often people meet it.
+// What to do about an error that has a usual cause, in the order of how often people meet them; ""
+// for the others.
 const char* advice(cudaError_t status) {
   switch (status) {
     case cudaErrorMemoryAllocation:

@@ -55,6 +55,7 @@ class NvjpegDecoding final : public GpuDecoding {
   std::vector<PerThread> threads_;  // by thread
 };
 
+// A group of samples must fit into one call of nvJPEG.
 static_assert(GpuDecoding::kMost <= NvjpegDecoder::kMost);
 
 NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const ImageOptions& options, unsigned threads)
@@ -99,6 +100,7 @@ const StoredPicture* NvjpegDecoding::picture(const EncodedSample& sample, unsign
 
 }  // namespace
 
+// Never an error: without nvJPEG images are decoded by the CPU, and the notice says why.
 GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device, unsigned threads) {
   const std::string instead = R"(; JPEG files are decoded as by workers.jpeg = "own")";
   if (device->is_host()) {
