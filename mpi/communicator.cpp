@@ -56,6 +56,7 @@ void reduce_channel(void* in, void* inout, int* channels, MPI_Datatype* type) {
 // The pause between two tests of an operation: at first the other rank is probably there, and later decoders make
 // better use of the core.
 void pause(int looks) {
+  // Chosen, like the next.
   constexpr int kYields = 64;
   constexpr std::chrono::microseconds kSleep{50};
   if (looks < kYields)

@@ -29,6 +29,7 @@ class Watermark final : public Policy {
 
  private:
   enum class Mode : std::uint8_t { serving, refilling, draining };
+  // Steps without a new batch. Chosen.
   static constexpr std::uint32_t kPatience = 64;
 
   [[nodiscard]] Mode next_mode(const Signals& signals) const noexcept {

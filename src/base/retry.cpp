@@ -22,6 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Four attempts for what passes within moments, such as a file that somebody is still writing
+// (docs/decisions/0025-a-store-that-fails-is-slow.md). The pauses, which double, and how often a
+// person is told are chosen.
 constexpr int kBriefAttempts = 4;
 constexpr std::chrono::nanoseconds kFirstPause = 10ms;
 constexpr std::chrono::nanoseconds kLongestPause = 1s;

@@ -29,9 +29,8 @@ using ValueWire = WireField::Type;
 
 constexpr std::string_view kLmdbData = "data.mdb";
 
-// Metadata entries: "__len__", "__keys__" and the like, and the counts and texts of scene text datasets: "num-samples",
-// "label-000000001".
-// Entries that describe other entries: of pickled datasets and of scene text.
+// Entries that describe other entries: "__len__", "__keys__" and the like, and the counts and texts of scene text
+// datasets: "num-samples", "label-000000001".
 bool is_about_others(std::string_view key) {
   constexpr std::string_view kLabel = "label-";
   const std::string underscores(2, '_');

@@ -144,9 +144,8 @@ RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& exampl
       .value_or(RecordTable::Kind{});
 }
 
-// The boxes of the Object Detection API: PREFIX/xmin and so on, relative to the image size, and their classes.
-// The layout of the Object Detection API: "image/object/bbox/xmin" and so on, shares of the image's
-// size, and "image/object/class/label" or "/text" for each box.
+// The boxes of the Object Detection API and their classes: "image/object/bbox/xmin" and so on,
+// shares of the image's size, and "image/object/class/label" or "/text" for each box.
 std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample& example,
                                           const WantedFields::Wanted& wanted) {
   const std::string prefix = wanted.from + "/";

@@ -12,7 +12,6 @@
 #include "base/text.hpp"
 #include "list.hpp"
 
-// What the columns of lists and tables are called.
 namespace forebay {
 namespace {
 

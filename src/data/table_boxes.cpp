@@ -16,7 +16,6 @@
 #include "object_samples.hpp"
 #include "table_fields.hpp"
 
-// Boxes of a table: one row per box, any number of rows per image.
 namespace forebay {
 namespace {
 

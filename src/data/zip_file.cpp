@@ -22,7 +22,6 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 
-// Field names and offsets follow PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
 namespace forebay {
 namespace {
 

@@ -176,7 +176,6 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   decode(source, decode_ == Decode::full ? whole : pixels_of(view), scales ? shrink : 1, workspace);
   render(work, view, member, workspace);
   count_decoded(source, 1, workspace);
-  // A packed file would have to be unpacked first.
   // Counted for the profile's advice, which says how much transform.decode = "scaled" could save. A
   // packed file would have to be unpacked first.
   const bool gains =

@@ -79,6 +79,7 @@ QueueProfile TimeMean::figures() const noexcept {
 // published >= planned: nothing more will come.
 void ProfileWindow::add(const Observation& now) noexcept {
   if (now.published >= now.planned) return;
+  // Chosen: requests have whole samples, so the bound is hardly ever reached exactly.
   constexpr double kNearlyFull = 0.9;
   const double s = in_s(now.at - last_.at);
   encoded_.add(s, static_cast<double>(now.encoded), 0);

@@ -130,6 +130,7 @@ void StateWriter::finish(const Hook& while_waiting) {
 
 void StateWriter::wait(std::unique_lock<std::mutex>& lock, const Hook& while_waiting,
                        const std::function<bool()>& is_done) {
+  // Chosen: how soon the hook, which looks for signals, is called again.
   constexpr std::chrono::milliseconds kSlice{10};
   if (!while_waiting) return changed_.wait(lock, is_done);
   while (!changed_.wait_for(lock, kSlice, is_done)) {

@@ -20,8 +20,6 @@ using std::chrono::nanoseconds;
 
 // Chosen: long enough for a few reads of each reader on a fast store, short enough to adapt within
 // seconds. A slow store gets a longer window, until each reader has read twice on average.
-// Chosen: long enough for a few reads of each reader on a fast store, short enough to adapt within
-// seconds. A slow store gets a longer window, until each reader has read twice on average.
 constexpr auto kShortWindow = std::chrono::milliseconds(200);
 // The longest, however few the reads.
 constexpr auto kLongWindow = std::chrono::seconds(1);

@@ -77,6 +77,7 @@ void Liveness::alert_at_once() {
 // Each group of ranks, twice as large as the one before, leaves that one time to be heard. A report says the same; so
 // where no rank waits for its storage all have ended meanwhile and nothing is told.
 std::chrono::milliseconds Liveness::hold_off() const noexcept {
+  // Chosen, like the next: with few ranks all may tell all at once.
   constexpr std::uint32_t kFew = 64;
   constexpr std::chrono::milliseconds kToBeHeard{50};
   return communicator_.size() <= kFew ? std::chrono::milliseconds(0)

@@ -23,8 +23,8 @@ struct LostPart {
 
 // Tells bad samples here and there from a part of the dataset that is gone: a disk that is not mounted, a shard that
 // was copied halfway. A part is lost when more than half of it is bad, 10 samples at least, or all of it, 3 at least:
-// fewer would be chance in a dataset of many small classes. Used by one thread; the same for equal datasets and
-// samples.
+// fewer would be chance in a dataset of many small classes (docs/decisions/0026-bad-samples-have-a-limit.md). Used by
+// one thread; the same for equal datasets and samples.
 class LostParts {
  public:
   static constexpr std::uint64_t kLeast = 3;

@@ -56,6 +56,8 @@ class ReadTimes {
 //  - A read is slow when it takes three times the 95th percentile, and at least ten milliseconds: a store with constant
 //    latency has no slow reads, nor has one whose every tenth read is slow.
 //  - Every read earns a twentieth of a second read, so there are never more than 5 % of those.
+//
+// The shares and times are chosen.
 class HedgeRule {
  public:
   static constexpr std::chrono::nanoseconds kUnknown = std::chrono::nanoseconds::max();

@@ -15,10 +15,6 @@ namespace forebay {
 // for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
 // file that is cut short is damaged unless it is whole within moments, as when somebody was still
 // writing it. Coalesced reads are tried once: their samples come back as single requests.
-// The reads of one sample until one succeeds, on a reader's thread. A store that fails is waited
-// for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
-// file that is cut short is damaged unless it is whole within moments, as when somebody was still
-// writing it. Coalesced reads are tried once: their samples come back as single requests.
 void Reader::serve(const ReadRequest& request) {
   if (request.coalesced != 0) return try_once(request, 0);
   StoreOutage::Trial trial(outage_);

@@ -19,7 +19,7 @@ namespace forebay {
 
 // How many pieces of work a thread takes from a queue at once: about 100 microseconds' worth, so that taking and
 // handing over, including a wake-up, costs little compared with the work; and one if a piece takes longer, so that
-// other threads find work too. Used by one thread.
+// other threads find work too. Both bounds are chosen. Used by one thread.
 class Pace {
  public:
   static constexpr std::size_t kMost = 16;

@@ -26,9 +26,8 @@ void launch(const RenderLaunch& work, StreamView stream) {
   require(static_cast<cudaError_t>(forebay_render_views(work, stream.handle)), "the kernel that renders views");
 }
 
-// A batch of one sample of one black pixel, rendered where nobody looks.
-// Renders a batch of one black pixel: a build without code for this GPU shows at the start and not
-// at the first batch.
+// Renders a batch of one black pixel where nobody looks: a build without code for this GPU shows at
+// the start and not at the first batch.
 void try_out(Device& device, RenderPlan plan) {
   plan.canvas.batch_size = 1;
   const std::size_t scratch = aligned(scratch_bytes(plan));
