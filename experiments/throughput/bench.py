@@ -10,15 +10,53 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections import namedtuple
 
-from loaders import PEERS, threads_of, variant_of
 from peers.measuring import cpu_seconds, pss_mb
+
+# The other loaders: the virtual environment that each runs in, MODULE.FUNCTION of peers/, and ways to set it up, `threads
+# variant`, of which the first is the fastest by measurement and is what is compared with Forebay (`--variants all` measures
+# all); the best way beside a trainer that takes a core; `writes`: it reads a format of its own.
+Loader = namedtuple("Loader", "environment code ways beside_trainer writes", defaults=(False,))
+
+ON_TWO = ("2 simplejpeg", "2 cv2", "2 torchvision", "2 pil", "3 simplejpeg", "4 simplejpeg")
+
+PEERS = {
+    "forebay-python": Loader("torch", "plain_loaders.forebay_python", ("2", "0"), "0"),
+    "thread-pool": Loader("torch", "plain_loaders.thread_pool", ON_TWO, "2 simplejpeg"),
+    "pytorch": Loader("torch", "torch_loaders.workers", ON_TWO, "2 simplejpeg"),
+    "torchvision": Loader("torch", "torch_loaders.reference", ("2", "4"), "2"),
+    "webdataset": Loader("torch", "torch_loaders.web_dataset", ON_TWO, "2 simplejpeg", True),
+    "streaming": Loader("torch", "torch_loaders.streaming_mds", ON_TWO, "2 simplejpeg", True),
+    "grain": Loader("torch", "plain_loaders.grain_data", ("2 simplejpeg", "2 cv2", "3 simplejpeg", "2 simplejpeg processes"),
+                    "2 simplejpeg"),
+    "spdl": Loader("torch", "plain_loaders.spdl_io", ("2 simplejpeg", "2 cv2", "3 simplejpeg"), "2 simplejpeg"),
+    "dali": Loader("dali", "dali.run", ("3 fast", "2 fast", "4 fast", "2"), "2 fast"),
+    "tfdata": Loader("tf", "tf_data.run", ("2 fast", "2", "4 fast"), "2 fast"),
+    "ffcv": Loader("ffcv", "ffcv_jpeg.run", ("2", "3"), "2", True),
+}
+
+# What Forebay through Python is to be at least, times the loader, on two cores.
+WANTED = {"thread-pool": 1.3, "pytorch": 1.6, "torchvision": 2.5, "webdataset": 1.8, "streaming": 1.8, "grain": 1.5,
+          "spdl": 1.3, "dali": 1.25, "tfdata": 1.5, "ffcv": 2.0}
 
 BATCH = 64
 START_S = 180  # no loader takes longer to its first batch; FFCV compiles, and some write a format of their own
 POLL_S = 0.05
 LATE_S = 20  # a batch that the measured time ends with comes at most so late
 TAIL_BYTES = 4096
+
+
+def threads_of(way):
+    return way.split()[0]
+
+
+def variant_of(way):
+    return way.partition(" ")[2]
+
+
+def title_of(name, way):
+    return f"{name}, {'auto' if way == '0' else way}"
 
 
 class Failed(Exception):

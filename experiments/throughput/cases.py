@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections import namedtuple
 
-from bench import BATCH, Failed, Resident, Row, interleave, script_of
-from loaders import PEERS, WANTED, threads_of, title_of, variant_of
+from bench import (BATCH, PEERS, WANTED, Failed, Resident, Row, interleave, script_of, threads_of, title_of,
+                   variant_of)
 
 WANTED_OF_BARE = 0.95
 WANTED_OF_PYTHON = 0.98
@@ -206,7 +206,7 @@ def small_images(bench, data, only, variants):
 WANTED_OF_CONTAINERS = 1.5
 PEER_WARM_UP_S = 5  # when it starts
 
-# kind of data: {loader: ways to set it up}, as in loaders.py
+# kind of data: {loader: ways to set it up}, as in bench.py
 TF_JPEG = ("2 fast", "2", "4 fast")
 DALI_JPEG = ("3 fast", "2 fast", "4 fast", "2")
 PYTHON_JPEG = ("2 cv2", "2 simplejpeg", "3 simplejpeg", "4 simplejpeg", "2 pil")

@@ -14,9 +14,8 @@ import time
 
 import data
 import tables
-from bench import Bench, machine, tidy
+from bench import PEERS, Bench, machine, tidy
 from cases import CASES
-from loaders import PEERS
 
 LOADERS = ("bare", "forebay", *PEERS)
 
