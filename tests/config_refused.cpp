@@ -36,6 +36,9 @@ TEST_CASE("a field that cannot be is refused with its key") {
   CHECK(contains(refusal("[fields.i]\nkind = \"image\"\ndtype = \"int32\""), "fields.i.dtype: a picture is"));
   CHECK(contains(refusal("[fields.i]\nkind = \"image\"\nshape = [3]"), "fields.i.shape: only arrays and numbers"));
   CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nchannels = 1"), "fields.m.channels: only images have it"));
+  CHECK(contains(refusal("[fields.a]\nkind = \"array\"\nshape = [3]\nclasses = [\"a\"]"),
+                 "fields.a.classes: only classes"));
+  CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nmin_visible = 0.5"), "fields.m.min_visible: only boxes"));
   CHECK(contains(refusal("[fields.m]\nkind = \"mask\"\nmean = [1, 1, 1]"), "fields.m.mean: only images have mean"));
   CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[fields.i]\nkind = \"image\""),
                  "a second picture in memory cannot follow"));

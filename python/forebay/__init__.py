@@ -11,47 +11,18 @@
 from importlib import import_module
 from typing import Any
 
-from ._batch import BatchCopy, SampleView
-from ._core import Batch, Signals, Tensor
-from ._core import version as __version__
-from ._options import Key, config_keys
-from ._reuse import Reuse, reuse
-from ._simulation import Recommendation, recommend, simulate
-from ._ranks import SOLO
-from .communicator import Communicator
-from .dataset import Dataset, Files
-from .errors import ConfigError, Error, NotFoundError, SampleError, WatchdogError
-from .feeder import Epoch, Feeder, Field
-from .policy import Policy
-
-__all__ = [
-    "SOLO",
-    "Batch",
-    "BatchCopy",
-    "Communicator",
-    "ConfigError",
-    "Dataset",
-    "Epoch",
-    "Error",
-    "Feeder",
-    "Field",
-    "Files",
-    "Key",
-    "NotFoundError",
-    "Policy",
-    "Recommendation",
-    "Reuse",
-    "SampleError",
-    "SampleView",
-    "Signals",
-    "Tensor",
-    "WatchdogError",
-    "__version__",
-    "config_keys",
-    "recommend",
-    "reuse",
-    "simulate",
-]
+from ._batch import BatchCopy as BatchCopy, SampleView as SampleView
+from ._core import Batch as Batch, Signals as Signals, Tensor as Tensor, version as __version__  # noqa: F401
+from ._options import Key as Key, config_keys as config_keys
+from ._ranks import SOLO as SOLO
+from ._reuse import Reuse as Reuse, reuse as reuse
+from ._simulation import Recommendation as Recommendation, recommend as recommend, simulate as simulate
+from .communicator import Communicator as Communicator
+from .dataset import Dataset as Dataset, Files as Files
+from .errors import ConfigError as ConfigError, Error as Error, NotFoundError as NotFoundError
+from .errors import SampleError as SampleError, WatchdogError as WatchdogError
+from .feeder import Epoch as Epoch, Feeder as Feeder, Field as Field
+from .policy import Policy as Policy
 
 
 def __getattr__(name: str) -> Any:

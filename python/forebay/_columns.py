@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._fields import Spec, as_classes, as_type, boxes_of, class_names, in_order, part_of, spec_of
+from ._core import FieldSpec
+from ._fields import as_type, boxes_of, part_of, spec_of
+from ._labels import as_classes, class_names, in_order
 from .errors import ConfigError
 
 
 class Column(NamedTuple):
     """A field of every sample: values in memory, one sample after the other, or the path of a file for each."""
 
-    field: Spec
+    field: FieldSpec
     values: Any  # bytes
     ends: Any  # where the values of each sample end, uint64; empty = all have the same size
     paths: list[bytes]
@@ -62,7 +64,17 @@ def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[l
     return [[next(rest) if isinstance(each, str) else each for each in some] for some in listed], names
 
 
-def _joined(field: Spec, parts: list[Any]) -> Column:
+def _each(name: str, values: Iterable[Any], paths: Sequence[bytes], convert: Callable[[Any], Any]) -> list[Any]:
+    parts = []
+    for sample, value in enumerate(values):
+        try:
+            parts.append(convert(value))
+        except (TypeError, ValueError, KeyError) as error:
+            raise _refuse(name, paths, sample, error) from None
+    return parts
+
+
+def _joined(field: FieldSpec, parts: list[Any]) -> Column:
     import numpy
 
     ends = numpy.cumsum([len(part) for part in parts], dtype=numpy.uint64)
@@ -80,26 +92,18 @@ def _boxes(
         raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
     known, names = _classes(name, labels, class_names(keys.get("classes")) or classes)
     labels = [None if some is None else each for some, each in zip(labels, known)]
-    parts, widest, most = [], 0.0, 1
-    for sample, (sides, some) in enumerate(zip(values, labels)):
-        try:
-            boxes = boxes_of(sides, names, some)
-        except (TypeError, ValueError, KeyError) as error:
-            raise _refuse(name, paths, sample, error) from None
-        if len(boxes):
-            widest = max(widest, float(boxes["sides"].max()))
-            most = max(most, len(boxes))
-        parts.append(boxes.tobytes())
-    if 0 < widest <= 1:
+    boxes = _each(name, zip(values, labels), paths, lambda value: boxes_of(value[0], names, value[1]))
+    most = max([1, *map(len, boxes)])
+    if 0 < max([0, *(float(some["sides"].max()) for some in boxes if len(some))]) <= 1:
         raise ConfigError(
             f"fields[{name!r}]: no box reaches beyond 1, so these look like shares of the image; multiply them by its "
             "width and height: boxes are left, top, right, bottom in pixels"
         )
     given = int(keys.get("most") or most)
     if given < most:
-        crowded = max(range(len(parts)), key=lambda sample: len(parts[sample]))
+        crowded = max(range(len(boxes)), key=lambda sample: len(boxes[sample]))
         raise _refuse(name, paths, crowded, f"it has {most} boxes, and 'most' is {given}")
-    return _joined(spec_of(name, {**keys, "most": given, "classes": names}), parts)
+    return _joined(spec_of(name, {**keys, "most": given, "classes": names}), [some.tobytes() for some in boxes])
 
 
 def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]) -> Column:
@@ -127,12 +131,7 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     if kind == "multilabel" and getattr(values, "ndim", 1) < 2:
         values, keys = _sets(name, keys, values)
     field = spec_of(name, keys, _known(kind, values))
-    parts = []
-    for sample, value in enumerate(values):
-        try:
-            parts.append(part_of(field, value))
-        except (TypeError, ValueError) as error:
-            raise _refuse(name, paths, sample, error) from None
+    parts = _each(name, values, paths, lambda value: part_of(field, value))
     if parts and all(isinstance(part, str) for part in parts):
         return Column(field, b"", b"", [os.fsencode(part) for part in parts])
     odd = next((sample for sample, part in enumerate(parts) if isinstance(part, str)), None)
@@ -179,15 +178,10 @@ def _usual_type(values: Any) -> str:
 
 def _known(kind: Any, values: Any) -> dict[str, Any]:
     """What the values say of a field whose declaration does not."""
-    if kind == "multilabel":
-        if getattr(values, "ndim", 1) == 2:
-            return {"classes": [str(number) for number in range(values.shape[1])]}
-        return {}
+    if kind == "multilabel" and getattr(values, "ndim", 1) == 2:
+        return {"classes": [str(number) for number in range(values.shape[1])]}
     if kind == "bytes":
-        sizes = [len(value.encode() if isinstance(value, str) else value) for value in values if not _is_path(value)]
-        return {"most": max([1, *sizes])} if sizes else {}
+        texts = (value.encode() if isinstance(value, str) else value for value in values)
+        sizes = [len(text) for text in texts if not isinstance(text, os.PathLike)]
+        return {"most": max(1, *sizes)} if sizes else {}
     return {}
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, os.PathLike)

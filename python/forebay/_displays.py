@@ -40,12 +40,25 @@ class Shown(NamedTuple):
     waiting: str = ""  # said while next() waits
 
     def line(self) -> str:
-        share = "" if self.share is None else f"  {100 * self.share:.0f} %"
         return (
-            f"epoch {self.epoch}{share}  step {self.steps}  {self.images_per_s:.0f} images/s  "
+            f"epoch {self.epoch}{self._part()}  step {self.steps}  {self.images_per_s:.0f} images/s  "
             f"fresh {100 * self.fresh:.0f} %  stall {100 * self.stall:.1f} %  queue {self.depth:.1f}/{self.capacity}  "
             f"{self.waiting or self.bound}"
         )
+
+    def rows(self) -> list[tuple[str, float | None, str]]:
+        """The same as names, shares of a whole, and words."""
+        return [
+            (f"epoch {self.epoch}", self.share, f"{self._part()}  step {self.steps:,}".strip()),
+            ("queue", self.depth / max(1, self.capacity), f"{self.depth:.1f} of {self.capacity} batches"),
+            ("fresh", self.fresh, f"{100 * self.fresh:.1f} % of the steps"),
+            ("stall", self.stall, f"{100 * self.stall:.1f} % of the time"),
+            ("images/s", None, f"{self.images_per_s:,.0f}"),
+            ("limit", None, self.waiting or self.sentence),
+        ]
+
+    def _part(self) -> str:
+        return "" if self.share is None else f"  {100 * self.share:.0f} %"
 
 
 class Display(abc.ABC):
@@ -115,16 +128,15 @@ class Bar(Display):
             self.close()
 
     def hide(self) -> None:
-        with self._lock:
-            if self._is_drawn:
-                self._out.write("\r\033[K")
-                self._out.flush()
-                self._is_drawn = False
+        self._leave("\r\033[K")
 
     def close(self) -> None:
+        self._leave("\n")
+
+    def _leave(self, end: str) -> None:
         with self._lock:
             if self._is_drawn:
-                self._out.write("\n")
+                self._out.write(end)
                 self._out.flush()
                 self._is_drawn = False
 
@@ -194,24 +206,10 @@ class Live(Display):
         from rich.table import Table
         from rich.text import Text
 
-        def row(name: str, share: float | None, text: str, colour: str = "cyan") -> tuple[Any, Any, Any]:
-            if share is None:
-                return Text(name), "", Text(text)
-            return Text(name), ProgressBar(1.0, share, 24, complete_style=colour, finished_style=colour), Text(text)
-
         grid = Table.grid(padding=(0, 2))
-        for line in (
-            row(f"epoch {shown.epoch}", shown.share, "" if shown.share is None else f"{100 * shown.share:.0f} %"),
-            row("queue", shown.depth / max(1, shown.capacity), f"{shown.depth:.1f} of {shown.capacity} batches"),
-            row("fresh", shown.fresh, f"{100 * shown.fresh:.1f} % of the steps"),
-            row("stall", shown.stall, f"{100 * shown.stall:.1f} % of the time", "red"),
-        ):
-            grid.add_row(*line)
-        both = Table.grid()
-        both.add_row(grid)
-        both.add_row(Text(f"step {shown.steps:,}, {shown.images_per_s:,.0f} images/s"))
-        both.add_row(Text(shown.waiting or shown.sentence))
-        return Panel(both, title=Text(shown.title), title_align="left", width=width)
+        for name, share, text in shown.rows():
+            grid.add_row(Text(name), "" if share is None else ProgressBar(1.0, share, 24), Text(text))
+        return Panel(grid, title=Text(shown.title), title_align="left", width=width)
 
 
 def _is_notebook() -> bool:

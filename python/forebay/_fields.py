@@ -4,121 +4,39 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import index
 from typing import Any
 
+from . import _core, _options
+from ._core import FieldSpec
+from ._labels import class_names, class_number, names_of
 from .errors import ConfigError
 
-_TYPES = {
-    "image": "float32",
-    "mask": "uint8",
-    "class": "int64",
-    "multilabel": "float32",
-    "numbers": "float32",
-    "boxes": "float32",
-    "array": "float32",
-    "bytes": "uint8",
-}
-_KEYS = {
-    "image": {"dtype", "channels", "mean", "std"},
-    "mask": {"dtype", "classes", "colours"},
-    "class": {"dtype", "classes"},
-    "multilabel": {"dtype", "classes"},
-    "numbers": {"dtype", "shape"},
-    "boxes": {"classes", "most", "min_visible"},
-    "array": {"dtype", "shape"},
-    "bytes": {"most"},
-}
 # LabelledBox of <forebay/field.hpp>.
 _BOX = [("sides", "<f4", (4,)), ("label", "<i4")]
 _BOX_ORDER = "boxes are left, top, right, bottom in pixels of the image"
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A field as the library has it (docs/data.md), its numbers as those of a section [fields.NAME]."""
-
-    name: str
-    kind: str
-    dtype: str
-    shape: tuple[int, ...]
-    classes: tuple[str, ...] = ()
-    min_visible: float = 0.0
-    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
-    std: tuple[float, ...] = (1.0, 1.0, 1.0)
-    colours: tuple[str, ...] = ()
-
-
-def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Spec:
-    """The field that a program declares. ``known``: what its values say where the declaration does not."""
-    kind = keys.get("kind")
-    if kind not in _TYPES:
-        raise ConfigError(f"fields[{name!r}]: kind is {kind!r}; it is one of {', '.join(_TYPES)}")
-    strange = sorted(set(keys) - _KEYS[kind] - {"kind"})
-    if strange:
-        raise ConfigError(
-            f"fields[{name!r}]: a field of kind {kind!r} has no {strange[0]!r}; it has {', '.join(sorted(_KEYS[kind]))}"
-        )
-    given = {**(known or {}), **keys}
-    spec = Spec(
-        name=name,
-        kind=kind,
-        dtype=str(given.get("dtype") or _TYPES[kind]),
-        shape=_shape(name, kind, given),
-        classes=tuple(str(each) for each in class_names(given.get("classes"))),
-        min_visible=float(given.get("min_visible", 0.25)) if kind == "boxes" else 0.0,
-        colours=tuple(colours_of(name, given.get("colours", ()))),
-    )
-    if kind != "image":
-        if spec.dtype in ("bfloat16", "float16"):
-            raise ConfigError(f"fields[{name!r}]: dtype {spec.dtype!r} is for images; use float32")
-        return spec
-    mean, std = (_of_channels(name, key, given.get(key, default)) for key, default in (("mean", 0.0), ("std", 1.0)))
-    return replace(spec, mean=mean, std=std)
+def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> FieldSpec:
+    """The field that a program declares, by the rules of a section [fields.NAME]. ``known``: what its values say where
+    the declaration does not."""
+    given = {"kind": "", **(known or {}), **keys}
+    classes = class_names(given.pop("classes", None))
+    for key, length in (("shape", 1), ("mean", 3), ("std", 3)):
+        if key in given and not hasattr(given[key], "__len__"):
+            given[key] = [given[key]] * length
+    if "dtype" in given:
+        given["dtype"] = str(given["dtype"])
+    spec = _core.declared_field(_options.load(None, {"fields": {name: given}}), names_of(classes))
+    if spec.kind == "multilabel" and not classes:
+        raise ConfigError(f"fields[{name!r}]: name the classes, one for each number of the field: 'classes'")
+    if spec.kind != "image" and spec.dtype in ("bfloat16", "float16"):
+        raise ConfigError(f"fields[{name!r}]: dtype {spec.dtype!r} is for images; use float32")
+    return spec
 
 
-def colours_of(name: str, value: Any) -> list[str]:
-    """The entries of a field's key "colours": of a list of colours, whose places are their classes, or of a dictionary
-    of their classes. A colour is a text, "R,G,B", or three numbers; "other" stands for all that are not listed."""
-
-    def text(colour: Any) -> str:
-        return colour if isinstance(colour, str) else ",".join(str(index(each)) for each in colour)
-
-    try:
-        if isinstance(value, Mapping):
-            return [f"{text(colour)}={index(number)}" for colour, number in value.items()]
-        return [text(colour) for colour in ([value] if isinstance(value, str) else value)]
-    except TypeError:
-        raise ConfigError(
-            f"fields[{name!r}]: colours is a list of colours, (R, G, B) or 'R,G,B', or a dictionary of their classes"
-        ) from None
-
-
-def _of_channels(name: str, key: str, value: Any) -> tuple[float, ...]:
-    numbers = tuple(float(each) for each in value) if hasattr(value, "__len__") else (float(value),) * 3
-    if len(numbers) != 3:
-        raise ConfigError(f"fields[{name!r}]: {key} is a number for each of three channels, or one for all")
-    return numbers
-
-
-def _shape(name: str, kind: str, given: Mapping[str, Any]) -> tuple[int, ...]:
-    if kind == "image":
-        return (int(given.get("channels", 3)),)
-    if kind in ("boxes", "bytes"):
-        if not given.get("most"):
-            raise ConfigError(f"fields[{name!r}]: say how many a sample has at most: 'most'")
-        return (int(given["most"]), 4) if kind == "boxes" else (int(given["most"]),)
-    if kind == "multilabel":
-        if not given.get("classes"):
-            raise ConfigError(f"fields[{name!r}]: name the classes, one for each number of the field: 'classes'")
-        return (len(given["classes"]),)
-    if kind == "array" and not given.get("shape"):
-        raise ConfigError(f"fields[{name!r}]: say the extents of one sample: 'shape'")
-    shape: Any = given.get("shape") or ()
-    return tuple(int(extent) for extent in (shape if hasattr(shape, "__len__") else (shape,)))
+def specs_of(fields: Mapping[str, Mapping[str, Any]] | None) -> list[FieldSpec]:
+    return [spec_of(name, keys) for name, keys in (fields or {}).items()]
 
 
 def npy_of(array: Any) -> memoryview:
@@ -148,73 +66,6 @@ def as_type(values: Any, dtype: str) -> Any:
         if converted.dtype.kind == "f" and (numpy.isinf(converted) & numpy.isfinite(array)).any():
             raise ValueError(f"it has numbers that {dtype} does not hold")
     return numpy.asarray(converted, order="C")
-
-
-_WHOLE = re.compile(r"(?:\+|(-))?([0-9]+)(?:\.0+)?")
-
-
-def whole_number(text: str) -> int | None:
-    """Of a class that is written as text, as in lists: "3", "+3" and "3.0" are 3."""
-    found = _WHOLE.fullmatch(text.strip())
-    return None if found is None else int(found[2]) * (-1 if found[1] else 1)
-
-
-def class_names(classes: Any) -> list[Any]:
-    """Names in the order of their numbers, also of {name: number} and {number: name}. Raises ConfigError."""
-    if classes is None:
-        return []
-    if isinstance(classes, (str, bytes, set, frozenset)):
-        raise ConfigError(f"classes={classes!r}: give a list of names, the first for class 0")
-    if not isinstance(classes, Mapping):
-        return list(classes)
-    numbers = list(range(len(classes)))
-    for names in ({number: name for name, number in classes.items()}, dict(classes)):
-        if set(names) == set(numbers):
-            return [names[number] for number in numbers]
-    raise ConfigError(f"classes={classes!r}: the numbers of {len(classes)} classes are 0 to {len(classes) - 1}")
-
-
-def in_order(values: Any, what: str) -> Any:
-    """Values with one for each sample, in their order. Raises ConfigError for what has no such order."""
-    if not isinstance(values, (str, bytes, Mapping, set, frozenset)):
-        return values
-    advice = "[by_path[path] for path in paths]" if isinstance(values, Mapping) else "a list in their order"
-    raise ConfigError(f"{what} are a {type(values).__name__}, not one for each path in turn: give {advice}")
-
-
-def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
-    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists. Raises
-    ValueError where the texts are neither numbers nor names."""
-    known = set(classes)
-    texts = [text if text in known else text.strip() for text in texts]
-    given = [(sample, text) for sample, text in enumerate(texts) if text]
-    numbers = {sample: whole_number(text) for sample, text in given if text not in known}
-    odd = [(sample, text) for sample, text in given if numbers.get(sample) is None]
-    if given and not odd:
-        wrong = next((sample for sample, number in numbers.items() if not -1 <= (number or 0) < 1_000_000), None)
-        if wrong is not None:
-            raise ValueError(f"the label {texts[wrong]!r} of sample {wrong} is not between -1 and 999999")
-        return [numbers.get(sample, -1) for sample in range(len(texts))], list(classes)
-    if 2 * len(odd) < len(given) and not any(text in known for _, text in odd):
-        sample, text = odd[0]
-        raise ValueError(
-            f"the label {text!r} of sample {sample} is no class number, as most others are: correct it, or name all "
-            "classes in classes="
-        )
-    names = list(classes) or sorted({text for _, text in given}, key=os.fsencode)
-    return [text or -1 for text in texts], names
-
-
-def class_number(value: Any, classes: Sequence[str]) -> int:
-    """Of a number or a name. Raises ValueError."""
-    if isinstance(value, str):
-        if value not in classes:
-            raise ValueError(f"{value!r} is none of the classes {list(classes)}")
-        return list(classes).index(value)
-    number = int(value)
-    if number != value or not -1 <= number < 2**31 or (classes and number >= len(classes)):
-        raise ValueError(f"{value!r} is no class number: a whole number from 0, or -1 for none")
-    return number
 
 
 def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
@@ -247,7 +98,7 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
         for number, label in enumerate(labels):
             try:
                 boxes["label"][number] = class_number(label, classes)
-            except (TypeError, ValueError, OverflowError) as error:
+            except ValueError as error:
                 raise ValueError(f"the label of box {number}: {error}") from None
     return boxes
 
@@ -271,7 +122,7 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
     )
 
 
-def part_of(spec: Spec, value: Any, labels: Any = None) -> Any:
+def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
     """A field of one sample as the library reads it: the path of a file (a str), or bytes. Raises ValueError."""
     import numpy
 

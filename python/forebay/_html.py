@@ -7,7 +7,7 @@ import html as _html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._options import Key, config_keys, settings
+from ._options import Key, config_keys
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _LINE = "1px solid rgba(128,128,128,.4)"
 _BLUE = "#3d85c6"
 _SHARES = ("au", "blocked_in", "blocked_out", "busy", "empty", "fresh_au", "full", "producer_blocked", "shrinkable")
+_UNITS = {"images_per_s": "{:,.0f} images/s", "images_per_s_alone": "{:,.0f} images/s", "_mb_s": "{:.4g} MB/s"}
+_UNITS.update(_ms="{:.3f} ms", _s="{:.3f} s")
 _LEFT = "text-align:left;padding:.15em .8em .15em 0;vertical-align:top;white-space:normal"
 _RIGHT = "text-align:right;padding:.15em .8em .15em 0;vertical-align:top;white-space:nowrap"
 
@@ -33,6 +35,13 @@ def escape(text: str) -> str:
 
 class Figures(dict[str, Any]):
     """Figures by name. A dictionary like any other, with tables in notebooks."""
+
+    def __init__(self, figures: Mapping[str, Any], text: str = "") -> None:
+        super().__init__(figures)
+        self.text = text  #: the most important ones, as lines of a label and words
+
+    def __reduce__(self) -> Any:
+        return Figures, (dict(self), self.text)
 
     def _repr_html_(self) -> str:
         return profile_tables(self) if "stages" in self else summary_table(self)
@@ -84,23 +93,14 @@ def _number(key: str, value: Any) -> str:
     if not isinstance(value, (int, float)):
         return escape(str(value))
     name = key.rsplit(".", 1)[-1]
-    if name.startswith("images_per_s"):
-        return f"{value:,.0f} images/s"
-    if name.endswith("_mb_s"):
-        return f"{value:.4g} MB/s"
-    if name.endswith("_ms"):
-        return f"{value:.3f} ms"
-    if name.endswith("_s"):
-        return f"{value:.3f} s"
+    for ending, text in _UNITS.items():
+        if name.endswith(ending):
+            return text.format(value)
     if name.endswith("fraction") or name in _SHARES:
         return _percent(value)
     if "bytes" in key:
         return _bytes(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
-
-
-def _count(number: float, singular: str) -> str:
-    return f"{number:,.0f} {singular}{'' if number == 1 else 's'}"
 
 
 def _percent(share: float) -> str:
@@ -125,32 +125,10 @@ def _all(figures: Mapping[str, Any], of: str) -> str:
     return fold(f"Every figure of the {of}", table("Figures by name", ["name", "value"], rows))
 
 
-def summary_table(summary: Mapping[str, Any]) -> str:
-    s = summary
-    uses = f"p50 {s['uses_p50']}, p99 {s['uses_p99']}, most {s['uses_max']}"
-    bad = f"; {_count(s['bad_samples'], 'bad sample')}" if s["bad_samples"] else ""
-    rows = [
-        ("steps", f"{s['steps']:,}: {s['fresh']:,} fresh ({_percent(s['fresh_fraction'])}), {s['reused']:,} reused"),
-        ("epochs", f"{s['epochs']:,} complete"),
-        (
-            "time",
-            f"{s['wall_s']:.1f} s after a start of {s['startup_s']:.1f} s: {s['compute_s']:.1f} s the trainer's, "
-            f"{s['stall_s']:.1f} s waiting ({_percent(s['stall_s'] / s['wall_s'] if s['wall_s'] else 0)})",
-        ),
-        (
-            "rates",
-            f"{s['images_per_s']:,.0f} fresh images/s; λ {s['produce_rate']:.4g} batches/s, "
-            f"μ {s['consume_rate']:.4g} steps/s",
-        ),
-        ("queue", f"exhausted at {_count(s['exhausted_steps'], 'step')}; uses of a batch: {uses}"),
-        ("data", f"{s['bytes_read'] / 1e6:,.1f} MB read{bad}"),
-    ]
-    return table("Summary of this rank", [], rows) + _all(s, "summary")
-
-
-def _verdict(profile: Mapping[str, Any]) -> str:
-    bound, _, reason = str(profile["sentence"]).partition(":")
-    return f"<p><b>{escape(bound)}</b>{escape(':' + reason) if reason else ''}</p>"
+def summary_table(summary: Figures) -> str:
+    lines = (line.partition(" ") for line in summary.text.splitlines())
+    rows = [(escape(label), escape(words.strip())) for label, _, words in lines]
+    return table("Summary of this rank", [], rows) + _all(summary, "summary")
 
 
 def profile_tables(profile: Mapping[str, Any]) -> str:
@@ -178,36 +156,37 @@ def profile_tables(profile: Mapping[str, Any]) -> str:
     ]
     where = f"Where the time went in {profile['window_s']:.1f} s, {profile['batches']:,} batches"
     head = ["stage", "threads", "busy", "waits for input", "waits for room", "images/s", "images/s alone"]
+    bound, colon, reason = str(profile["sentence"]).partition(":")
     return (
-        _verdict(profile)
+        f"<p><b>{escape(bound)}</b>{escape(colon + reason)}</p>"
         + table(where, head, stages, numbers=True)
         + table("How full the queues were", ["queue", "mean", "most", "empty", "full"], queues, numbers=True)
         + _all(profile, "profile")
     )
 
 
-def configuration(toml: str) -> str:
+def configuration(values: Mapping[str, str]) -> str:
     keys = {key.full_name: key for key in config_keys()}
-    unknown = Key("", "", "", "", "")
-    changed = [
+    unknown = Key("", "", "", "", "")  # of a field
+    rows = [
         (
             f"<code>{escape(name)}</code>",
             f'<code style="overflow-wrap:anywhere">{escape(value)}</code>',
             f"<code>{escape(keys.get(name, unknown).default)}</code>",
             f'<span style="display:inline-block;min-width:10em">{escape(keys.get(name, unknown).help)}</span>',
         )
-        for name, value in settings(toml).items()
-        if value != keys.get(name, unknown).default
+        for name, value in values.items()
     ]
+    changed = [row for row, (name, value) in zip(rows, values.items()) if value != keys.get(name, unknown).default]
     head = ["key", "value", "default", "meaning"]
-    text = f'<pre style="white-space:pre-wrap;text-align:left">{escape(toml)}</pre>'
-    return table("Options other than the defaults", head, changed) + fold("Every option", text)
+    every = fold("Every option", table("Options", head, rows))
+    return table("Options other than the defaults", head, changed) + every
 
 
 def feeder(of: Feeder) -> str:
     """The configuration and figures of a feeder."""
     try:
-        tables = summary_table(of.summary()) + profile_tables(of.profile()) + configuration(of.to_toml())
+        tables = summary_table(of.summary()) + profile_tables(of.profile()) + configuration(of._values())
     except Error:  # another thread is inside, or this is a fork; the text says which
         tables = ""
     return f"<div><p><code>{escape(repr(of))}</code></p>{tables}</div>"
@@ -215,14 +194,7 @@ def feeder(of: Feeder) -> str:
 
 def live(shown: Shown) -> str:
     """What a running loop shows in a notebook, over and over."""
-    share = "" if shown.share is None else f"{bar(shown.share, 'of the epoch')} {_percent(shown.share)}"
-    depth = shown.depth / shown.capacity if shown.capacity else 0
     rows = [
-        (f"epoch {shown.epoch}", f"{share} step {shown.steps:,}"),
-        ("images/s", f"{shown.images_per_s:,.0f}"),
-        ("queue", f"{bar(depth, 'queue')} {shown.depth:.1f} of {shown.capacity} batches"),
-        ("fresh", f"{bar(shown.fresh, 'fresh steps')} {_percent(shown.fresh)} of the steps"),
-        ("stall", f"{bar(shown.stall, 'stall')} {_percent(shown.stall)} of the time"),
-        ("limit", escape(shown.waiting or shown.sentence)),
+        (name, ("" if share is None else f"{bar(share, name)} ") + escape(text)) for name, share, text in shown.rows()
     ]
     return f"<div>{table(shown.title, [], rows)}</div>"

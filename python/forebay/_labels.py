@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ._fields import as_classes, class_names, in_order
 from .errors import ConfigError
 
 
@@ -31,7 +31,10 @@ def numbers_of(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], l
         if unknown is not None:
             raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
         return [places[label] if isinstance(label, str) else label for label in labels], names
-    return [_number(label) for label in labels], classes
+    try:
+        return [class_number(label, (), 2**63) for label in labels], classes
+    except ValueError as error:
+        raise ConfigError(f"the label {error}") from None
 
 
 def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
@@ -47,15 +50,73 @@ def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
         )
 
 
-def _number(label: Any) -> int:
-    number: int | None = None
-    with contextlib.suppress(TypeError, ValueError, OverflowError):  # None, NaN, infinity
-        number = int(label)
-    if number is None or number != label or not -1 <= number < 2**63:
-        raise ConfigError(f"the label {label!r} is no class number: a whole number from 0, or -1 for none")
-    return number
-
-
 def names_of(classes: Iterable[Any]) -> list[bytes]:
     """They may be names of folders, which need not be UTF-8."""
     return [os.fsencode(name) if isinstance(name, (str, bytes)) else str(name).encode() for name in classes]
+
+
+_WHOLE = re.compile(r"(?:\+|(-))?([0-9]+)(?:\.0+)?")
+
+
+def whole_number(text: str) -> int | None:
+    """Of a class that is written as text, as in lists: "3", "+3" and "3.0" are 3."""
+    found = _WHOLE.fullmatch(text.strip())
+    return None if found is None else int(found[2]) * (-1 if found[1] else 1)
+
+
+def class_names(classes: Any) -> list[Any]:
+    """Names in the order of their numbers, also of {name: number} and {number: name}. Raises ConfigError."""
+    if classes is None:
+        return []
+    if isinstance(classes, (str, bytes, set, frozenset)):
+        raise ConfigError(f"classes={classes!r}: give a list of names, the first for class 0")
+    if not isinstance(classes, Mapping):
+        return list(classes)
+    numbers = list(range(len(classes)))
+    for names in ({number: name for name, number in classes.items()}, dict(classes)):
+        if set(names) == set(numbers):
+            return [names[number] for number in numbers]
+    raise ConfigError(f"classes={classes!r}: the numbers of {len(classes)} classes are 0 to {len(classes) - 1}")
+
+
+def in_order(values: Any, what: str) -> Any:
+    """Values with one for each sample, in their order. Raises ConfigError for what has no such order."""
+    if not isinstance(values, (str, bytes, Mapping, set, frozenset)):
+        return values
+    advice = "[by_path[path] for path in paths]" if isinstance(values, Mapping) else "a list in their order"
+    raise ConfigError(f"{what} are a {type(values).__name__}, not one for each path in turn: give {advice}")
+
+
+def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists. Raises
+    ValueError where the texts are neither numbers nor names."""
+    known = set(classes)
+    texts = [text if text in known else text.strip() for text in texts]
+    numbers = [None if text in known else whole_number(text) for text in texts]
+    odd = [sample for sample, number in enumerate(numbers) if texts[sample] and number is None]
+    given = sum(map(bool, texts))
+    if given and not odd:
+        for sample, number in enumerate(numbers):
+            if number is not None and not -1 <= number < 1_000_000:
+                raise ValueError(f"the label {texts[sample]!r} of sample {sample} is not between -1 and 999999")
+        return [-1 if number is None else number for number in numbers], list(classes)
+    if 2 * len(odd) < given and not any(texts[sample] in known for sample in odd):
+        raise ValueError(
+            f"the label {texts[odd[0]]!r} of sample {odd[0]} is no class number, as most others are: correct it, or "
+            "name all classes in classes="
+        )
+    return [text or -1 for text in texts], list(classes) or sorted({*texts} - {""}, key=os.fsencode)
+
+
+def class_number(value: Any, classes: Sequence[str], limit: int = 2**31) -> int:
+    """Of a number or a name. Raises ValueError."""
+    if isinstance(value, str):
+        if value not in classes:
+            raise ValueError(f"{value!r} is none of the classes {list(classes)}")
+        return list(classes).index(value)
+    number: int | None = None
+    with contextlib.suppress(TypeError, ValueError, OverflowError):  # None, NaN, infinity
+        number = int(value)
+    if number is None or number != value or not -1 <= number < (len(classes) or limit):
+        raise ValueError(f"{value!r} is no class number: a whole number from 0, or -1 for none")
+    return number

@@ -53,7 +53,7 @@ class Loop:
     def __init__(self, loader: Any, feeder: Feeder, orders: Any) -> None:
         self._loader = loader
         self.feeder = feeder
-        self._orders = orders  # a GivenOrder, where the loader's sampler says the order
+        self.orders = orders  # a GivenOrder, where the loader's sampler is still to be asked
         self._batches: Iterator[Any] | None = None
         self._fresh = 0
         self.is_over = False
@@ -71,18 +71,14 @@ class Loop:
             raise StopIteration
         self._fresh += batch.is_fresh
         if self.feeder is self._loader._feeder:
-            self._loader._is_left = not self._loader._ends_at(self._fresh)
+            # So many batches are an epoch, although nobody has asked for another one.
+            self._loader._is_left = not self._loader._is_once or self._fresh < self._loader._length
             self._loader._is_drawn &= self._loader._is_left
         return self._loader._handed_over(self.feeder, batch)
 
-    @property
-    def is_to_order(self) -> bool:
-        """It has begun, and its sampler is still to be asked."""
-        return self._orders is not None
-
     def give_order(self) -> None:
         """What the sampler says for the epoch that begins, unless it has."""
-        orders, self._orders = self._orders, None
+        orders, self.orders = self.orders, None
         if orders is None:
             return
         is_current = self.feeder is self._loader._feeder

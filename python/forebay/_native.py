@@ -7,7 +7,6 @@ anything. Everything else is Unlike, with the reason.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -149,26 +148,10 @@ def _in_memory(dataset: Any) -> Source | None:
 
 def refuse_shared_files(options: Mapping[str, Any]) -> None:
     """Where each rank of torch.distributed serves for itself, all would write the same files."""
-    named = [
-        each for each in options if each == "trace" or _options.sets(each, ("telemetry.dir", "telemetry.prometheus"))
-    ]
+    files = ("trace", "telemetry.dir", "telemetry.prometheus")
+    named = [each for each in options if _options.full_name_of(each) in files]
     if named and group_size() > 1:
         raise ConfigError(
             f"{', '.join(named)}: here each rank serves for itself, as PyTorch's loader does, and all would write the "
             'same files: give each rank its own and say comm=forebay.SOLO, or comm="torch" for one job of all'
         )
-
-
-def refuse_launched() -> None:
-    """A program under mpirun or srun whose loader knows of no ranks would serve everything on every rank."""
-    for size, rank in (
-        *((f"{of}_SIZE", f"{of}_RANK") for of in ("OMPI_COMM_WORLD", "PMI", "MV2_COMM_WORLD")),
-        ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
-    ):
-        count = os.environ.get(size, "")
-        if rank in os.environ and count.isdigit() and int(count) > 1 and group_size() == 1:
-            raise ConfigError(
-                f"this process was started as one of {count} ({size}): each of them would serve the whole dataset. "
-                "Give the loader its ranks, comm=MPI.COMM_WORLD of mpi4py, or a sampler that knows them. If each "
-                "process is to be a job of its own, say so: comm=forebay.SOLO"
-            )

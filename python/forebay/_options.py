@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
-import re
 from collections.abc import Collection, Mapping
+from operator import index
 from typing import Any, NamedTuple
 
 from . import _core
-from ._fields import colours_of
-from .errors import ConfigError, not_found
+from .errors import ConfigError, NotFoundError
 
 
 class Key(NamedTuple):
@@ -55,36 +55,28 @@ def _names() -> dict[str, list[Key]]:
 _NAMES = _names()
 
 
-def _toml(value: Any, keyword: str) -> str:
+def _toml(value: Any, where: str) -> str:
     """A value as TOML."""
-    if hasattr(value, "item") and not hasattr(value, "__len__"):
-        value = value.item()  # a NumPy or PyTorch scalar
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value) if -(2**63) <= value < 2**63 else f'"{value}"'
-    if isinstance(value, float):
-        text = repr(value)
-        return text if re.search(r"[.einf]", text) else text + ".0"
+    if hasattr(value, "tolist"):  # of NumPy or PyTorch
+        value = value.tolist()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if isinstance(value, str):
-        escaped = "".join(
-            f"\\u{ord(c):04x}" if ord(c) < 0x20 or ord(c) == 0x7F else "\\" + c if c in '"\\' else c for c in value
-        )
-        return f'"{escaped}"'
     if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item, keyword) for item in value) + "]"
-    if hasattr(value, "tolist"):
-        return _toml(value.tolist(), keyword)
-    raise ConfigError(
-        f"{keyword}={value!r}: a configuration value is a number, a string, a path, True, False, or a list of these"
-    )
+        return "[" + ", ".join(_toml(item, where) for item in value) + "]"
+    if isinstance(value, float):
+        return float.__repr__(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        value = str(value)
+    if not isinstance(value, (str, int)):
+        raise ConfigError(
+            f"{where}: a configuration value is a number, a string, a path, True, False, or a list of these"
+        )
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # as in TOML, which escapes that too
 
 
 def require_known(keyword: str, arguments: Collection[str]) -> None:
     """It is an option, a section or one of these arguments. The error has the nearest of all."""
-    if keyword in _NAMES or keyword in _SECTIONS or keyword in arguments:
+    if keyword in _NAMES or keyword in _SECTIONS or keyword == "fields" or keyword in arguments:
         return
     close = difflib.get_close_matches(keyword, [*arguments, *_NAMES], 1)
     hint = f"; did you mean {close[0]}?" if close else ""
@@ -106,107 +98,93 @@ def key_of(keyword: str) -> str:
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A line of TOML for each value, and the keyword that it came from."""
     lines = []
-    for keyword, value in options.items():
-        if keyword == "fields" or (keyword in _SECTIONS and isinstance(value, Mapping)):
-            if not isinstance(value, Mapping):
-                raise ConfigError("fields is a dictionary of fields: fields={'mask': {'kind': 'mask'}}")
-            for name, inner in value.items():
-                if keyword == "fields":
-                    if not isinstance(inner, Mapping):
-                        raise ConfigError(f"fields[{name!r}] is a dictionary of its keys, such as {{'kind': 'mask'}}")
-                    for key, item in inner.items():
-                        where = f"fields[{name!r}][{key!r}]"
-                        if key == "colours":
-                            item = colours_of(name, item)
-                        lines.append((f"fields.{_toml(name, where)}.{key} = {_toml(item, where)}", where))
-                else:
-                    where = f"{keyword}[{name!r}]"
-                    lines.append((f"{keyword}.{name} = {_toml(inner, where)}", where))
+
+    def add(key: str, value: Any, where: str) -> None:
+        lines.append((f"{key} = {_toml(value, where)}", where))
+
+    for keyword, value in flat(options).items():
+        if keyword == "fields":
+            if not isinstance(value, Mapping) or not all(isinstance(keys, Mapping) for keys in value.values()):
+                raise ConfigError("fields is a dictionary of dictionaries: fields={'mask': {'kind': 'mask'}}")
+            for name, keys in value.items():
+                for key, item in keys.items():
+                    item = colours_of(name, item) if key == "colours" else item
+                    add(f"fields.{_toml(name, 'fields')}.{key}", item, f"fields[{name!r}][{key!r}]")
         else:
-            lines.append((f"{key_of(keyword)} = {_toml(value, keyword)}", f"{keyword}={value!r}"))
+            add(key_of(keyword), value, f"{keyword}={value!r}")
     return lines
+
+
+def colours_of(name: str, value: Any) -> list[str]:
+    """The entries of a field's key "colours": of a list of colours, whose places are their classes, or of a dictionary
+    of their classes. A colour is a text, "R,G,B", or three numbers; "other" stands for all that are not listed."""
+
+    def text(colour: Any) -> str:
+        return colour if isinstance(colour, str) else ",".join(str(index(each)) for each in colour)
+
+    try:
+        if isinstance(value, Mapping):
+            return [f"{text(colour)}={index(number)}" for colour, number in value.items()]
+        return [text(colour) for colour in ([value] if isinstance(value, str) else value)]
+    except TypeError:
+        raise ConfigError(
+            f"fields[{name!r}]: colours is a list of colours, (R, G, B) or 'R,G,B', or a dictionary of their classes"
+        ) from None
 
 
 def overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
     """`options`, and instead of those for a key that `by` sets, under whatever name, the ones of `by`."""
-    given = _by_key(options)
-    replacing = _by_key(by)
-    taken = {key for key, _, _ in replacing}
-    merged: dict[str, Any] = {name: value for key, name, value in given if key not in taken}
-    return {**merged, **{name: value for _, name, value in replacing}}
+    replacing = flat(by)
+    taken = {full_name_of(name) for name in replacing}
+    return {**{name: value for name, value in flat(options).items() if full_name_of(name) not in taken}, **replacing}
 
 
-def sets(keyword: str, keys: Collection[str]) -> bool:
-    """It is, under whatever name, one of these keys; or their whole section."""
-    return _full(keyword) in keys or any(key.startswith(f"{keyword}.") for key in keys)
-
-
-def _by_key(options: Mapping[str, Any]) -> list[tuple[Any, str, Any]]:
-    """What each keyword sets: its key, or itself where it is none, a name that means that key alone, and the value."""
-    all_of: list[tuple[Any, str, Any]] = []
+def flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of a section that is given as a dictionary under keywords of their own."""
+    flat: dict[str, Any] = {}
     for keyword, value in options.items():
-        if keyword != "fields" and keyword in _SECTIONS and isinstance(value, Mapping):
-            all_of += [(_full(f"{keyword}_{name}"), f"{keyword}_{name}", inner) for name, inner in value.items()]
-        else:
-            all_of.append((_full(keyword), keyword, value))
-    return all_of
+        is_section = keyword in _SECTIONS and isinstance(value, Mapping)
+        flat.update({f"{keyword}_{name}": inner for name, inner in value.items()} if is_section else {keyword: value})
+    return flat
 
 
-def _full(keyword: str) -> Any:
+def full_name_of(keyword: str) -> str:
+    """Of the one key that a keyword may mean; else the keyword."""
     keys = _NAMES.get(keyword)
     return keys[0].full_name if keys is not None and len(keys) == 1 else keyword
 
 
 def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     """The checked configuration from a file and the keywords that override it."""
-    try:
-        base = _core.load_options(os.fsencode(config)) if config is not None else _core.default_options()
-    except ConfigError as error:
-        if config is not None and not os.path.exists(config):
-            raise not_found(str(error), config) from None
-        raise
+    base = _core.default_options()
+    if config is not None:
+        if not os.path.exists(config):
+            raise NotFoundError(f"{config}: there is no such configuration file", config)
+        base = _core.load_options(os.fsencode(config))
     lines = _lines(options)
-    if not lines:
-        return base
     for line, keyword in lines:
-        if not line.isascii() and any("\ud800" <= c <= "\udfff" for c in line):
+        if any("\ud800" <= c <= "\udfff" for c in line):
             raise ConfigError(
                 f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give a "
                 "list of files as dataset=forebay.Files(paths)"
             )
     try:
-        return _core.parse_options("\n".join(line for line, _ in lines), "options", base)
+        return _core.parse_options("\n".join(line for line, _ in lines), "options", base) if lines else base
     except ConfigError as error:
-        text = str(error)
-        place = re.match(r"options:(\d+):\d+: ", text)
-        if place:
-            text = f"{lines[int(place[1]) - 1][1]}: {text[place.end() :]}"
-        raise ConfigError(text) from None
-
-
-def settings(toml: str) -> dict[str, str]:
-    """The values of a written configuration, as TOML, by the full names of their keys."""
-    helps = {key.full_name: key.help for key in _KEYS}
-    section, found = "", {}
-    for line in toml.splitlines():
-        if head := re.match(r"\[([^\]]+)\]", line):
-            section = f"{head[1]}."
-        elif key := re.match(r"(\w+) = (.*)", line):
-            name = section + key[1]
-            found[name] = key[2].removesuffix(f"# {helps.get(name)}").strip()
-    return found
+        _, _, place = str(error).partition("options:")  # and line:column: message, where a line is wrong
+        number, _, rest = place.partition(":")
+        if not number.isdigit():
+            raise
+        raise ConfigError(f"{lines[int(number) - 1][1]}:{rest.partition(':')[2]}") from None
 
 
 # What holds for batches whoever makes them.
-_ANY_SECTION = re.compile(r"(policy|queue|telemetry|mpi)\.|dataset\.batch_size")
-_ANY_ARGUMENT = ("logger", "trace", "trace_s")
+_ANY_SECTION = ("policy", "queue", "telemetry", "mpi")
+_ANY = ("logger", "trace", "trace_s", "dataset.batch_size")
 
 
 def only_native(options: Mapping[str, Any]) -> list[str]:
     """The options that only the library's own decoders can honour."""
     is_key = {keyword: keyword in _NAMES or keyword in _SECTIONS for keyword in options}  # else a feeder's argument
-    return [
-        keyword
-        for keyword in options
-        if keyword not in _ANY_ARGUMENT and not (is_key[keyword] and _ANY_SECTION.match(key_of(keyword) + "."))
-    ]
+    keys = {keyword: key_of(keyword) if is_key[keyword] else keyword for keyword in options}
+    return [keyword for keyword, key in keys.items() if key not in _ANY and key.partition(".")[0] not in _ANY_SECTION]

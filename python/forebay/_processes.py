@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _worker
-from ._fields import Spec
 from ._samples import RemoteTraceback
 from .errors import ConfigError, Error
 
@@ -32,9 +31,9 @@ _PROGRAM = (
 _LAUNCHERS = ("OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "PMIX_", "PMI_", "PMI2_", "MPI_LOCAL", "HYDI_")
 
 
-def _payload(dataset: Any, fields: Sequence[Spec]) -> bytes:
+def _payload(dataset: Any) -> bytes:
     try:
-        return pickle.dumps((dataset, list(fields)), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(dataset, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         raise ConfigError(
             f"processes: {type(dataset).__name__} cannot be sent to another process: {_culprit(dataset, error)}"
@@ -65,10 +64,6 @@ def _main_module() -> bytes:
     return pickle.dumps(main)
 
 
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
-
-
 def _telling(kind: type[Exception], text: str) -> Exception:
     """An error of a sample whose text says it all."""
     error = kind(text)
@@ -79,14 +74,14 @@ def _telling(kind: type[Exception], text: str) -> Exception:
 class Pool:
     """The processes of one feeder. The library's threads ask them over their sockets."""
 
-    def __init__(self, dataset: Any, fields: Sequence[Spec], count: int) -> None:
+    def __init__(self, dataset: Any, count: int) -> None:
         if _worker.is_worker:
             raise ConfigError(
                 "a process that reads samples must not start others: the program makes its feeder when its main module "
                 'is imported. Put that below `if __name__ == "__main__":`'
             )
         self.count = count
-        self._messages = _main_module(), _payload(dataset, fields)
+        self._messages = _main_module(), _payload(dataset)
         self._parent = os.getpid()
         self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self._ends: list[tuple[socket.socket, int] | None] = [None] * count
@@ -152,11 +147,8 @@ class Pool:
         have ended."""
         if os.getpid() != self._parent:
             return  # a fork has none
-        for number, ends in enumerate(self._ends):
-            if ends is not None:
-                ends[0].close()
-                os.close(ends[1])
-                self._ends[number] = None
+        for number in range(self.count):
+            self._drop(number)
         deadline = time.monotonic() + _GRACE_S
         interrupted: BaseException | None = None
         for number, process in enumerate(self._processes):
@@ -185,7 +177,7 @@ class Pool:
                 command,
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), memory),
-                env=_environment(),
+                env={name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)},
                 start_new_session=True,
             )
         except OSError as error:
@@ -230,12 +222,16 @@ class Pool:
             ) from None
         connection.settimeout(None)
 
-    def _ended(self, number: int) -> str:
-        """How a process ended, for a sentence about it."""
+    def _drop(self, number: int) -> None:
+        """Closes this side of what connects a process that was not handed over."""
         ends, self._ends[number] = self._ends[number], None
         if ends is not None:
             ends[0].close()
             os.close(ends[1])
+
+    def _ended(self, number: int) -> str:
+        """How a process ended, for a sentence about it."""
+        self._drop(number)
         process = self._processes[number]
         if process is None:
             return "had ended"

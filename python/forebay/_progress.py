@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _core
 from ._displays import Display, Shown
 
 if TYPE_CHECKING:
@@ -158,27 +157,3 @@ class Waiting:
     def end(self) -> None:
         if self.view is not None:
             self.view.close()
-
-
-class Watched:
-    """The batches of an epoch, with a view of the loop over them."""
-
-    def __init__(self, feeder: Feeder, batches: _core.Batches, view: View) -> None:
-        self._batches = batches
-        self._view = view
-        self._mark: Callable[[], _Mark] = lambda: Meter.mark(feeder)
-        view.begin_epoch(feeder.epochs_completed, feeder.batches_per_epoch, self._mark())
-
-    def __iter__(self) -> Watched:
-        return self
-
-    def __next__(self) -> _core.Batch:
-        view = self._view
-        view.asked()
-        try:
-            batch = next(self._batches)
-        except StopIteration:
-            view.end_epoch(self._mark())
-            raise
-        view.served(batch.number, self._mark)
-        return batch

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from . import _links
+from . import _core, _links
 from .communicator import Communicator
 from .errors import ConfigError
 from .sockets import SocketCommunicator
@@ -66,23 +66,35 @@ class ProcessGroupCommunicator(SocketCommunicator):
         super().__init__(rank, hosts, nodes, exchange)
 
 
-def _require_no_process_group() -> None:
-    """A program under torchrun that forgot to say so would serve everything on every rank."""
+def refuse_launched() -> None:
+    """A program under mpirun or srun that forgot to say so would serve everything on every rank."""
+    launched = _core.launched()
+    if launched is not None:
+        _refuse(launched[0], f"a job ({launched[1]})", "comm=MPI.COMM_WORLD of mpi4py")
+
+
+def _refuse_process_group() -> None:
+    """The same under torchrun."""
     size = group_size()
     text = os.environ.get("WORLD_SIZE", "1")
     if size == 1 and "TORCHELASTIC_RUN_ID" in os.environ and text.isdigit():
         size = int(text)
     if size > 1:
-        raise ConfigError(
-            f'this process is one of {size} of torch.distributed. Give the feeder its ranks: comm="torch", or a '
-            "process group. If each process is to be a job of its own, say so: comm=forebay.SOLO"
-        )
+        _refuse(size, "torch.distributed", 'comm="torch", or a process group')
+
+
+def _refuse(size: int | str, of: str, ranks: str) -> None:
+    raise ConfigError(
+        f"this process is one of {size} of {of}: each of them would serve the whole dataset. Give its ranks: {ranks}. "
+        "If each process is to be a job of its own, say so: comm=forebay.SOLO"
+    )
 
 
 def ranks_of(comm: Any) -> Communicator | None:
     """The ranks that comm= stands for; None for a process on its own. Collective."""
     if comm is None:
-        _require_no_process_group()
+        _refuse_process_group()
+        refuse_launched()
     if comm is None or isinstance(comm, Solo):
         return None
     if isinstance(comm, Communicator):

@@ -87,6 +87,7 @@ class Reuse:
         restart: bool = False,
         **options: Any,
     ) -> None:
+        options = _options.flat(options)
         for keyword in options:
             _options.require_known(keyword, ("policy", "comm", "copy", "new_memory", "restart", *_FEEDER))
         wrong = _options.only_native(options)
@@ -103,7 +104,7 @@ class Reuse:
         self.feeder: Any = None  #: behind the batches, with its figures; made by the first loop
         keys = {name: value for name, value in self._options.items() if name not in _FEEDER}
         take_policy(keys)
-        self._settings = _options.settings(_options.load(None, keys).to_toml())
+        self._settings = _options.load(None, keys).values()
         pool = self._settings["queue.pool"]
         self._pool = int(pool) if pool.isdigit() else 20
         self._renew()
@@ -266,6 +267,3 @@ def reuse(source: Iterable[Any], policy: Any = "adaptive", **options: Any) -> Re
     restart: True: a loop after ``break`` begins the source anew; False: it continues.
     """
     return Reuse(source, policy, **options)
-
-
-__all__ = ["Reuse", "reuse"]

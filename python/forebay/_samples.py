@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from ._fields import Spec, npy_of, part_of
+from ._core import FieldSpec
+from ._fields import npy_of, part_of
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -36,7 +37,7 @@ def image_of(item: Any) -> Any:
     return npy_of(array)
 
 
-def answer_of(item: Any, fields: Sequence[Spec]) -> Any:
+def answer_of(item: Any, fields: Sequence[FieldSpec]) -> Any:
     """What __getitem__ returned: the image, or with fields a list of the image and of each."""
     if not fields:
         return image_of(item)

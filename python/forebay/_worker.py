@@ -18,6 +18,7 @@ import time
 import traceback
 from typing import Any
 
+from ._fields import specs_of
 from ._samples import answer_of, told
 
 READ, FAILED = 0, 1
@@ -132,7 +133,8 @@ def run(connection_file: int, memory_file: int) -> None:
         try:
             # The program's own module, as multiprocessing makes it known to processes that it spawns.
             multiprocessing.spawn.prepare(pickle.loads(receive_message(connection)))
-            dataset, fields = pickle.loads(receive_message(connection))
+            dataset = pickle.loads(receive_message(connection))
+            fields = specs_of(dataset.fields)
             _limit_threads()
         except (EOFError, ConnectionError):
             raise

@@ -10,8 +10,8 @@ from typing import Any
 
 from . import _core, _huggingface
 from ._columns import columns_of
-from ._fields import in_order, spec_of
-from ._labels import names_of, numbers_of
+from ._fields import specs_of
+from ._labels import in_order, names_of, numbers_of
 from ._samples import answer_of
 from .errors import ConfigError
 
@@ -110,14 +110,14 @@ class Dataset:
 
 def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
     labels, classes = numbers_of(dataset.labels, dataset.classes)
-    fields = [spec_of(name, keys) for name, keys in (dataset.fields or {}).items()]
+    fields = specs_of(dataset.fields)
     digest = hashlib.sha256(os.fsencode(dataset.identity())).hexdigest()
     listed = (len(dataset), labels, names_of(classes), fields, digest)
     if processes == 0:
         return _core.object_dataset(lambda i: answer_of(dataset[i], fields), *listed)
     from ._processes import Pool
 
-    pool = Pool(dataset, fields, processes)
+    pool = Pool(dataset, processes)
     try:
         return _core.process_dataset(pool, *listed)
     except BaseException:

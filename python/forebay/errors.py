@@ -21,11 +21,16 @@ class ConfigError(Error, ValueError):
 class NotFoundError(ConfigError, FileNotFoundError):
     """A configuration file, a dataset or a state that does not exist: ``filename``."""
 
+    def __init__(self, text: str, file: str | bytes | os.PathLike[Any] | None = None) -> None:
+        super().__init__(text)
+        if file is not None:
+            self.errno, self.strerror, self.filename = errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(file)
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""  # without OSError's number before it
+        return str(self.args[0])  # without OSError's number before it
 
     def __reduce__(self) -> Any:
-        return not_found, (str(self), self.filename)
+        return NotFoundError, (str(self), self.filename)
 
 
 class SampleError(Error):
@@ -34,12 +39,3 @@ class SampleError(Error):
 
 class WatchdogError(Error, TimeoutError):
     """No fresh batch arrived, or another rank was missing, for policy.watchdog_s."""
-
-
-def not_found(text: str, file: str | bytes | os.PathLike[Any] | None) -> NotFoundError:
-    """The error, with what FileNotFoundError promises."""
-    error = NotFoundError(text)
-    if file is not None:
-        error.errno, error.strerror = errno.ENOENT, os.strerror(errno.ENOENT)
-        error.filename = os.fspath(file)
-    return error

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _html, _options
 from ._displays import display_for, require_way
-from ._progress import Meter, View, Waiting, Watched
-from ._ranks import SOLO, Solo, ranks_of
-from .dataset import Dataset, given_dataset, is_configured
-from .errors import ConfigError, Error, not_found
+from ._progress import Meter, View, Waiting
+from ._ranks import ranks_of
+from .dataset import given_dataset, is_configured
+from .errors import ConfigError, Error, NotFoundError
 from .policy import take_operations, take_policy
 
 if TYPE_CHECKING:
@@ -46,17 +46,27 @@ class Epoch:
     def __init__(self, feeder: Feeder, stream: Any = None, view: View | None = None) -> None:
         self._feeder = feeder
         self.number = feeder.epochs_completed  #: of the epoch, from 0
-        batches = feeder._batches(stream)
-        self._batches: Iterator[_core.Batch] = batches if view is None else Watched(feeder, batches, view)
+        self._batches = feeder._batches(stream)
+        self._view = view
         self._is_begun = False
+        if view is not None:
+            view.begin_epoch(self.number, feeder.batches_per_epoch, Meter.mark(feeder))
 
     def __iter__(self) -> Iterator[_core.Batch]:
         self._is_begun = True
-        return self._batches
+        return self._batches if self._view is None else self
 
     def __next__(self) -> _core.Batch:
-        self._is_begun = True
-        return next(self._batches)
+        self._is_begun, view = True, self._view
+        if view is None:
+            return next(self._batches)
+        view.asked()
+        batch = next(self._batches, None)
+        if batch is None:
+            view.end_epoch(Meter.mark(self._feeder))
+            raise StopIteration
+        view.served(batch.number, lambda: Meter.mark(self._feeder))
+        return batch
 
     def __repr__(self) -> str:
         return f"<forebay.Epoch {self.number}>"
@@ -98,10 +108,9 @@ def _told(problem: BaseException | None) -> str:
     """What the other ranks hear of a rank's problem, "" for none."""
     if problem is None:
         return ""
-    text = f"{problem}"
-    if not text or not isinstance(problem, Error):
-        text = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
-    return text.encode("utf-8", "replace").decode()
+    text, kind = str(problem), type(problem).__name__
+    told = text if text and isinstance(problem, Error) else ": ".join(filter(None, (kind, text)))
+    return told.encode("utf-8", "replace").decode()
 
 
 class Feeder(_core.FeederBase):
@@ -145,74 +154,45 @@ class Feeder(_core.FeederBase):
     ) -> None:
         self._waiting = Waiting()
         ranks = ranks_of(comm)
+        self.rank, self.ranks = (0, 1) if ranks is None else (ranks.rank, ranks.size)
         problem: BaseException | None = None
-        given: _core.DatasetBase | None = None
-        settings = _core.default_options()
-        policy, operations = None, []
-        try:
-            keys: dict[str, Any] = {**options}
-            policy, operations = take_policy(keys), take_operations(keys)
-            is_own = dataset is not None and not is_configured(dataset)
-            if dataset is not None and not is_own:
-                keys["dataset"] = dataset
-            if is_own and "fields" in keys:
-                raise ConfigError(
-                    "fields= describes a dataset at a path; the fields of forebay.Files are its own argument, and "
-                    "those of a forebay.Dataset its attribute"
-                )
-            settings = _options.load(os.fspath(config) if config is not None else None, keys)
-            resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
-            seconds = float(trace_s)
-            self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
-            others = list(also_streams)
-            for each in (stream, *others):
-                _core.stream_number(each)
-            given = given_dataset(dataset if is_own else None, processes)
-        except BaseException as error:
-            if ranks is None:
-                raise
-            problem = error
-        if ranks is not None:
-            # If one rank left alone, the others would wait in their next collective call.
-            first = _core.first_error(ranks, _told(problem))
-            if problem:
-                raise problem
-            if first:
+        with contextlib.ExitStack() as unless_it_runs:
+            try:
+                keys = _options.flat(options)
+                policy, operations = take_policy(keys), take_operations(keys)
+                if is_configured(dataset):
+                    keys["dataset"], dataset = dataset, None
+                if dataset is not None and "fields" in keys:
+                    raise ConfigError(
+                        "fields= describes a dataset at a path; the fields of forebay.Files are its own argument, and "
+                        "those of a forebay.Dataset its attribute"
+                    )
+                settings = _options.load(os.fspath(config) if config is not None else None, keys)
+                resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
+                seconds = float(trace_s)
+                self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")
+                others = list(also_streams)
+                for each in (stream, *others):
+                    _core.stream_number(each)
+                given = given_dataset(dataset, processes)
                 if given is not None:
-                    given._close()  # its processes
-                raise ConfigError(first)
-        try:
-            super().__init__(
-                settings,
-                ranks,
-                isinstance(comm, Solo),
-                given,
-                resumed,
-                traced,
-                seconds,
-                _log_to(self._logger),
-                self._waiting,
-                policy or _source,
-                operations,
-            )
-        except BaseException as error:
-            if given is not None:
-                given._close()  # its processes
-            if not isinstance(error, ConfigError):
+                    unless_it_runs.callback(given._close)  # its processes
+            except BaseException as error:
+                problem = error
+            # If one rank left alone, the others would wait in their next collective call.
+            first = "" if ranks is None else _core.first_error(ranks, _told(problem))
+            if problem or first:
+                raise problem or ConfigError(first)
+            log = _log_to(self._logger)
+            parts = (given, resumed, traced, seconds, log, self._waiting, policy or _source, operations)
+            try:
+                super().__init__(settings, ranks, *parts)
+            except ConfigError as error:
+                path = settings.dataset_path
+                if given is None and path and path in str(error) and not os.path.exists(path):
+                    raise NotFoundError(str(error), path) from None
                 raise
-            advice = str(error).find("Give the feeder its ranks:")
-            if advice >= 0:  # what follows is C++
-                raise ConfigError(
-                    str(error)[:advice]
-                    + "Give the feeder its ranks: comm=MPI.COMM_WORLD, with mpi4py. If each process "
-                    "is to be a job of its own, say so: comm=forebay.SOLO"
-                ) from None
-            path = settings.dataset_path
-            if given is None and path and path in str(error) and not os.path.exists(path):
-                raise not_found(str(error), path) from None
-            raise
-        self.rank = ranks.rank if ranks is not None else 0
-        self.ranks = ranks.size if ranks is not None else 1
+            unless_it_runs.pop_all()
         self._use_streams(stream, others)
         _open.add(self)
 
@@ -257,11 +237,12 @@ class Feeder(_core.FeederBase):
         """The fields of every batch, by name."""
         return [Field(**field) for field in self._fields()]
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> _html.Figures:
         """The figures of this rank so far (docs/telemetry.md); a table in a notebook."""
-        return _html.Figures(json.loads(self._summary()))
+        figures, text = self._summary()
+        return _html.Figures(json.loads(figures), text)
 
-    def profile(self) -> dict[str, Any]:
+    def profile(self) -> _html.Figures:
         """Where the time of this rank went so far, and what limits it: ``["sentence"]`` (docs/telemetry.md). Too slow
         for every step. Tables in a notebook."""
         return _html.Figures(json.loads(self._profile()))
@@ -290,7 +271,7 @@ class Feeder(_core.FeederBase):
     def restore(self, file: str | os.PathLike[str]) -> None:
         """Resumes from a file of save(): before the first batch. Collective. Raises NotFoundError without the file."""
         if not self.restore_if_present(file):
-            raise not_found(f"{os.fsdecode(file)}: there is no such file to resume from", file)
+            raise NotFoundError(f"{os.fsdecode(file)}: there is no such file to resume from", file)
 
     def restore_if_present(self, file: str | os.PathLike[str]) -> bool:
         """The same, but returns False if there is no such file."""
@@ -321,6 +302,3 @@ class Feeder(_core.FeederBase):
     def _repr_html_(self) -> str:
         """Configuration and figures, for notebooks."""
         return _html.feeder(self)
-
-
-__all__ = ["SOLO", "Dataset", "Epoch", "Feeder", "Field", "Solo"]

@@ -159,7 +159,7 @@ class DataModule(LightningDataModule):
                 self._given("train"), comm=self._ranks(), native="require", restart=False, **options
             )
             feeder = self._loader.feeder
-            is_sized = _options.settings(feeder.to_toml())["policy.name"] == '"block"'
+            is_sized = feeder._values()["policy.name"] == '"block"'
             if self._resumed is not None:
                 self._loader.load_state_dict(self._resumed["train"])
                 # The Trainer counts the steps of an epoch, and this one may have begun on another number of ranks.
@@ -231,6 +231,3 @@ class DataModule(LightningDataModule):
         if self._comm is not None:
             return self._comm
         return "torch" if group_size() > 1 else SOLO
-
-
-__all__ = ["DataModule"]

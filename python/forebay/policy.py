@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -57,19 +57,12 @@ def _policy_of(value: Any) -> GivenPolicy:
 
 
 def take_policy(options: dict[str, Any]) -> GivenPolicy | None:
-    """A policy of Python's among the options, which then have its name in its place."""
+    """A policy of Python's among the options (`_options.flat()`), which then have its name in its place."""
     for keyword in ("policy", "policy_name"):
         value = options.get(keyword)
-        if value is None or isinstance(value, str):
-            continue
-        if not isinstance(value, Mapping):
+        if value is not None and not isinstance(value, str):
             given = _policy_of(value)
             options[keyword] = given.name
-            return given
-        name = value.get("name", "")
-        if not isinstance(name, str):
-            given = _policy_of(name)
-            options[keyword] = {**value, "name": given.name}
             return given
     return None
 
@@ -136,7 +129,4 @@ def take_operations(options: dict[str, Any]) -> list[GivenOperation]:
     for keyword in ("operations", "transform_operations"):
         if keyword in options:
             options[keyword] = _named(options[keyword], found)
-    section = options.get("transform")
-    if isinstance(section, Mapping) and "operations" in section:
-        options["transform"] = {**section, "operations": _named(section["operations"], found)}
     return [given for _, given in found.values()]

@@ -15,13 +15,15 @@ import torch
 from . import _native, _options, _transforms
 from ._loop import Loop, Served, Way, Workers
 from ._order import ORDER_KEYS, Asked, Order, draw_base_seed, order_of
-from ._ranks import SOLO, ProcessGroupCommunicator, group_size
+from ._ranks import SOLO, group_size, refuse_launched
+from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
 from ._reuse import Reuse
 from .dataset import given_dataset, is_configured
 from .errors import ConfigError
 from .feeder import Feeder
 
 _Item = TypeVar("_Item")
+_Plan = tuple[_native.Source, Order, int, bool]  # the last two: batch_size and drop_last
 _ENDLESS = 1 << 40  # epochs; a loader has no last one
 
 
@@ -67,7 +69,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         arguments = {**bound.arguments, "native": native, "comm": comm, "copy": copy, "restart": restart}
         del arguments["self"]
         way = Way.of(native, options)
-        options = dict(way.options)
+        options = _options.flat(way.options)
         for keyword in options:
             _options.require_known(keyword, [*arguments, *_FEEDER])
         if native not in ("auto", "require", "off"):
@@ -98,9 +100,9 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
                 warnings.warn(warning.message, warning.category, stacklevel=2)
             self._take_general_way(why, is_library, image_options, options)
         else:
-            self._take_native_way(shown, *plan, options)
+            self._take_native_way(shown, plan, options)
 
-    def _plan(self, dataset: Any, sized: Any) -> tuple[_native.Source, Order, int, bool]:
+    def _plan(self, dataset: Any, sized: Any) -> _Plan:
         """What the feeder is given, if it can do the same. Raises Unlike, or ConfigError of a transform."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
@@ -131,24 +133,19 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         """An option is about the order, or ranks that divide the samples have a policy that reuses: they agree on their
         steps."""
         keys = (*ORDER_KEYS, *(("policy.name",) if getattr(sampler, "num_replicas", 1) > 1 else ()))
-        return any(_options.sets(name, keys) and value != "block" for name, value in self.native.options.items())
+        return any(
+            _options.full_name_of(name) in keys and value != "block" for name, value in self.native.options.items()
+        )
 
-    def _take_native_way(
-        self,
-        shown: Any,
-        source: _native.Source,
-        order: Order,
-        batch_size: int,
-        drop_last: bool,
-        options: Mapping[str, Any],
-    ) -> None:
+    def _take_native_way(self, shown: Any, plan: _Plan, options: Mapping[str, Any]) -> None:
+        source, order, batch_size, drop_last = plan
         if order.ranks is SOLO and self.comm is None:
             _native.refuse_shared_files(options)
         gpu = self._gpu()
         self._pins = gpu is not None
         given: dict[str, Any] = {"policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
-        given.update(device="auto" if self._pins else "host", dataset_shuffle=order.shuffle)
-        given.update(drop_last=drop_last, batch_size=batch_size)
+        given.update(drop_last=drop_last, batch_size=batch_size, dataset_shuffle=order.shuffle)
+        given["device"] = "auto" if self._pins else "host"
         if not order.shuffle and not isinstance(shown, Served):
             given["on_bad"] = "fail"  # as PyTorch: an evaluation counts what it was given
         if self.timeout > 0:
@@ -173,7 +170,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._make = make
         self._asked = None if order.sampler is None else Asked(order.sampler, self.generator)
         self._feeder, self._orders = make(self._seed)
-        settings = _options.settings(self._feeder.to_toml())
+        settings = self._feeder._values()
         self._is_eval = settings["run.eval"] == "true"
         self._is_once = self._is_eval or settings["policy.name"] == '"block"'
         self._leases = max(_LEASES, int(settings["queue.max_leases"]))
@@ -182,9 +179,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
         if isinstance(shown, Served):
             shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
-        used = (*_MEANT, *(_PINNING if self._pins else ()))
-        unused = [name for name in _THEIRS if self._is_given(name) and name not in used]
-        ignored = [f"{name}={_described(self._arguments[name])}" for name in unused]
+        unused = [name for name in _THEIRS if name not in (*_MEANT, *(_PINNING if self._pins else ()))]
+        ignored = [f"{name}={_described(self._arguments[name])}" for name in unused if self._is_given(name)]
         text = f"; {', '.join(ignored)}: no meaning there" if ignored else ""
         self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
 
@@ -208,8 +204,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
                 f"{', '.join(image_options)}: for images that Forebay decodes itself, and here PyTorch's workers make "
                 f"the batches: {why}"
             ) from None
-        if self.comm is None and not self._is_given("sampler") and not self._is_given("batch_sampler"):
-            _native.refuse_launched()
+        if self.comm is None and group_size() == 1 and not self._is_given("sampler") | self._is_given("batch_sampler"):
+            refuse_launched()
         if options or self.comm is not None:
             if self.comm is None:
                 _native.refuse_shared_files(options)
@@ -265,10 +261,6 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._feeder, self._orders = self._make(self._seed, resume=None, trace=None)
         self._is_left = self._is_drawn = False
 
-    def _ends_at(self, fresh: int) -> bool:
-        """So many batches are an epoch, although nobody has asked for another one."""
-        return self._is_once and fresh >= self._length
-
     def _handed_over(self, feeder: Feeder, batch: Any) -> Any:
         copy = self.copy
         if copy is None and feeder._leases >= self._leases:
@@ -281,13 +273,10 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         tensors = batch.torch(*self._fields, copy=copy)
         if self._pins and not tensors[0].is_cuda:
             tensors = tuple(tensor.pin_memory() for tensor in tensors)
-        if len(self._fields) == 2:
-            batch.release()
-            return list(tensors)
         found = dict(zip(self._fields, tensors))
         found.update((f"{name}.counts", torch.from_numpy(batch.counts(name))) for name in self._ragged)
         batch.release()
-        return found
+        return list(tensors) if len(self._fields) == 2 else found
 
     def _stateful(self) -> Any:
         if self._feeder is None and self._reuse is None:
@@ -306,7 +295,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         state = {**self._feeder.state_dict(), "seed": self._seed}
         if self._asked is not None:
             loop = self._loop()
-            state["order"] = self._asked.state(self._is_left or self._is_drawn, loop is None or not loop.is_to_order)
+            state["order"] = self._asked.state(self._is_left or self._is_drawn, loop is None or loop.orders is None)
         return state
 
     @property
@@ -368,5 +357,3 @@ _THEIRS = {name: each.default for name, each in list(_SIGNATURE.parameters.items
 _MEANT = ("batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last", "timeout", "generator")
 _PINNING = ("pin_memory", "pin_memory_device")
 _FEEDER = ("config", "processes", "resume", "trace", "trace_s", "stream", "logger")
-
-__all__ = ["DataLoader", "ProcessGroupCommunicator"]

@@ -11,11 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include <forebay/error.hpp>
+#include <forebay/options.hpp>
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+
+#include "data/fields.hpp"
 
 #include "answers.hpp"
 #include "dataset.hpp"
@@ -37,15 +40,6 @@ std::vector<std::string> to_strings(const nb::list& names) {
   return all;
 }
 
-// The enumerator of that name; the first is 0.
-template <typename Enum>
-Enum enumerator(std::string_view name, Enum last) {
-  for (int each = 0; each <= static_cast<int>(last); ++each) {
-    if (to_string(static_cast<Enum>(each)) == name) return static_cast<Enum>(each);
-  }
-  throw ConfigError("a field has the unknown type \"" + std::string(name) + "\"");
-}
-
 // The elements of anything with the buffer protocol, as values of T.
 // A copy, as the buffer's owner may change it later.
 template <typename T>
@@ -56,36 +50,26 @@ std::vector<T> elements_in(nb::handle object) {
   return values;
 }
 
-// A Spec of forebay/_fields.py.
-// Attributes are those of the dataclass Spec.
-Field field_from(nb::handle spec) {
-  Field field{.name = nb::cast<std::string>(spec.attr("name")),
-              .kind = enumerator(nb::cast<std::string>(spec.attr("kind")), FieldKind::bytes),
-              .dtype = enumerator(nb::cast<std::string>(spec.attr("dtype")), DType::float64),
-              .min_visible = nb::cast<double>(spec.attr("min_visible"))};
-  for (const nb::handle extent : spec.attr("shape")) field.shape.push_back(nb::cast<std::int64_t>(extent));
-  for (const nb::handle name : spec.attr("classes")) field.classes.push_back(path_of(name));
-  for (const nb::handle colour : spec.attr("colours")) field.colours.push_back(nb::cast<std::string>(colour));
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    field.mean[channel] = nb::cast<double>(spec.attr("mean")[channel]);
-    field.std[channel] = nb::cast<double>(spec.attr("std")[channel]);
-  }
-  return field;
+// The field of the one section [fields.NAME] in `options`, with these classes.
+Field declared_field(const Options& options, const nb::list& classes) {
+  FieldOptions field = options.dataset.fields.at(0);
+  field.classes = to_strings(classes);
+  return field_of(field);
 }
 
 // A Column of forebay/_columns.py.
 Column column_from(nb::handle column) {
-  return {.field = field_from(column.attr("field")),
+  return {.field = nb::cast<Field>(column.attr("field")),
           .values = elements_in<std::byte>(column.attr("values")),
           .ends = elements_in<std::uint64_t>(column.attr("ends")),
           .paths = to_strings(nb::cast<nb::list>(column.attr("paths")))};
 }
 
-// `fields`: Columns, or Specs of fields that are only declared.
+// `fields`: Columns, or FieldSpecs of fields that are only declared.
 SampleList list_from(std::vector<std::int64_t> labels, const nb::list& classes, const nb::list& fields) {
   SampleList list{.labels = std::move(labels), .classes = to_strings(classes)};
   for (const nb::handle field : fields) {
-    list.columns.push_back(nb::hasattr(field, "values") ? column_from(field) : Column{.field = field_from(field)});
+    list.columns.push_back(nb::hasattr(field, "values") ? column_from(field) : Column{.field = nb::cast<Field>(field)});
   }
   return list;
 }
@@ -106,6 +90,20 @@ std::vector<std::span<const std::byte>> images_at(nb::handle addresses, nb::hand
 }  // namespace
 
 void bind_datasets(nb::module_& module) {
+  nb::class_<Field>(module, "FieldSpec", "A field that a program declares, as a section [fields.NAME] does.")
+      .def_ro("name", &Field::name)
+      .def_prop_ro("kind", [](const Field& self) { return to_string(self.kind); })
+      .def_prop_ro("dtype", [](const Field& self) { return to_string(self.dtype); })
+      .def_prop_ro(
+          "shape",
+          [](const Field& self) { return nb::tuple(nb::cast(std::vector(self.shape.begin(), self.shape.end()))); },
+          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro(
+          "classes", [](const Field& self) { return to_paths(self.classes); },
+          nb::sig("def classes(self) -> list[str]"))
+      .def_ro("min_visible", &Field::min_visible);
+  module.def("declared_field", &declared_field, "options"_a, "classes"_a,
+             nb::sig("def declared_field(options: Options, classes: list[bytes]) -> FieldSpec"));
   nb::class_<Dataset>(module, "DatasetBase", "Samples that a feeder can serve.")
       .def("__len__", [](const Dataset& self) { return self.size(); })
       .def(

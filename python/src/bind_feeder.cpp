@@ -9,10 +9,15 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
+
+#include "base/launch.hpp"
+#include "config/settings.hpp"
+#include "measure/figures.hpp"
 
 #include "communicator.hpp"
 #include "feeder.hpp"
@@ -57,15 +62,9 @@ Options load(const std::string& file) {
   return load_options(file);
 }
 
-// Text that came from names of files. REQUIRES: the GIL.
-nb::str to_path(const std::string& text) {
-  return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
-}
-
-// With surrogates for bytes that are no UTF-8, as os.fsdecode() has it.
-nb::list to_paths(const std::vector<std::string>& texts) {
-  nb::list all;
-  for (const std::string& text : texts) all.append(to_path(text));
+nb::dict values_of(const Options& options) {
+  nb::dict all;
+  for (const auto& [key, value] : settings_of(options)) all[key.c_str()] = value;
   return all;
 }
 
@@ -85,6 +84,7 @@ void bind_options(nb::module_& module) {
   nb::class_<Options>(module, "Options", "A checked configuration.")
       .def(
           "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.")
+      .def("values", &values_of, nb::sig("def values(self) -> dict[str, str]"), "By full names of keys, as TOML.")
       .def_prop_ro(
           "dataset_path", [](const Options& self) { return to_path(self.dataset.path); }, "The key dataset.path.");
   module.def(
@@ -110,6 +110,13 @@ void bind_options(nb::module_& module) {
       },
       nb::sig("def config_keys() -> list[tuple[str, str, str, str, str]]"),
       "Section, name, permitted values, default and explanation of every configuration key.");
+  module.def(
+      "launched",
+      []() -> std::optional<std::pair<std::string, std::string>> {
+        const auto launch = launched_with_others();
+        return launch ? std::optional(std::pair(launch->processes, launch->variable)) : std::nullopt;
+      },
+      "How many processes mpirun or srun started of which this is one, and the variable that says so.");
   module.def(
       "first_error",
       [](nb::object communicator, const std::string& mine) {
@@ -201,6 +208,9 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
           "to_toml", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return to_toml(f.options()); }); },
           "The configuration in effect, every key with its value.")
       .def(
+          "_values", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return values_of(f.options()); }); },
+          nb::sig("def _values(self) -> dict[str, str]"))
+      .def(
           "_fields",
           [](PythonFeeder& self) {
             nb::list all;
@@ -208,7 +218,13 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
             return all;
           },
           nb::sig("def _fields(self) -> list[dict[str, typing.Any]]"))
-      .def("_summary", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.summary()); }); })
+      .def(
+          "_summary",
+          [](PythonFeeder& self) {
+            const Summary summary = self.call([](Feeder& f) { return f.summary(); });
+            return std::pair(to_json(summary), summary_text(summary));
+          },
+          "As JSON, and as lines of a label and words.")
       .def("_profile", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.profile()); }); });
 }
 
@@ -223,12 +239,11 @@ void bind_feeder(nb::module_& module) {
   nb::class_<PythonFeeder> feeder(module, "FeederBase", nb::is_weak_referenceable(), nb::dynamic_attr());
   feeder.def(
       "__init__",
-      [](PythonFeeder* self, const Options& options, nb::object communicator, bool is_solo,
-         std::shared_ptr<Dataset> dataset, const nb::bytes& resume, const nb::bytes& trace, double trace_s,
-         nb::object log, nb::object waiting, nb::object policy, nb::object operations) {
+      [](PythonFeeder* self, const Options& options, nb::object communicator, std::shared_ptr<Dataset> dataset,
+         const nb::bytes& resume, const nb::bytes& trace, double trace_s, nb::object log, nb::object waiting,
+         nb::object policy, nb::object operations) {
         new (self) PythonFeeder({.options = options,
                                  .communicator = std::move(communicator),
-                                 .is_solo = is_solo,
                                  .dataset = std::move(dataset),
                                  .resume = file_of(resume),
                                  .trace = file_of(trace),
@@ -238,8 +253,8 @@ void bind_feeder(nb::module_& module) {
                                  .policy = std::move(policy),
                                  .operations = std::move(operations)});
       },
-      "options"_a, "communicator"_a.none(), "is_solo"_a, "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a,
-      "log"_a.none(), "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
+      "options"_a, "communicator"_a.none(), "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a, "log"_a.none(),
+      "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
   bind_running(feeder);
   bind_state(feeder);
   bind_knowledge(feeder);

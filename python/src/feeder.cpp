@@ -84,17 +84,13 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   };
   add_policy(parts.policies, given.policy, raised);
   add_operations(parts.operations, given.operations, raised);
-  std::unique_ptr<Communicator> ranks;
-  if (!given.communicator.is_none()) {
-    ranks = std::make_unique<PythonCommunicator>(given.communicator, raised);
-  } else if (given.is_solo) {
-    ranks = solo_communicator();
-  }
+  const std::unique_ptr<Communicator> ranks =
+      given.communicator.is_none() ? solo_communicator()
+                                   : std::make_unique<PythonCommunicator>(given.communicator, raised);
   std::unique_ptr<Feeder> made;
   try {
     const nb::gil_scoped_release others_may_run;
-    made = ranks ? std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts))
-                 : std::make_unique<Feeder>(std::move(given.options), std::move(parts));
+    made = std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts));
   } catch (const Error& error) {
     raised->rethrow();
     raised->explain(error);

@@ -22,7 +22,6 @@ namespace forebay::python {
 struct Ingredients {
   Options options;
   nb::object communicator;  // a forebay.Communicator; None = a single rank
-  bool is_solo = false;     // a single rank, although a launcher started several
   std::shared_ptr<Dataset> dataset;
   std::string resume;
   std::string trace;

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
 
@@ -73,6 +74,17 @@ class Buffer {
   if (!encoded.is_valid()) throw nb::python_error();
   const nb::bytes bytes = nb::borrow<nb::bytes>(encoded);
   return {bytes.c_str(), bytes.size()};
+}
+
+// Text that came from names of files. REQUIRES: the GIL.
+[[nodiscard]] inline nb::str to_path(const std::string& text) {
+  return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
+
+[[nodiscard]] inline nb::list to_paths(const std::vector<std::string>& texts) {
+  nb::list all;
+  for (const std::string& text : texts) all.append(to_path(text));
+  return all;
 }
 
 // "ValueError: the message". REQUIRES: the GIL.

@@ -48,9 +48,7 @@ ENDINGS = {
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_read_that_never_returns_ends_nothing_else(ending: str) -> None:
     watchdog = 2 if ending == "watchdog" else 60
-    text = PROGRAM.format(
-        imports="", hangs="True", small=SMALL, watchdog=watchdog, more="", body=ENDINGS[ending]
-    )
+    text = PROGRAM.format(imports="", hangs="True", small=SMALL, watchdog=watchdog, more="", body=ENDINGS[ending])
     ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0 and "goes on after" in ended.stdout, ended
     assert ("caught WatchdogError" in ended.stdout) == (ending == "watchdog")

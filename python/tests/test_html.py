@@ -59,7 +59,7 @@ def test_a_feeder_is_a_page_of_tables(make: Any) -> None:
 
 def test_only_what_differs_from_the_defaults_stands_out(make: Any) -> None:
     feeder = make(batch_size=4, dataset_shuffle=True)
-    changed = _html.configuration(feeder.to_toml()).split("<details")[0]
+    changed = _html.configuration(feeder._values()).split("<details")[0]
     assert "dataset.batch_size" in changed and "64</code>" in changed and "dataset.shuffle" not in changed
 
 

@@ -44,9 +44,8 @@ def test_keywords_overrule_the_file(tmp_path: Path, folder: Path) -> None:
 
 
 def test_values_that_toml_would_misread() -> None:
-    for path in ('a "quoted" \\ name', "2024", "true", "line\nbreak", "ünï"):
-        text = _options.load(None, {"dataset": path}).to_toml()
-        assert _options._toml(path, "") in text
+    for path in ('a "quoted" \\ name', "2024", "true", "line\nbreak", "ünï", "\x7f"):
+        assert _options.load(None, {"dataset": path}).dataset_path == path
 
 
 @pytest.mark.parametrize(
@@ -57,11 +56,11 @@ def test_values_that_toml_would_misread() -> None:
         ({"policy": "gredy"}, "policy.name"),
         ({"batchsize": 3}, "no option 'batchsize'; did you mean batch_size"),
         ({"decode": 2}, "transform_decode or workers_decode"),
-        ({"queue": {"capcity": 3}}, r"queue\['capcity'\].*queue\.capacity"),
+        ({"queue": {"capcity": 3}}, "no option 'queue_capcity'; did you mean queue_capacity"),
         ({"batch_size": object()}, "batch_size=<object"),
         ({"dataset": 7}, "dataset=int"),
         ({"comm": 7}, "comm=7 is no communicator"),
-        ({"fields": {"mask": 1}}, r"fields\['mask'\]"),
+        ({"fields": {"mask": 1}}, "fields={'mask': {'kind'"),
     ],
 )
 def test_wrong_options_are_value_errors(make: Any, options: dict[str, Any], message: str) -> None:

@@ -92,8 +92,7 @@ def voc(folder: Path, image: bytes, width: int, height: int) -> Path:
 def table(folder: Path, image: bytes, width: int, height: int) -> Path:
     (folder / "0.png").write_bytes(image)
     (folder / "t.csv").write_text(
-        "image,xmin,ymin,xmax,ymax,class,width,height\n"
-        f"0.png,{LEFT},{TOP},{RIGHT},{BOTTOM},x,{width},{height}\n"
+        f"image,xmin,ymin,xmax,ymax,class,width,height\n0.png,{LEFT},{TOP},{RIGHT},{BOTTOM},x,{width},{height}\n"
     )
     return folder / "t.csv"
 

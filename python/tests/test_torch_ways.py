@@ -235,7 +235,7 @@ def test_a_process_of_several_is_told_so(pictures: Any, monkeypatch: pytest.Monk
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
     for native in ("require", "off"):
-        with pytest.raises(forebay.ConfigError, match="started as one of 2"):
+        with pytest.raises(forebay.ConfigError, match="one of 2 of a job"):
             forebay.torch.DataLoader(pictures(), 4, native=native)
         forebay.torch.DataLoader(pictures(), 4, native=native, comm=forebay.SOLO).close()
 

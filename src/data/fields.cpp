@@ -123,6 +123,13 @@ Field field_of(const FieldOptions& options) {
       refuse(options, "colours", problem);
     field.colours = options.colours;
   }
+  if (field.kind != FieldKind::boxes && options.min_visible != kMinVisible) {
+    refuse(options, "min_visible", "only boxes have it");
+  }
+  if (!options.classes.empty() && (field.kind == FieldKind::image || field.kind == FieldKind::numbers ||
+                                   field.kind == FieldKind::array || field.kind == FieldKind::bytes)) {
+    refuse(options, "classes", "only classes, multilabels, boxes and masks have them");
+  }
   const bool has_most = is_ragged(field.kind);
   if (has_most != (options.most > 0)) {
     refuse(options, "most", has_most ? "say how many a sample has at most" : "only boxes and bytes have it");
