@@ -98,31 +98,22 @@ def share_file(
 
 
 def _mapped(path: str, size: int) -> mmap.mmap:
-    number = os.open(path, os.O_RDWR)
-    try:
-        return mmap.mmap(number, size)
-    finally:
-        os.close(number)
+    with open(path, "r+b") as file:
+        return mmap.mmap(file.fileno(), size)
 
 
 def _made_file(size: int) -> str:
-    try:
-        return _made_in("/dev/shm", size)
-    except OSError as error:
+    problems = []
+    for folder in ("/dev/shm", tempfile.gettempdir()):
+        path = ""
         try:
-            return _made_in(None, size)
-        except OSError as other:
-            raise OSError(f"/dev/shm: {error}; {tempfile.gettempdir()}: {other}") from other
-
-
-def _made_in(folder: str | None, size: int) -> str:
-    number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
-    try:
-        # Now, because a lack of room at the first write would be a bus error.
-        os.posix_fallocate(number, 0, size)
-    except OSError:
-        os.unlink(path)
-        raise
-    finally:
-        os.close(number)
-    return path
+            number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
+            with open(number, "wb"):
+                # Now, because a lack of room at the first write would be a bus error.
+                os.posix_fallocate(number, 0, size)
+            return path
+        except OSError as error:
+            problems.append(f"{folder}: {error}")
+            if path:
+                os.unlink(path)
+    raise OSError("; ".join(problems))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 import time
+from array import array
 from typing import Any
 
 from mpi4py import MPI
@@ -62,7 +63,7 @@ class MpiCommunicator(Communicator):
         self._gather: dict[str, Any] = {}
         self._started_sums = self._sent = self._received = 0
         self._farewell: Any = None
-        self._farewells = memoryview(bytearray(16 * self.size)).cast("q")
+        self._farewells = array("q", [0] * (2 * self.size))
         self._is_open = True
 
     def duplicate(self) -> MpiCommunicator:
@@ -91,17 +92,14 @@ class MpiCommunicator(Communicator):
         return True
 
     def broadcast(self, data: bytes, root: int) -> bytes:
-        length = memoryview(bytearray(8)).cast("q")
-        length[0] = len(data)
+        length = array("q", [len(data)])
         _complete(self._control.Ibcast([length, MPI.INT64_T], root))
         buffer = bytearray(data) if self.rank == root else bytearray(length[0])
         _complete(self._control.Ibcast([buffer, MPI.BYTE], root))
         return bytes(buffer)
 
     def start_gather(self, data: bytes) -> None:
-        lengths = memoryview(bytearray(8 * self.size)).cast("q")
-        mine = memoryview(bytearray(8)).cast("q")
-        mine[0] = len(data)
+        lengths, mine = array("q", [0] * self.size), array("q", [len(data)])
         request = self._control.Iallgather([mine, MPI.INT64_T], [lengths, MPI.INT64_T])
         self._gather = {"data": data, "mine": mine, "lengths": lengths, "request": request}
 
@@ -130,10 +128,8 @@ class MpiCommunicator(Communicator):
 
     def tell(self, data: bytes) -> None:
         self._forget_sent_words()
-        requests = [
-            self._control.Isend([data, MPI.BYTE], rank, _WORD) for rank in range(self.size) if rank != self.rank
-        ]
-        self._words.append((data, requests))
+        others = (rank for rank in range(self.size) if rank != self.rank)
+        self._words.append((data, [self._control.Isend([data, MPI.BYTE], rank, _WORD) for rank in others]))
         self._sent += 1
 
     def listen(self) -> tuple[int, bytes] | None:
@@ -149,8 +145,7 @@ class MpiCommunicator(Communicator):
     def start_close(self) -> None:
         for place in self._channels.values():
             place.result = None  # no longer needed; frees its memory
-        mine = memoryview(bytearray(16)).cast("q")
-        mine[0], mine[1] = self._started_sums, self._sent
+        mine = array("q", [self._started_sums, self._sent])
         request = self._partings.Iallgather([mine, MPI.INT64_T], [self._farewells, MPI.INT64_T])
         self._farewell = (request, mine)
 
