@@ -84,9 +84,9 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   };
   add_policy(parts.policies, given.policy, raised);
   add_operations(parts.operations, given.operations, raised);
-  const std::unique_ptr<Communicator> ranks =
-      given.communicator.is_none() ? solo_communicator()
-                                   : std::make_unique<PythonCommunicator>(given.communicator, raised);
+  const std::unique_ptr<Communicator> ranks = given.communicator.is_none()
+                                                  ? solo_communicator()
+                                                  : std::make_unique<PythonCommunicator>(given.communicator, raised);
   std::unique_ptr<Feeder> made;
   try {
     const nb::gil_scoped_release others_may_run;
