@@ -56,17 +56,14 @@ def _locked(leaf: Any) -> Any:
 
 
 class Held:
-    """A batch of the source, with what was known of the source when it came."""
+    """A batch of the source, with what was known of the source when it came. ``is_fixed``: it must not change."""
 
-    def __init__(self, batch: Any, state: Any) -> None:
-        self._batch = batch
+    def __init__(self, batch: Any, state: Any, is_fixed: bool) -> None:
+        self._batch = _mapped(batch, _locked) if is_fixed else batch
         self.state = state
-        self._versions: list[tuple[Any, int]] = []
-
-    def watch(self) -> None:
-        """From now on it must not change."""
-        self._batch = _mapped(self._batch, _locked)
-        _mapped(self._batch, lambda leaf: self._versions.append((leaf, leaf._version)) if _is_tensor(leaf) else None)
+        tensors: list[Any] = []
+        _mapped(self._batch, lambda leaf: tensors.append(leaf) if is_fixed and _is_tensor(leaf) else None)
+        self._versions = [(tensor, tensor._version) for tensor in tensors]
 
     def serve(self, copy: bool) -> Any:
         for leaf, version in self._versions:
@@ -137,10 +134,7 @@ class Intake(Dataset):
                 next(batches)
             batch = next(batches)
             state = self._source.state_dict() if hasattr(self._source, "state_dict") else None
-            held = Held(batch if self._new_memory else _mapped(batch, _copied), state)
-            if self._watches:
-                held.watch()
-            return held
+            return Held(batch if self._new_memory else _mapped(batch, _copied), state, self._watches)
         except StopIteration:
             self._batches = None
             self.state.is_at_end = True  # before its token is there

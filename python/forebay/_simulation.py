@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -12,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import _options
+from . import _core, _options
 from .errors import ConfigError
 
 _COLUMNS = ("fresh_percent", "stall_percent", "squared_uses_per_step", "uses_p99", "uses_max", "longest_run", "slots")
+_CHOSEN = {"queue": ("capacity", "pool"), "policy": ("name", "pick", "max_uses")}
 _SOURCE = ("sigma", "cv", "on", "off", "slowdown", "slow_ranks", "slow_ratio")
 _PASSED_ON = ("ranks", "mode", "steps", "seeds", "seed", *_SOURCE)
 
@@ -80,15 +80,11 @@ def recommend(
     """The queue and policy that would have suited a recorded run: its telemetry.dir. ``config`` and options are those
     that it ran with. Raises ConfigError."""
     text = _run(config, options, ["--trace", os.fspath(run), "--recommend"])
-    sections: dict[str, dict[str, Any]] = {}
+    # Numbers and plain names: what JSON and TOML have in common.
+    values = _core.parse_options(text, "recommendation", _core.default_options()).values()
+    chosen = {of: {name: json.loads(values[f"{of}.{name}"]) for name in names} for of, names in _CHOSEN.items()}
     table = []
-    for line in text.splitlines():
-        if section := re.fullmatch(r"\[(\w+)\]", line):
-            sections[section[1]] = {}
-        elif key := re.fullmatch(r"(\w+) = (.+)", line):
-            # Numbers and plain names: what JSON and TOML have in common.
-            sections[list(sections)[-1]][key[1]] = json.loads(key[2])
-        elif row := re.fullmatch(r"# (\w.*?)((?:\s+(?:-|\d[\d.]*)){7})", line):
-            values = [None if value == "-" else float(value) for value in row[2].split()]
-            table.append({"of": row[1], **dict(zip(_COLUMNS, values))})
-    return Recommendation(sections, table, text)
+    for line in text.partition("# predicted")[2].splitlines()[1:]:
+        of, *figures = line[2:].rsplit(None, len(_COLUMNS))
+        table.append({"of": of, **dict(zip(_COLUMNS, (None if word == "-" else float(word) for word in figures)))})
+    return Recommendation(chosen, table, text)

@@ -25,15 +25,14 @@ _NEAR = {
 _IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are RGB when they come
 
 
-def _pair(size: Any) -> tuple[int, int] | None:
-    """Height and width, or None for a single number."""
-    if isinstance(size, Sequence) and len(size) == 2:
-        return int(size[0]), int(size[1])
-    return None
+def _sides(size: Any) -> list[int]:
+    """Height and width, or a single number."""
+    return [int(side) for side in (size if isinstance(size, Sequence) else [size])]
 
 
-def _single(size: Any) -> int:
-    return int(size[0] if isinstance(size, Sequence) else size)
+def _both(size: Any) -> tuple[int, int]:
+    """Height and width: a single number is that of a square."""
+    return _sides(size)[0], _sides(size)[-1]
 
 
 def _steps(transform: Any) -> Iterable[Any]:
@@ -98,23 +97,23 @@ class _Reading:
 
     def _RandomResizedCrop(self, step: Any) -> None:
         self._require_bilinear(step)
-        size = _pair(step.size) or (_single(step.size),) * 2
-        self._geometry(step, crop="random_resized", size=size, scale=tuple(step.scale), ratio=tuple(step.ratio))
+        self._geometry(
+            step, crop="random_resized", size=_both(step.size), scale=tuple(step.scale), ratio=tuple(step.ratio)
+        )
 
     def _Resize(self, step: Any) -> None:
         self._require_bilinear(step)
         if getattr(step, "max_size", None) is not None:
             raise NoCounterpart("transform: Resize(max_size=...) makes images of different sizes: give both sides")
-        size = _pair(step.size)
-        if size:
-            self._geometry(step, crop="none", size=size)
+        if len(_sides(step.size)) == 2:
+            self._geometry(step, crop="none", size=_both(step.size))
         elif self.resized is not None:
             raise NoCounterpart("transform: Resize comes twice; keep one of them")
         else:
-            self.resized = _single(step.size)
+            self.resized = _both(step.size)[0]
 
     def _CenterCrop(self, step: Any) -> None:
-        height, width = _pair(step.size) or (_single(step.size),) * 2
+        height, width = _both(step.size)
         if self.resized is None or height != width or height > self.resized:
             raise NoCounterpart(
                 "transform: CenterCrop is taken after a Resize of the shorter side, square, and no larger than that: "
@@ -168,7 +167,7 @@ class _Reading:
 
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)
-        self.resized = _single(step.resize_size)
+        self.resized = _both(step.resize_size)[0]
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
         self._ToTensor(step)
         self._Normalize(step)
