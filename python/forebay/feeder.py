@@ -189,7 +189,7 @@ class Feeder(_core.FeederBase):
                 super().__init__(settings, ranks, *parts)
             except ConfigError as error:
                 path = settings.dataset_path
-                if given is None and path and path in str(error) and not os.path.exists(path):
+                if given is None and path in str(error) and path and not ("://" in path or os.path.exists(path)):
                     raise NotFoundError(str(error), path) from None
                 raise
             unless_it_runs.pop_all()

@@ -181,20 +181,20 @@ OpenFile open_sample_file(const std::string& path) {
   return file;
 }
 
-std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
-  return read_patiently(path, [&] {
-    const OpenFile file = open_regular(path);
-    if (file.size > limit) {
-      throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
-    }
-    std::vector<std::byte> bytes(file.size);
-    read_at(file.descriptor, 0, bytes);
-    return bytes;
-  });
+std::vector<std::byte> load_file(const OpenFile& file, std::size_t limit) {
+  if (file.size > limit) {
+    throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
+  }
+  std::vector<std::byte> bytes(file.size);
+  read_at(file, 0, bytes);
+  return bytes;
 }
 
-std::vector<std::string> lines_of_file(const std::string& path, std::size_t limit) {
-  const auto bytes = load_file(path, limit);
+std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
+  return read_patiently(path, [&] { return load_file(open_regular(path), limit); });
+}
+
+std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::vector<std::string> lines;

@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,6 +104,18 @@ class LineFile {
 // so a reader checks this first.
 [[nodiscard]] std::size_t json_depth(std::string_view json) noexcept;
 
+// Bytes that no descriptor leads to: an object in a store (src/store). Any thread may call.
+class RemoteFile {
+ public:
+  virtual ~RemoteFile() = default;
+  // Fills the pieces in order with the bytes from `offset` on, by one request. Throws SampleError; ConfigError for what
+  // only a user can change.
+  virtual void read(std::size_t offset, std::span<const std::span<std::byte>> pieces) const = 0;
+  [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  // A hash of what its store calls this version of it; 0 if it has no name for it.
+  [[nodiscard]] virtual std::uint64_t identity() const noexcept = 0;
+};
+
 // A regular file, open for reading, and its size.
 struct OpenFile {
   FileDescriptor descriptor;
@@ -109,6 +123,7 @@ struct OpenFile {
   // Not 0: reads bypass the page cache and must cover whole blocks of this size, into memory aligned to it, as
   // DirectReads does; read_at() fails.
   std::size_t block = 0;
+  std::shared_ptr<const RemoteFile> remote = nullptr;  // then there is no descriptor
 
   [[nodiscard]] FileIdentity identity() const noexcept { return identity_of(descriptor); }
 };
@@ -144,14 +159,24 @@ inline constexpr std::size_t kMostPieces = 1024;
 // The same for pieces of memory that are filled in order, by one request. REQUIRES: at most kMostPieces pieces.
 void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
 
+// The same for any file.
+inline void read_at(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
+  file.remote == nullptr ? read_at(file.descriptor, offset, pieces) : file.remote->read(offset, pieces);
+}
+inline void read_at(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes) {
+  file.remote == nullptr ? read_at(file.descriptor, offset, bytes) : file.remote->read(offset, std::array{bytes});
+}
+
 // Opens a file that is a sample as a whole. Throws SampleError, also for an empty one and one larger than
 // kLargestSampleFile.
 [[nodiscard]] OpenFile open_sample_file(const std::string& path);
 
 // The whole file. Waits for a store that fails (retry.hpp). Throws SampleError, also if it is larger than `limit`.
 [[nodiscard]] std::vector<std::byte> load_file(const std::string& path, std::size_t limit);
-// Its lines without blanks around them, but for empty ones and a byte order mark.
-[[nodiscard]] std::vector<std::string> lines_of_file(const std::string& path, std::size_t limit);
+// The same of one that is open, without waiting.
+[[nodiscard]] std::vector<std::byte> load_file(const OpenFile& file, std::size_t limit);
+// The lines of a text without blanks around them, but for empty ones and a byte order mark.
+[[nodiscard]] std::vector<std::string> lines_of(std::span<const std::byte> text);
 
 // The folder that the file is in; "." for a bare name.
 [[nodiscard]] std::filesystem::path folder_of(const std::filesystem::path& file);

@@ -40,10 +40,12 @@ bool is_brief(const SampleError& error) noexcept {
   return is_truncated(error) || dynamic_cast<const NoDescriptor*>(&error) != nullptr;
 }
 
-// For messages about a descriptor whose path nobody kept.
-std::string name_of_descriptor(const FileDescriptor& file) {
+// For messages about a file whose path nobody kept.
+std::string name_of(const OpenFile& file) {
+  if (file.remote != nullptr) return file.remote->name();
   std::array<char, 4096> path;
-  const auto length = ::readlink(("/proc/self/fd/" + std::to_string(file.get())).c_str(), path.data(), path.size());
+  const auto length =
+      ::readlink(("/proc/self/fd/" + std::to_string(file.descriptor.get())).c_str(), path.data(), path.size());
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : "a file";
 }
 
@@ -81,12 +83,8 @@ void FailedReads::wait(std::string_view name, const SampleError& error) {
   mark_ = std::chrono::steady_clock::now();
 }
 
-OpenFile open_patiently(const std::string& path) {
-  return read_patiently(path, [&] { return open_regular(path); });
-}
-
-void read_at_patiently(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes) {
-  read_patiently([&] { return name_of_descriptor(file); }, [&] { read_at(file, offset, bytes); });
+void read_at_patiently(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes) {
+  read_patiently([&] { return name_of(file); }, [&] { read_at(file, offset, bytes); });
 }
 
 }  // namespace forebay

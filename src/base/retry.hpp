@@ -64,8 +64,7 @@ std::invoke_result_t<Read&> read_patiently(const Name& name, Read&& read, const 
   }
 }
 
-// open_regular() and read_at() for what is read once, before a run: they wait for a store that fails.
-[[nodiscard]] OpenFile open_patiently(const std::string& path);
-void read_at_patiently(const FileDescriptor& file, std::size_t offset, std::span<std::byte> bytes);
+// read_at() for what is read once, before a run: it waits for a store that fails.
+void read_at_patiently(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
 
 }  // namespace forebay

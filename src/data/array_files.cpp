@@ -14,6 +14,7 @@
 #include "base/retry.hpp"
 #include "gzip.hpp"
 #include "npz.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -55,9 +56,9 @@ std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noex
 
 // What is no .npy is taken for an archive, whose constructor says what is wrong if it is none.
 ArrayFiles::ArrayFiles(const std::string& path) : path_(path) {
-  const auto& file = *files_.emplace("", std::make_unique<OpenFile>(open_patiently(path))).first->second;
+  const auto& file = *files_.emplace("", std::make_unique<OpenFile>(store::open_patiently(path))).first->second;
   std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));
-  read_at_patiently(file.descriptor, 0, head);
+  read_at_patiently(file, 0, head);
   if (starts_as_npy(head)) {
     own_name_ = without_npy(std::filesystem::path(path).filename().string());
   } else {
@@ -74,7 +75,7 @@ std::vector<std::string> ArrayFiles::names() const {
 
 bool ArrayFiles::has(const std::string& name) const {
   if (archive_) return std::ranges::count(names(), without_npy(name)) > 0;
-  return name == own_name_ || problem_of_file(path_of(name)).empty();
+  return name == own_name_ || store::problem_of_file(path_of(name)).empty();
 }
 
 std::string ArrayFiles::path_of(const std::string& name) const {
@@ -85,7 +86,7 @@ const OpenFile& ArrayFiles::open(const std::string& name) {
   if (archive_ || name == own_name_) return file();
   const std::string path = path_of(name);
   auto& file = files_[path];
-  if (file == nullptr) file = std::make_unique<OpenFile>(open_patiently(path));
+  if (file == nullptr) file = std::make_unique<OpenFile>(store::open_patiently(path));
   return *file;
 }
 
@@ -94,7 +95,7 @@ void ArrayFiles::read(const Found& found, std::span<std::byte> to) const {
     if (found.member != nullptr) {
       archive_->read(*found.member, to);
     } else {
-      read_at(found.file->descriptor, 0, to);
+      read_at(*found.file, 0, to);
     }
   });
 }

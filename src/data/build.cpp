@@ -16,13 +16,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <set>
 #include <system_error>
 
-#include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "fields.hpp"
@@ -31,8 +29,7 @@
 #include "gzip.hpp"
 #include "pairing.hpp"
 #include "parallel.hpp"
-#include "path_pattern.hpp"
-#include "yolo_config.hpp"
+#include "store/files.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -58,7 +55,7 @@ std::string extension_of(std::string_view path) {
 // For comparing paths as the user wrote them, "data/", "data" and "./data" alike. It never opens
 // anything: links are not followed, and the file need not exist any more.
 std::string comparable(const std::string& path) {
-  if (path.empty()) return path;
+  if (path.empty() || store::is_url(path)) return path;
   std::string normal = std::filesystem::path(absolute_path(path)).lexically_normal().string();
   while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
   return normal;
@@ -155,6 +152,7 @@ bool can_be_listed(const std::string& folder) {
 // Class folders may be part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. A folder beside
 // it that cannot be listed may have nothing to do with the data, and is skipped.
 void refuse_if_annotated_beside(const BuildContext& context, const std::string& root, const Scan& images) {
+  if (store::is_url(root)) return;  // what is beside it was not named, and listing it may take long
   const PlaceInParent place = place_in_parent(root);
   const Scan beside_it = scan_folder(place.parent, "");
   for (const auto name : beside_it.folders) {
@@ -174,23 +172,11 @@ void refuse_if_annotated_beside(const BuildContext& context, const std::string& 
   }
 }
 
-// A pattern without a match is a mistake of spelling in nearly every case, so it is an error, as an
-// empty dataset is.
-std::vector<std::string> files_of_pattern(const DatasetOptions& options, const std::string& pattern) {
-  try {
-    std::vector<std::string> files = expand_path_pattern(pattern);
-    if (!files.empty()) return files;
-  } catch (const ConfigError& error) {
-    throw path_error(options, error.what());
-  }
-  throw path_error(options, "no file matches it");
-}
-
 }  // namespace
 
 std::string absolute_path(const std::string& path) {
   // Not normalized: with links, "a/../b" need not be "b".
-  return path.starts_with('/') ? path : (std::filesystem::current_path() / path).string();
+  return store::is_absolute(path) ? path : (std::filesystem::current_path() / path).string();
 }
 
 // Normalized first, so that "x/." and "x/.." name a real parent; "a/" has an empty last component
@@ -237,14 +223,14 @@ std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept {
 // memory for it.
 std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
   try {
-    const OpenFile file = open_patiently(path);
+    const OpenFile file = store::open_patiently(path);
     std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
     XXH3_state_t state;
     XXH3_INITSTATE(&state);  // the next call looks at what the state was before
     XXH3_64bits_reset_withSeed(&state, seed);
     for (std::size_t at = 0; at < file.size; at += piece.size()) {
       const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
-      read_at_patiently(file.descriptor, at, next);
+      read_at_patiently(file, at, next);
       XXH3_64bits_update(&state, next.data(), next.size());
     }
     return XXH3_64bits_digest(&state);
@@ -329,52 +315,14 @@ std::string SkipLog::first_bad() const {
   return bad_.empty() ? "" : ", the first problem: " + bad_.front().path + ": " + bad_.front().reason;
 }
 
-// What exists under the very name is taken as that. Only if nothing has the name may it be
-// "FILE.yaml:PART" or a pattern: file names may contain ':', '*' and braces.
-PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
-  if (options().path.empty()) {
-    throw ConfigError(
-        "dataset.path is not set; it names a folder of images, a file list or a file of records, such as idx");
-  }
-  struct stat status {};
-  files_ = {root_};
-  if (::stat(root_.c_str(), &status) != 0) {
-    if (errno != ENOENT) throw path_error(options(), system_failure("cannot inspect it", errno).what());
-    auto [file, part] = part_of_yaml(root_);
-    if (!part.empty() && ::stat(file.c_str(), &status) == 0) {
-      files_ = {file};
-      root_ = std::move(file);
-      part_ = std::move(part);
-    } else {
-      take_pattern(status);
-    }
-  }
-  is_folder_ = S_ISDIR(status.st_mode);
-  size_ = static_cast<std::uint64_t>(status.st_size);
-  if (!is_folder_ && !S_ISREG(status.st_mode)) {
-    throw path_error(options(), describe_special(status.st_mode) + ", neither a folder nor a file");
-  }
-}
-
-// From the last to the first, so that `status` is that of the first file afterwards.
-void PathContents::take_pattern(struct stat& status) {
-  if (!is_path_pattern(root_)) throw path_error(options(), "there is no such file or folder");
-  is_pattern_ = true;
-  files_ = files_of_pattern(options(), root_);
-  for (std::size_t i = files_.size(); i-- > 0;) {
-    if (::stat(files_[i].c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
-      throw path_error(options(), "there is no file " + files_[i]);
-    }
-  }
-}
-
 std::span<const std::byte> PathContents::head() {
   constexpr std::size_t kHead = 4096;  // enough to tell text from what is not
   if (head_) return *head_;
   try {
-    const OpenFile file = open_patiently(files_.front());
+    const OpenFile file = store::open_patiently(files_.front());
+    size_ = file.size;
     std::vector<std::byte> head(std::min(file.size, kHead));
-    read_at_patiently(file.descriptor, 0, head);
+    read_at_patiently(file, 0, head);
     return head_.emplace(std::move(head));
   } catch (const SampleError& error) {
     throw path_error(options(), error.what());
@@ -388,7 +336,7 @@ std::span<const std::byte> PathContents::contents_head() {
   if (contents_head_) return *contents_head_;
   std::vector<std::byte> inflated(head().size());
   try {
-    const OpenFile file = open_patiently(files_.front());
+    const OpenFile file = store::open_patiently(files_.front());
     inflated.resize(open_gzip(file)->read(inflated));
   } catch (const SampleError& error) {
     if (error.is_transient()) throw path_error(options(), error.what());

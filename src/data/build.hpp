@@ -126,7 +126,7 @@ class PathContents {
   [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
   // Of "data.yaml:val" the part that is named, "val"; else "".
   [[nodiscard]] const std::string& part() const noexcept { return part_; }
-  // Bytes of the file, or of the first one. REQUIRES: !is_folder().
+  // Bytes of the file, or of the first one; of a URL, once its head() has been read. REQUIRES: !is_folder().
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   // The first bytes of the (first) file; and, if it is compressed, of its decompressed contents, "" if those are
   // damaged. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
@@ -142,6 +142,7 @@ class PathContents {
   [[nodiscard]] Tree kind_of_tree();
 
  private:
+  void take_url();
   // Of the files that the path stands for as a pattern; the status of the first.
   void take_pattern(struct stat& status);
 

@@ -13,7 +13,8 @@ namespace forebay {
 // little is read in vain where images of 100 KB lie between them. On an error the window is
 // emptied, as it may be half filled.
 std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t length) {
-  constexpr std::size_t kWindow = 4096;
+  // Of an object each is a request, and takes a label that stands beside the next header along.
+  const std::size_t window = file_ != nullptr && file_->remote != nullptr ? 16384 : 4096;
   if (!has(offset, length)) {
     throw at_byte(size_, "it ends here, where " + std::to_string(length) + " bytes from byte " +
                              std::to_string(offset) + " are needed");
@@ -22,10 +23,10 @@ std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t 
   const bool is_there = offset >= window_begins_ && offset - window_begins_ <= window_.size() &&
                         length <= window_.size() - (offset - window_begins_);
   if (!is_there) {
-    window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(kWindow, length), size_ - offset)));
+    window_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::max(window, length), size_ - offset)));
     window_begins_ = offset;
     try {
-      read_at_patiently(file_->descriptor, static_cast<std::size_t>(offset), window_);
+      read_at_patiently(*file_, static_cast<std::size_t>(offset), window_);
     } catch (...) {
       window_.clear();
       throw;
@@ -47,7 +48,7 @@ SampleError at_byte(std::uint64_t offset, std::string_view problem) {
 bool is_gzip(const OpenFile& file) {
   std::array<std::byte, 2> head{};
   if (file.size < head.size()) return false;
-  read_at_patiently(file.descriptor, 0, head);
+  read_at_patiently(file, 0, head);
   return starts_as_gzip(head);
 }
 

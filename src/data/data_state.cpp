@@ -23,10 +23,10 @@
 
 #include <forebay/error.hpp>
 
-#include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "index_format.hpp"
 #include "parallel.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -156,7 +156,7 @@ std::vector<std::byte> DataState::serialize() const {
 DataState::Comparison DataState::compare(const std::string& root, unsigned threads,
                                          const IndexProgress& progress) const {
   const auto place = [&](const std::string& path) {
-    return path.starts_with('/') ? path : path.empty() ? root : join_path(root, path);
+    return store::is_absolute(path) ? path : path.empty() ? root : join_path(root, path);
   };
   std::atomic<std::uint64_t> by_contents{0};
   FirstFinding findings;
@@ -200,7 +200,7 @@ std::vector<std::byte> load_annotation(const std::string& path, DataState::Annot
   return read_patiently(path, [&] {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) state.times = times_of(status);
-    auto bytes = load_file(path, path.ends_with(".json") ? kLargestLabelme : kLargestAnnotationFile);
+    auto bytes = store::load_file(path, path.ends_with(".json") ? kLargestLabelme : kLargestAnnotationFile);
     state.sum = chunk_sum(bytes);
     return bytes;
   });

@@ -29,6 +29,7 @@
 #include "parallel.hpp"
 #include "saved_index.hpp"
 #include "source_files.hpp"
+#include "store/url.hpp"
 #include "zip_file.hpp"
 
 #define XXH_INLINE_ALL
@@ -101,12 +102,24 @@ ConfigError unrecognised_folder(PathContents& contents) {
                                                              : first_foreign_file(contents.root(), tree)));
 }
 
+ConfigError reads_no_urls(PathContents& contents, std::string_view format) {
+  std::string others;
+  for (const NamedFormat& known : kFormats) {
+    if (known.format->reads_urls) others.append(others.empty() ? "" : ", ").append(known.name);
+  }
+  return path_error(contents.options(), "format \"" + std::string(format) +
+                                            "\" is read from local files alone; of URLs " + others +
+                                            " are; `forebay pack` makes a packed dataset of any format");
+}
+
 // From the last to the first: the formats at the end of kFormats know their files by name or by
 // their first bytes, those at the beginning take any folder of images, so the particular ones are
 // asked first.
 const NamedFormat& detect_format(PathContents& contents) {
+  const bool is_remote = store::is_url(contents.root());
   const auto takes_it = [&](const NamedFormat& known) {
-    return (known.format->takes_patterns || !contents.is_pattern()) && known.format->detect(contents);
+    return (known.format->reads_urls || !is_remote) && (known.format->takes_patterns || !contents.is_pattern()) &&
+           known.format->detect(contents);
   };
   const auto found = std::find_if(kFormats.rbegin(), kFormats.rend(), takes_it);
   if (found != kFormats.rend()) return *found;
@@ -126,6 +139,7 @@ const NamedFormat& format_of(PathContents& contents) {
     throw path_error(options, "stands for " + std::to_string(contents.files().size()) + " files, but format = \"" +
                                   options.format + "\" reads one");
   }
+  if (store::is_url(contents.root()) && !known->format->reads_urls) throw reads_no_urls(contents, known->name);
   const auto wanted = contents.is_folder() ? Format::Path::folder : Format::Path::file;
   if (known->format->path == Format::Path::either || known->format->path == wanted) return *known;
   throw path_error(options, std::string(contents.is_folder() ? "is a folder" : "is a file") + ", but format = \"" +
@@ -289,7 +303,8 @@ DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& pr
 DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress& progress) {
   const IndexImage* image = image_of(dataset);
   std::error_code unknown;
-  if (image != nullptr && !std::filesystem::exists(image->record().root, unknown)) {
+  const bool is_remote = image != nullptr && store::is_url(image->record().root);
+  if (image != nullptr && !is_remote && !std::filesystem::exists(image->record().root, unknown)) {
     return {.done = "not with its data: there is no " + printable(image->record().root)};
   }
   DataComparison compared = compare_with_data(dataset, progress);

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 
-#include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
+#include "store/files.hpp"
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
 // and 32 x 32 pixels, first all red values, then green, then blue.
@@ -49,7 +49,7 @@ CifarFiles cifar_file(PathContents& contents) {
   const auto [folder, name] = place_in_parent(contents.root());
   const CifarFiles ten{.folder = folder, .names = {name}};
   const CifarFiles hundred{.folder = folder, .names = {name}, .is_hundred = true};
-  const bool has_names = problem_of_file(hundred.class_list()).empty();
+  const bool has_names = store::problem_of_file(hundred.class_list()).empty();
   const bool fits_no_other = contents.size() % hundred.record_bytes() == 0 && contents.size() % ten.record_bytes() != 0;
   return has_names || fits_no_other ? hundred : ten;
 }
@@ -65,8 +65,8 @@ bool is_cifar(PathContents& contents) {
 std::vector<std::string> cifar_classes(const DatasetOptions& options, const CifarFiles& files) {
   if (!options.classes.empty()) return ClassList(options.classes, {}).names();
   std::vector<std::string> names;
-  if (problem_of_file(files.class_list()).empty()) {
-    names = lines_of_file(files.class_list(), std::size_t{64} << 10U);
+  if (store::problem_of_file(files.class_list()).empty()) {
+    names = store::lines_of_file(files.class_list(), std::size_t{64} << 10U);
   }
   while (names.size() < (files.is_hundred ? 100 : 10)) names.push_back(std::to_string(names.size()));
   return names;
@@ -77,13 +77,13 @@ std::vector<std::string> cifar_classes(const DatasetOptions& options, const Cifa
 void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTable& table, SkipLog& skipped) {
   const std::string path = join_path(files.folder, name);
   refuse_foreign(path);
-  const OpenFile file = open_patiently(path);
+  const OpenFile file = store::open_patiently(path);
   const std::uint32_t source = table.add_source(name, file);
   const std::uint64_t length = files.record_bytes();
   for (std::uint64_t i = 0; i < file.size / length; ++i) {
     std::uint8_t label = 0;
     const std::uint64_t pixels = i * length + files.label_bytes();
-    read_at_patiently(file.descriptor, pixels - 1, std::as_writable_bytes(std::span(&label, 1)));
+    read_at_patiently(file, pixels - 1, std::as_writable_bytes(std::span(&label, 1)));
     if (label >= table.classes.size()) {
       skipped.add_bad(path + "[record " + std::to_string(i) + "]",
                       "label " + std::to_string(label) + " of " + std::to_string(table.classes.size()) + " classes");
@@ -106,7 +106,7 @@ std::uint64_t hash_cifar(const DatasetOptions& options) {
   const CifarFiles files = files_of(contents);
   std::uint64_t hash = 0;
   for (const std::string& name : files.names) hash = hash_name(name, hash);
-  const bool has_names = options.classes.empty() && problem_of_file(files.class_list()).empty();
+  const bool has_names = options.classes.empty() && store::problem_of_file(files.class_list()).empty();
   return has_names ? hash_file(files.class_list(), "dataset.path", hash) : hash;
 }
 

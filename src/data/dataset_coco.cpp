@@ -17,7 +17,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
@@ -26,6 +25,7 @@
 #include "coco_masks.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -273,7 +273,8 @@ std::size_t images_in(const std::string& folder, const CocoFile& coco) {
   std::size_t found = 0;
   for (std::size_t i = 0; i < tried; ++i) {
     const std::string_view path = coco.paths[i * (coco.paths.size() / tried)];
-    found += problem_of_file(path.starts_with('/') ? std::string(path) : join_path(folder, path)).empty() ? 1 : 0;
+    found +=
+        store::problem_of_file(store::is_absolute(path) ? std::string(path) : join_path(folder, path)).empty() ? 1 : 0;
   }
   return found;
 }
@@ -333,7 +334,8 @@ IndexDraft build_coco(PathContents& contents) {
     context.progress(elements, std::max(elements, static_cast<std::uint64_t>(expected)));
   };
   try {
-    CocoFile coco = read_coco(open_patiently(contents.root()), progress, CocoMaskFields::wanted(context.options));
+    CocoFile coco =
+        read_coco(store::open_patiently(contents.root()), progress, CocoMaskFields::wanted(context.options));
     std::string folder = folder_of_images(context.options, contents.root(), coco);
     return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
   } catch (const SampleError& error) {

@@ -13,11 +13,11 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
 #include "parallel.hpp"
+#include "store/files.hpp"
 #include "tool_images.hpp"
 #include "xml_text.hpp"
 
@@ -128,7 +128,7 @@ ToolImage read_cvat_image(const XMLElement& element, ShapesLeftOut& left_out) {
 
 // "CVAT for video" has tracks in place of images.
 CvatFile read_cvat(const std::string& file) {
-  const std::vector<std::byte> bytes = load_file(file, kLargestCvat);
+  const std::vector<std::byte> bytes = store::load_file(file, kLargestCvat);
   tinyxml2::XMLDocument document;
   const XMLElement& root = parse_xml(bytes, "annotations", document);
   if (const XMLElement* track = root.FirstChildElement("track"); track != nullptr) {
@@ -160,7 +160,7 @@ std::string folder_of_cvat_images(const DatasetOptions& options, const std::stri
     std::size_t found = 0;
     for (std::size_t i = 0; i < tried; ++i) {
       const std::string& path = cvat.images[i * (cvat.images.size() / tried)].path;
-      found += problem_of_file(join_path(folder, path)).empty() ? 1 : 0;
+      found += store::problem_of_file(join_path(folder, path)).empty() ? 1 : 0;
     }
     if (found > most) best = folder;
     most = std::max(most, found);
@@ -181,7 +181,7 @@ std::vector<std::string> problems_of_files(const BuildContext& context, const st
   task.count = images.size();
   task.body = [&](std::size_t i) {
     const std::string& path = images[i].path;
-    problems[i] = path.empty() ? "an image without a name" : problem_of_file(join_path(folder, path));
+    problems[i] = path.empty() ? "an image without a name" : store::problem_of_file(join_path(folder, path));
   };
   task.total = images.size();
   run_parallel(task, context.threads, context.progress);

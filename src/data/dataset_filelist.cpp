@@ -18,13 +18,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "class_text.hpp"
 #include "formats.hpp"
 #include "list.hpp"
 #include "split_list.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -42,7 +42,7 @@ using Entries = std::vector<ListRecord>;
 
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
   try {
-    return load_file(path, kLargestList);
+    return store::load_file(path, kLargestList);
   } catch (const SampleError& error) {
     throw ConfigError(std::string(key) + " = \"" + path + "\": " + error.what());
   }
@@ -124,6 +124,9 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
     return fs::is_regular_file(folder / name, unknown);
   };
   lists.images = load_list(options.path, "dataset.path", is_there);
+  for (const ListRecord& each : lists.images.records) {
+    if (store::is_url(each.first)) (void)store::object_name(std::string(each.first));  // before a secret is in the index
+  }
   const std::string split_root = resolve_split_list(context, lists.images.records, lists.images.quoted, skipped);
   if (!split_root.empty()) root = split_root;
   if (!options.labels.empty()) {
@@ -314,7 +317,7 @@ IndexDraft build_filelist(PathContents& contents) {
   const Entries& entries = lists.images.records;
   counts.images = entries.size();
   const bool numbers = are_numbers(entries, options);
-  const bool annotated = !has_labels(entries) && add_annotated(context, entries, draft);
+  const bool annotated = !has_labels(entries) && !store::is_url(root) && add_annotated(context, entries, draft);
   // Boxes come from annotations alone.
   const bool has_targets = !has_labels(entries) && std::ranges::any_of(options.fields, [](const FieldOptions& field) {
     return field.kind != FieldKind::boxes;
@@ -348,6 +351,7 @@ const Format formats::filelist{.needs = "a text file with one path[,label] per l
                                .hashed = "the list",
                                .takes_labels = true,
                                .has_objects = true,
-                               .finds_files = false};
+                               .finds_files = false,
+                               .reads_urls = true};
 
 }  // namespace forebay

@@ -173,7 +173,10 @@ IndexDraft build_folder(PathContents& contents) {
 
 }  // namespace
 
-const Format formats::folder{
-    .needs = "a folder of class folders", .path = Format::Path::folder, .detect = is_class_tree, .build = build_folder};
+const Format formats::folder{.needs = "a folder of class folders",
+                             .path = Format::Path::folder,
+                             .detect = is_class_tree,
+                             .build = build_folder,
+                             .reads_urls = true};
 
 }  // namespace forebay

@@ -20,6 +20,7 @@
 #include "lmdb_tree.hpp"
 #include "parallel.hpp"
 #include "shards.hpp"
+#include "store/files.hpp"
 #include "wire_format.hpp"
 
 namespace forebay {
@@ -156,7 +157,7 @@ LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
   try {
     refuse_foreign(path);
-    lmdb.file = open_patiently(path);
+    lmdb.file = store::open_patiently(path);
     lmdb.stamp = RecordTable::stamp_of(lmdb.file);
     ContainerBytes bytes(lmdb.file);
     LmdbTree tree(bytes);

@@ -386,6 +386,7 @@ const Format formats::npy{.needs = "NumPy arrays",
                           .hash = hash_npy,
                           .hashed = "the arrays",
                           .chooses_image = true,
-                          .takes_labels = true};
+                          .takes_labels = true,
+                          .reads_urls = true};
 
 }  // namespace forebay

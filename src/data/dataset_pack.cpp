@@ -23,6 +23,7 @@
 #include "pack_shard.hpp"
 #include "parallel.hpp"
 #include "stated_sizes.hpp"
+#include "store/url.hpp"
 
 namespace forebay {
 namespace {
@@ -34,11 +35,15 @@ struct OpenedShard {
   RecordTable::Stamp stamp;
 };
 
+std::string folder_of_pack(PathContents& contents) {
+  return contents.is_folder() ? contents.root() : std::string(parent_folder(contents.files().front()));
+}
+
 // `expected`: as all have been compared.
 // memcmp is safe on headers: they have no padding, and were read whole.
 OpenedShard open_shard(PathContents& contents, const std::string& name, const PackMember& expected) {
   try {
-    const PackShard shard = open_pack_shard(join_path(contents.root(), name));
+    const PackShard shard = open_pack_shard(join_path(folder_of_pack(contents), name));
     if (std::memcmp(&shard.header, &expected.header, sizeof expected.header) != 0 ||
         shard.tables_key != expected.tables_key) {
       throw SampleError("it has been replaced while the set was opened; open it again");
@@ -54,7 +59,7 @@ OpenedShard open_shard(PathContents& contents, const std::string& name, const Pa
 // Those of the codec are the same in all shards, which problem_of_pack() has seen to.
 std::vector<std::byte> tables_in(PathContents& contents, const std::string& name) {
   try {
-    return read_pack_tables(open_pack_shard(join_path(contents.root(), name)));
+    return read_pack_tables(open_pack_shard(join_path(folder_of_pack(contents), name)));
   } catch (const SampleError& error) {
     throw path_error(contents.options(), name + ": " + error.what());
   }
@@ -66,7 +71,7 @@ std::vector<PackMember> read_members(PathContents& contents, const std::vector<s
   task.count = task.total = names.size();
   task.body = [&](std::size_t i) {
     try {
-      members[i] = open_pack_shard(join_path(contents.root(), names[i])).member();
+      members[i] = open_pack_shard(join_path(folder_of_pack(contents), names[i])).member();
     } catch (const SampleError& error) {
       throw path_error(contents.options(), names[i] + ": " + error.what());
     }
@@ -118,7 +123,7 @@ class PackMerger {
       const bool is_same = options_.classes.empty();
       labels_.push_back(is_same ? static_cast<std::int32_t>(i) : list.number_of(set.classes[i]));
     }
-    draft_.root = contents.root();
+    draft_.root = folder_of_pack(contents);
     draft_.table.classes = classes_;
     draft_.table.kinds.clear();
     draft_.counts = set.counts;
@@ -284,12 +289,15 @@ bool is_pack(PathContents& contents) {
 
 // The tables of the codec are held by the index, once, and given to decoders by Dataset::tables().
 IndexDraft build_pack(PathContents& contents) {
-  if (!contents.is_folder()) {
-    throw path_error(contents.options(), "is one shard of a packed dataset; name the folder that it is in");
-  }
   std::vector<std::string> names;
-  for (const auto name : contents.listing().others) {
-    if (is_pack_name(name)) names.emplace_back(name);
+  if (contents.is_folder()) {
+    for (const auto name : contents.listing().others) {
+      if (is_pack_name(name)) names.emplace_back(name);
+    }
+  } else if (contents.is_pattern() || store::is_url(contents.root())) {
+    for (const std::string& file : contents.files()) names.emplace_back(base_name(file));
+  } else {
+    throw path_error(contents.options(), "is one shard of a packed dataset; name the folder that it is in");
   }
   sort_pack_names(names);
   if (names.empty()) throw path_error(contents.options(), "has no shard of a packed dataset (*.fbpack)");
@@ -308,12 +316,14 @@ IndexDraft build_pack(PathContents& contents) {
 }  // namespace
 
 const Format formats::pack{.needs = "a folder that forebay pack made",
-                           .path = Format::Path::folder,
+                           .path = Format::Path::either,
                            .detect = is_pack,
                            .build = build_pack,
+                           .takes_patterns = true,
                            .chooses_image = true,  // with which it was packed: it has one of each
                            .has_objects = true,
                            .keeps_names = true,
-                           .holds_tables = true};
+                           .holds_tables = true,
+                           .reads_urls = true};
 
 }  // namespace forebay

@@ -188,6 +188,7 @@ const Format formats::recordio{.needs = "a RecordIO file",
                                .build = build_recordio,
                                .hash = hash_recordio,
                                .hashed = "the compressed files, or other files",
-                               .takes_patterns = true};
+                               .takes_patterns = true,
+                               .reads_urls = true};
 
 }  // namespace forebay

@@ -17,7 +17,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "csv.hpp"
@@ -25,6 +24,7 @@
 #include "formats.hpp"
 #include "list.hpp"
 #include "stated_sizes.hpp"
+#include "store/files.hpp"
 #include "table_fields.hpp"
 
 namespace forebay {
@@ -357,7 +357,7 @@ IndexDraft build_table(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   std::vector<std::byte> text;
   try {
-    text = load_file(contents.root(), kLargestTable);
+    text = store::load_file(contents.root(), kLargestTable);
   } catch (const SampleError& error) {
     throw path_error(options, error.what());
   }

@@ -304,6 +304,7 @@ const Format formats::tfrecord{.needs = "a TFRecord file",
                                .hash = hash_tfrecord,
                                .hashed = "the compressed files, or other files",
                                .takes_patterns = true,
-                               .chooses_image = true};
+                               .chooses_image = true,
+                               .reads_urls = true};
 
 }  // namespace forebay

@@ -418,6 +418,7 @@ const Format formats::webdataset{.needs = "a tar archive",
                                  .hash = hash_webdataset,
                                  .hashed = "the compressed files, or other files",
                                  .takes_patterns = true,
-                                 .chooses_image = true};
+                                 .chooses_image = true,
+                                 .reads_urls = true};
 
 }  // namespace forebay

@@ -18,7 +18,6 @@
 #include <set>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "build.hpp"
 #include "file_nature.hpp"
@@ -26,6 +25,7 @@
 #include "image_size.hpp"
 #include "object_samples.hpp"
 #include "parallel.hpp"
+#include "store/files.hpp"
 #include "yolo_images.hpp"
 #include "yolo_labels.hpp"
 
@@ -83,7 +83,7 @@ YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool
   }
   if (!needs_size || read.found.objects.empty()) return read;
   try {
-    read.size = read_patiently(image, [&] { return displayed_size(open_regular(image)); });
+    read.size = read_patiently(image, [&] { return displayed_size(store::open_regular(image)); });
   } catch (const SampleError& error) {
     if (error.is_transient()) end_scan(image, error);
     read.problem = error.what();

@@ -19,6 +19,7 @@
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "npz.hpp"
+#include "store/url.hpp"
 
 namespace forebay {
 namespace {
@@ -58,7 +59,7 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
   for (std::uint64_t look = 0; look < std::min(kLookedAt, samples); ++look) {
     const std::uint64_t sample = look * (samples / std::min(kLookedAt, samples));
     const std::string_view path = draft.table.sources[column.source[sample]];
-    const std::string file = path.starts_with('/') ? std::string(path) : join_path(draft.root, path);
+    const std::string file = store::is_absolute(path) ? std::string(path) : join_path(draft.root, path);
     std::string problem = problem_of_source(file);
     if (problem.empty() && is_lfs_pointer(file)) problem = nature_of_file(file);
     if (problem.empty()) return;

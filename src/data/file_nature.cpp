@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_io.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -45,13 +45,20 @@ constexpr std::array kKnownStarts{
 };
 
 // The first bytes of a file; none if it cannot be read.
-std::vector<std::byte> head_of(const std::string& path) {
+std::vector<std::byte> head_of(const OpenFile& file) {
   constexpr std::size_t kHead = 512;
   try {
-    const OpenFile file = open_regular(path);
     std::vector<std::byte> head(std::min(kHead, file.size));
-    read_at(file.descriptor, 0, head);
+    read_at(file, 0, head);
     return head;
+  } catch (const SampleError&) {
+    return {};
+  }
+}
+
+std::vector<std::byte> head_of(const std::string& path) {
+  try {
+    return head_of(store::open_regular(path));
   } catch (const SampleError&) {
     return {};
   }
@@ -138,6 +145,7 @@ std::string nature_as_cause(std::span<const std::byte> head) {
 }
 
 std::string nature_of_file(const std::string& path) { return nature_of(head_of(path)); }
+std::string nature_of_file(const OpenFile& file) { return nature_of(head_of(file)); }
 
 void refuse_foreign(const std::string& path) {
   const std::string nature = nature_of_file(path);

@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 
+#include "base/file_io.hpp"
+
 namespace forebay {
 
 // What a file really is where it holds something in place of what its name says, and what to do about it: "a pointer of
@@ -17,6 +19,7 @@ namespace forebay {
 [[nodiscard]] std::string nature_as_cause(std::span<const std::byte> head);
 // The same of a file; "" if it cannot be read.
 [[nodiscard]] std::string nature_of_file(const std::string& path);
+[[nodiscard]] std::string nature_of_file(const OpenFile& file);
 // Throws SampleError("the file is ...") if it is something else than its name says.
 void refuse_foreign(const std::string& path);
 // Whether a file is a pointer of Git LFS, which is never what was meant.

@@ -60,6 +60,8 @@ struct Format {
   bool keeps_names = false;
   // Whether what the index holds are the tables of the codec that its images are packed with (Dataset::tables()).
   bool holds_tables = false;
+  // Whether the path may be a URL.
+  bool reads_urls = false;
 };
 
 namespace formats {

@@ -52,7 +52,7 @@ class GzipSource final : public ByteSource {
     if (size == 0) {
       throw SampleError("byte " + std::to_string(loaded_) + ": the compressed data is cut off");
     }
-    read_at_patiently(file_.descriptor, loaded_, std::span(input_).first(size));
+    read_at_patiently(file_, loaded_, std::span(input_).first(size));
     loaded_ += size;
     stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
     stream_.avail_in = static_cast<uInt>(size);
@@ -75,7 +75,7 @@ class GzipSource final : public ByteSource {
   [[nodiscard]] bool next_member_follows() const {
     std::array<std::byte, 2> head{};
     if (file_.size - consumed() < head.size()) return false;
-    read_at_patiently(file_.descriptor, consumed(), head);
+    read_at_patiently(file_, consumed(), head);
     return starts_as_gzip(head);
   }
 

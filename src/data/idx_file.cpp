@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 #include "gzip.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -26,7 +27,7 @@ class PlainSource final : public ByteSource {
 
   std::size_t read(std::span<std::byte> bytes) override {
     const std::size_t size = std::min(bytes.size(), file_.size - position_);
-    read_at_patiently(file_.descriptor, position_, bytes.first(size));
+    read_at_patiently(file_, position_, bytes.first(size));
     position_ += size;
     return size;
   }
@@ -74,9 +75,9 @@ std::string in_words(const IdxHeader& header) {
 
 }  // namespace
 
-IdxFile::IdxFile(const std::string& path) : file_(open_patiently(path)) {
+IdxFile::IdxFile(const std::string& path) : file_(store::open_patiently(path)) {
   std::array<std::byte, 2> head{};
-  if (file_.size >= head.size()) read_at_patiently(file_.descriptor, 0, head);
+  if (file_.size >= head.size()) read_at_patiently(file_, 0, head);
   refuse_foreign(path);
   is_compressed_ = starts_as_gzip(head);
   source_ = is_compressed_ ? open_gzip(file_) : std::make_unique<PlainSource>(file_);

@@ -40,7 +40,7 @@ class HeaderBytes {
     bytes = std::min<std::uint64_t>(bytes, file_.size - offset);
     if (offset < begin_ || offset + bytes > begin_ + piece_.size()) {
       piece_.resize(std::min<std::uint64_t>(std::max(bytes, kPiece), file_.size - offset));
-      read_at(file_.descriptor, offset, piece_);
+      read_at(file_, offset, piece_);
       begin_ = offset;
     }
     return HeaderPart(piece_).subspan(offset - begin_, bytes);

@@ -88,7 +88,7 @@ class WatchedFile {
     try {
       read_patiently(origin_, [&] {
         try {
-          read_at(file_.descriptor, at, to);
+          read_at(file_, at, to);
         } catch (const SampleError&) {
           if (was_changed()) throw changed();
           throw;
@@ -259,7 +259,7 @@ bool is_saved_index(const std::string& file) {
     std::array<std::byte, 8> head{};
     const OpenFile open = open_regular(file);
     if (open.size < head.size()) return false;
-    read_at(open.descriptor, 0, head);
+    read_at(open, 0, head);
     return begins_as_index(head);
   } catch (const SampleError&) {
     return false;

@@ -35,7 +35,7 @@ class PiecewiseBytes {
     at_ = 0;
     piece_.resize(std::min(kPieceOfJson, file_.size - begin_));
     if (piece_.empty()) return;
-    read_at_patiently(file_.descriptor, begin_, piece_);
+    read_at_patiently(file_, begin_, piece_);
     progress_(static_cast<double>(begin_) / static_cast<double>(file_.size));
   }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <forebay/error.hpp>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -49,13 +49,13 @@ const ZipMember& find_array(const ZipFile& archive, std::string_view array) {
 
 std::string problem_of_source(const std::string& path) {
   const auto place = array_place(path);
-  return problem_of_file(place ? place->archive : path);
+  return store::problem_of_file(place ? place->archive : path);
 }
 
 // Called for each sample, on any reading thread. The archive's directory is read each time, so that
 // nothing has to be kept or locked.
 void read_array(const ArrayPlace& place, ReadTarget& target) {
-  const OpenFile file = open_regular(place.archive);
+  const OpenFile file = store::open_regular(place.archive);
   const ZipFile archive(file);
   const ZipMember& member = find_array(archive, place.array);
   ZipFile::require_readable(member);  // before it makes anybody take memory

@@ -25,6 +25,7 @@
 #include "file_nature.hpp"
 #include "pack_coder.hpp"
 #include "record_checksum.hpp"
+#include "store/files.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -122,7 +123,7 @@ std::vector<std::byte> deflated(const std::vector<std::byte>& bytes) {
 
 std::vector<std::byte> read_part(const PackShard& shard, const PackPart& part) {
   std::vector<std::byte> bytes(part.bytes);
-  read_at(shard.file.descriptor, part.offset, bytes);
+  read_at(shard.file, part.offset, bytes);
   if (crc32c(bytes) == part.crc) return bytes;
   throw at_byte(part.offset, "the " + std::to_string(part.bytes) +
                                  " bytes there are damaged: they do not match the CRC-32C in the header");
@@ -302,14 +303,16 @@ std::vector<std::byte> pack_header_block(PackHeader header) {
 // The whole block is compared with what the header would give, which also finds bytes behind it
 // that are not zero.
 PackShard open_pack_shard(const std::string& path) {
-  refuse_foreign(path);
-  PackShard shard{.file = open_regular(path), .header = {}};
+  PackShard shard{.file = store::open_regular(path), .header = {}};
+  if (const std::string nature = nature_of_file(shard.file); !nature.empty()) {
+    throw SampleError("the file is " + nature);
+  }
   PackHeader& header = shard.header;
   std::array<std::byte, kPackBlock> block{};
   if (shard.file.size < block.size()) {
     throw at_byte(shard.file.size, "it ends within the header of a shard, which has 4096 bytes");
   }
-  read_at(shard.file.descriptor, 0, block);
+  read_at(shard.file, 0, block);
   std::memcpy(&header, block.data(), sizeof header);
   if (header.magic != kPackMagic) throw at_byte(0, "it does not begin as a shard of a packed dataset");
   if (header.version != kPackVersion) {
@@ -328,7 +331,7 @@ PackShard open_pack_shard(const std::string& path) {
     throw at_byte(0, "its header is damaged: its numbers are impossible");
   }
   if (header.tables.bytes >= sizeof shard.tables_key) {
-    read_at(shard.file.descriptor, header.tables.end() - sizeof shard.tables_key,
+    read_at(shard.file, header.tables.end() - sizeof shard.tables_key,
             std::as_writable_bytes(std::span(&shard.tables_key, 1)));
   }
   return shard;

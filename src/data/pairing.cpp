@@ -16,8 +16,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "store/files.hpp"
+
 #include "annotation.hpp"
-#include "base/file_io.hpp"
 
 namespace forebay {
 namespace {
@@ -235,7 +236,7 @@ Pairing pair_annotations(const Scan& scan) {
 bool is_voc_annotation(const std::string& path) {
   constexpr std::string_view kRoot = "annotation";
   try {
-    const auto bytes = load_file(path, kLargestAnnotationFile);
+    const auto bytes = store::load_file(path, kLargestAnnotationFile);
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::size_t name = first_element(text);
     if (name == std::string_view::npos || !text.substr(name).starts_with(kRoot)) return false;

@@ -16,6 +16,7 @@
 #include <unordered_set>
 
 #include "scan.hpp"
+#include "store/url.hpp"
 
 namespace forebay {
 namespace {
@@ -23,7 +24,9 @@ namespace {
 // Chosen: far more shards than a dataset has.
 constexpr std::size_t kMostNames = 1'000'000;
 
-bool has_wildcard(std::string_view text) noexcept { return text.find_first_of("*?[") != std::string_view::npos; }
+bool has_wildcard(std::string_view text) noexcept {
+  return !store::is_url(text) && text.find_first_of("*?[") != std::string_view::npos;
+}
 
 struct PatternNumber {
   std::uint64_t value = 0;

@@ -14,7 +14,7 @@ namespace forebay {
 
 // Expands a pattern as a shell would: "train-{0000..0009}.tar" is ten names, in this order, whether the files exist or
 // not; "{train,val}.tar" is two; "*", "?" and "[a-z]" match existing files, sorted bytewise. A file that is named twice
-// occurs once. Throws ConfigError for an invalid range or more than a million names.
+// occurs once. In a URL only braces do this. Throws ConfigError for an invalid range or more than a million names.
 [[nodiscard]] std::vector<std::string> expand_path_pattern(const std::string& pattern);
 
 }  // namespace forebay

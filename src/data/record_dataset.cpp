@@ -16,7 +16,6 @@
 #include <atomic>
 #include <cstdint>
 #include <forebay/error.hpp>
-#include <limits>
 #include <memory>
 #include <mutex>
 
@@ -30,6 +29,7 @@
 #include "sample_files.hpp"
 #include "scan.hpp"
 #include "source_files.hpp"
+#include "store/url.hpp"
 
 namespace forebay {
 namespace {
@@ -174,9 +174,9 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   // Files without a known size are held ones that were never to be compared.
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
-    std::vector<std::uint64_t> known;
+    std::vector<std::uint64_t> known;  // no objects: the read that needs one compares it
     for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
-      if (number(Layout::file_bytes, file) != 0) known.push_back(file);
+      if (number(Layout::file_bytes, file) != 0 && !store::is_url(file_path(file))) known.push_back(file);
     return files_.compare(known, threads, progress);
   }
 
@@ -195,7 +195,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // Absolute paths are kept as they are: lists may name files anywhere.
   [[nodiscard]] std::string file_path(std::uint64_t file) const override {
     const std::string text = text_of(Layout::path_end, layout_.paths, file);
-    return text.starts_with('/') ? text : join_path(image().record().root, text);
+    return store::is_absolute(text) ? text : join_path(image().record().root, text);
   }
   [[nodiscard]] std::string key_of(std::uint64_t id) const {
     return layout_.key_bytes == 0 ? "" : text_of(Layout::key_end, layout_.keys, id);

@@ -239,7 +239,7 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
 std::uint64_t sum_of_head(const OpenFile& file) {
   std::array<std::byte, 8192> buffer;
   const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
-  read_at(file.descriptor, 0, head);
+  read_at(file, 0, head);
   return chunk_sum(head);
 }
 
@@ -253,14 +253,14 @@ std::uint64_t sum_of_blocks(const OpenFile& file) {
   std::vector<std::byte> bytes(file.size <= kWhole ? file.size : kBegin + kBlocks * kBlock);
   const std::span all(bytes);
   if (file.size <= kWhole) {
-    read_at(file.descriptor, 0, all);
+    read_at(file, 0, all);
     return chunk_sum(all);
   }
-  read_at(file.descriptor, 0, all.first(kBegin));
+  read_at(file, 0, all.first(kBegin));
   const std::size_t step = (file.size - kBegin - kBlock) / (kBlocks - 1);
   for (std::size_t i = 0; i < kBlocks; ++i) {
     const std::size_t at = i + 1 == kBlocks ? file.size - kBlock : kBegin + i * step;
-    read_at(file.descriptor, at, all.subspan(kBegin + i * kBlock, kBlock));
+    read_at(file, at, all.subspan(kBegin + i * kBlock, kBlock));
   }
   return chunk_sum(all);
 }
@@ -339,6 +339,7 @@ std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp)
 }
 
 std::int64_t RecordTable::modified_of(const OpenFile& file) {
+  if (file.remote != nullptr) return 0;
   // A file that is written twice within a tick of the file system's clock has the same time twice.
   constexpr std::int64_t kSecond = 1'000'000'000;
   struct stat status {};
@@ -350,6 +351,7 @@ std::int64_t RecordTable::modified_of(const OpenFile& file) {
 
 // Size and head are compared at every opening, the blocks only if the time of modification differs.
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
+  if (file.remote != nullptr) return {.bytes = file.size, .sum = file.remote->identity()};
   return {.bytes = file.size, .sum = sum_of_head(file), .spread = sum_of_blocks(file), .modified = modified_of(file)};
 }
 

@@ -67,7 +67,7 @@ struct RecordTable {
   // Identifies a source of records when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;    // its size
-    std::uint64_t sum = 0;      // checksum of its first 8 KiB
+    std::uint64_t sum = 0;      // checksum of its first 8 KiB; of an object its identity in its store
     std::uint64_t spread = 0;   // checksum of blocks all over it, or of all of a small one; 0: not compared
     std::int64_t modified = 0;  // in nanoseconds; 0 if unknown or too recent to tell writes apart
     bool is_held = false;       // its records are in `held`: the file is compared, not read

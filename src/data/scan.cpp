@@ -34,6 +34,8 @@
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "parallel.hpp"
+#include "scan_objects.hpp"
+#include "store/url.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -403,7 +405,7 @@ void end_scan(const std::string& path, const SampleError& error) {
 }
 
 Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress) {
-  Scan scan = Walk(root, threads, progress).run();
+  Scan scan = store::is_url(root) ? scan_objects(root, threads, progress) : Walk(root, threads, progress).run();
   sort_files(scan);
   report_folders_named_like_images(scan);
   sort_unusable(scan);
@@ -416,6 +418,7 @@ Scan scan_folder(const std::string& root, const std::string& folder) {
   Scan scan;
   try {
     scan = read_patiently(path, [&] {
+      if (store::is_url(root)) return scan_objects(root, folder, false);
       Scan anew;
       list(*open_directory(path), folder, anew, [](const std::string&, const Entry&) {});
       return anew;

@@ -25,6 +25,7 @@
 #include "parallel.hpp"
 #include "path_pattern.hpp"
 #include "stated_sizes.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -69,7 +70,7 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   RecordTable::Stamp stamp;
   bool is_compressed = false;
   try {
-    file = open_patiently(path);
+    file = store::open_patiently(path);
     stamp = RecordTable::stamp_of(file);
     is_compressed = is_gzip(file);
     if (is_compressed) inflated = inflate(file);
@@ -78,7 +79,7 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   }
   ShardDraft draft(path, stamp, progress);
   draft.want(wanted);
-  const std::string nature = is_compressed ? nature_of(inflated.bytes) : nature_of_file(path);
+  const std::string nature = is_compressed ? nature_of(inflated.bytes) : nature_of_file(file);
   if (!nature.empty()) {
     draft.add_bad_file("the file is " + nature);
     return draft;
@@ -330,6 +331,8 @@ std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::
 std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);
+  const bool is_remote = store::is_url(contents.root());
+  if (is_remote && contents.is_folder()) return 0;  // it is not listed again
   // Files of one name in other folders are others, where the folder is not the same for all that match.
   const std::size_t folder = contents.is_pattern() ? folder_of_pattern(contents.root()).size() : 0;
   std::uint64_t hash = 0;
@@ -337,6 +340,7 @@ std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::st
     std::string_view name = contents.is_pattern() ? std::string_view(path).substr(folder) : base_name(path);
     name.remove_prefix(std::min(name.size(), name.find_first_not_of('/')));
     hash = hash_name(name, hash);
+    if (is_remote) continue;
     if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
   }
   return hash;
@@ -352,7 +356,8 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   if (paths.empty()) throw path_error(contents.options(), std::string(format.missing));
   std::uint64_t all_bytes = 0;
   std::error_code unknown;
-  for (const std::string& path : paths) all_bytes += std::filesystem::file_size(path, unknown);
+  const bool is_remote = store::is_url(contents.root());
+  for (const std::string& path : paths) all_bytes += is_remote ? 0 : std::filesystem::file_size(path, unknown);
   ShardDraft::Progress progress;
   std::vector<std::optional<ShardDraft>> read(paths.size());
   ParallelTask task;
@@ -368,7 +373,8 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
       tell(records, std::max(records, static_cast<std::uint64_t>(expected)));
     }
   };
-  run_parallel(task, contents.context().threads, report);
+  // Who waits for answers needs no core.
+  run_parallel(task, is_remote ? std::max(contents.context().threads, 32U) : contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));

@@ -26,6 +26,7 @@
 #include "npz.hpp"
 #include "parallel.hpp"
 #include "scan.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 
@@ -44,6 +45,7 @@ SourceFiles::~SourceFiles() {
 
 // Opens the file for this question alone; a file that cannot be opened is no answer to it.
 std::string SourceFiles::problem_of_bypass(const std::string& path) {
+  if (store::is_url(path)) return {};  // no page cache is in between
   try {
     OpenFile file = open_regular(path);
     const std::string problem = forebay::bypass_page_cache(file);
@@ -56,7 +58,7 @@ std::string SourceFiles::problem_of_bypass(const std::string& path) {
 // The kernel gives the lowest free number, so a descriptor's number says how many the process has
 // open, at least.
 bool SourceFiles::may_keep(const OpenFile& file) noexcept {
-  return static_cast<unsigned long>(file.descriptor.get()) < open_file_limit() / 4 * 3;
+  return file.remote != nullptr || static_cast<unsigned long>(file.descriptor.get()) < open_file_limit() / 4 * 3;
 }
 
 // exchange() makes one of several callers the owner; the others find null.
@@ -112,6 +114,9 @@ OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(cons
 // opening then needs no blocks to be read, also for a copy whose times all differ.
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
+  if (store::is_url(known.path)) {
+    return store::open_object(known.path, {.bytes = known.stamp.bytes, .identity = known.stamp.sum});
+  }
   RecordTable::Stamp expected = known.stamp;
   expected.modified = sources_[source].modified.load(std::memory_order_relaxed);
   OpenFile opened = open_file(known.path, open_regular);
@@ -156,18 +161,21 @@ void SourceFiles::prepare(OpenFile& file) const {
 }
 
 void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes) {
-  if (file.block == 0) return read_at(file.descriptor, offset, bytes);
+  if (file.block == 0) return read_at(file, offset, bytes);
   direct_.read(file, offset, std::array{bytes});
 }
 
 void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces) {
-  if (file.block == 0) return read_at(file.descriptor, offset, pieces);
+  if (file.block == 0) return read_at(file, offset, pieces);
   direct_.read(file, offset, pieces);
 }
 
 // Not kept open: such a file is a sample, of which there may be millions.
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   if (const auto place = array_place(path)) return read_array(*place, target);
+  if (store::is_url(path)) {
+    return store::read_object(path, [&](std::size_t bytes) { return target.reserve(bytes); });
+  }
   OpenFile file = open_file(path, open_sample_file);
   prepare(file);
   read(file, 0, target.reserve(file.size));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "folder_roles.hpp"
+#include "store/url.hpp"
 
 namespace forebay {
 namespace {
@@ -48,6 +49,7 @@ std::string folder_of_images(const fs::path& root, const std::string& kind, cons
 // have a second column that is no class and are refused.
 std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,
                                std::deque<std::string>& texts, SkipLog& skipped) {
+  if (store::is_url(context.options.path)) return {};
   const fs::path file = fs::path(absolute_path(context.options.path)).lexically_normal();
   const bool names_files =
       std::ranges::any_of(records, [](const ListRecord& record) { return is_picture_name(record.first); });

@@ -18,9 +18,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "scan.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -382,7 +382,7 @@ YoloConfig parse_yolo_config(std::string_view text, const std::string& file) {
 YoloConfig read_yolo_config(const std::string& file) {
   std::vector<std::byte> bytes;
   try {
-    bytes = load_file(file, kLargestYaml);
+    bytes = store::load_file(file, kLargestYaml);
   } catch (const SampleError& error) {
     throw ConfigError(file + ": " + error.what());
   }
@@ -392,7 +392,7 @@ YoloConfig read_yolo_config(const std::string& file) {
 // Quickly, by keys at the left edge alone, because it is asked of every YAML file in a folder.
 bool is_yolo_config(const std::string& file) {
   try {
-    const auto bytes = load_file(file, kLargestYaml);
+    const auto bytes = store::load_file(file, kLargestYaml);
     const std::string text = "\n" + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const auto has = [&](std::string_view key) {
       return text.find("\n" + std::string(key) + ":") != std::string::npos;

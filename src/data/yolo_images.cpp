@@ -22,9 +22,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file_io.hpp"
 #include "base/text.hpp"
 #include "formats.hpp"
+#include "store/files.hpp"
 
 namespace forebay {
 namespace {
@@ -104,7 +104,7 @@ void take_classes(const std::string& file, YoloImages& images) {
     images.names = std::move(config.names);
     images.keypoint_numbers = config.keypoint_numbers;
   } else if (!file.empty()) {
-    images.names = lines_of_file(file, std::size_t{16} << 20U);
+    images.names = store::lines_of_file(file, std::size_t{16} << 20U);
   }
 }
 
@@ -202,7 +202,7 @@ class YoloFinder {
   // Every file is looked for here, since an index of a folder's images knows them to exist
   // (finds_files).
   void take_list(const std::string& list) {
-    std::vector<std::string> entries = lines_of_file(list, kLargestImageList);
+    std::vector<std::string> entries = store::lines_of_file(list, kLargestImageList);
     const auto is_other = [&](const std::string& entry) {
       if (is_image_name(entry)) return false;
       skipped_.add_bad(list,
@@ -213,7 +213,7 @@ class YoloFinder {
     const std::string folder = folder_of_entries(list, found_.root, entries);
     for (const std::string& entry : entries) {
       std::string path = path_below(folder, entry);
-      if (std::string problem = problem_of_file(path); !problem.empty()) {
+      if (std::string problem = store::problem_of_file(path); !problem.empty()) {
         skipped_.add_bad(path, std::move(problem));
       } else {
         found_.paths.push_back(std::move(path));

@@ -125,7 +125,7 @@ ZipFile::Directory ZipFile::find_directory() const {
     if (const auto place = find_directory(std::min(file_.size, bytes))) return *place;
   }
   std::vector<std::byte> head(std::min<std::size_t>(file_.size, 512));
-  read_at(file_.descriptor, 0, head);
+  read_at(file_, 0, head);
   throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short" + nature_as_cause(head));
 }
 
@@ -133,7 +133,7 @@ ZipFile::Directory ZipFile::find_directory() const {
 std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) const {
   const std::uint64_t begin = file_.size - bytes;
   std::vector<std::byte> tail(bytes);
-  read_at(file_.descriptor, begin, tail);
+  read_at(file_, begin, tail);
   // The signature may also occur in a comment or in data; only a record whose comment ends with the
   // file is the one.
   for (std::size_t i = 0; i + kEndBytes <= bytes; ++i) {
@@ -163,10 +163,10 @@ ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
   std::array<std::byte, kWideEndBytes> wide{};
   const auto damaged = [&] { return zip_refusal(end, "damaged: its Zip64 directory is not where it must be"); };
   if (end < kLocatorBytes) throw damaged();
-  read_at(file_.descriptor, end - kLocatorBytes, locator);
+  read_at(file_, end - kLocatorBytes, locator);
   const std::uint64_t at = number_at(locator, 8, 8);
   if (number_at(locator, 0, 4) != kWideLocator || at > end || end - at < kWideEndBytes) throw damaged();
-  read_at(file_.descriptor, at, wide);
+  read_at(file_, at, wide);
   if (number_at(wide, 0, 4) != kWideEnd) throw damaged();
   return {.begin = number_at(wide, 48, 8), .bytes = number_at(wide, 40, 8), .members = number_at(wide, 32, 8)};
 }
@@ -175,7 +175,7 @@ ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
 void ZipFile::read_members(const Directory& place) {
   begin_of_directory_ = place.begin;
   directory_.resize(place.bytes);
-  read_at(file_.descriptor, place.begin, directory_);
+  read_at(file_, place.begin, directory_);
   std::span<const std::byte> rest = directory_;
   for (std::uint64_t i = 0; i < place.members; ++i) {
     const std::uint64_t at = place.begin + place.bytes - rest.size();
@@ -226,7 +226,7 @@ void ZipFile::require_readable(const ZipMember& member) {
 std::uint64_t ZipFile::contents_at(const ZipMember& member) const {
   require_readable(member);
   std::array<std::byte, kLocalBytes> header{};
-  read_at(file_.descriptor, member.header, header);
+  read_at(file_, member.header, header);
   const std::uint64_t name = number_at(header, 26, 2);
   const std::uint64_t begin = member.header + kLocalBytes + name + number_at(header, 28, 2);
   if (number_at(header, 0, 4) != kLocalHeader || name != member.name.size()) {
@@ -245,7 +245,7 @@ std::uint64_t ZipFile::stored_at(const ZipMember& member) const {
 // A part (to.size() < bytes) has no checksum to compare.
 void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
   if (member.method == 0) {
-    read_at(file_.descriptor, stored_at(member), to);
+    read_at(file_, stored_at(member), to);
   } else {
     inflate(member, contents_at(member), to);
   }
@@ -269,7 +269,7 @@ void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::
   while (result == Z_OK && (filled < to.size() || is_all)) {
     if (stream.avail_in == 0 && left > 0) {
       const auto piece = std::span(input).first(static_cast<std::size_t>(std::min<std::uint64_t>(input.size(), left)));
-      read_at(file_.descriptor, at + (member.packed - left), piece);
+      read_at(file_, at + (member.packed - left), piece);
       left -= piece.size();
       stream.next_in = reinterpret_cast<Bytef*>(piece.data());
       stream.avail_in = static_cast<uInt>(piece.size());

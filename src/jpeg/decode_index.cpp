@@ -108,7 +108,7 @@ Error damaged(const char* what) {
 IndexHeader read_header(const OpenFile& file) {
   IndexHeader header;
   if (file.size < sizeof(header)) throw Error("not a decode index of Forebay");
-  read_at(file.descriptor, 0, writable(header));
+  read_at(file, 0, writable(header));
   if (header.magic != kIndexMagic) throw Error("not a decode index of Forebay");
   if (header.version != kIndexVersion) {
     throw Error("a decode index of version " + std::to_string(header.version) + ", this Forebay reads version " +
@@ -129,7 +129,7 @@ IndexHeader read_header(const OpenFile& file) {
 std::vector<std::uint64_t> read_counts(const OpenFile& file, const IndexHeader& header) {
   std::vector<std::uint64_t> before(counts_bytes(header.bits) / sizeof(std::uint64_t));
   const auto bytes = std::as_writable_bytes(std::span(before));
-  read_at(file.descriptor, sizeof(header), bytes);
+  read_at(file, sizeof(header), bytes);
   if (XXH3_64bits(bytes.data(), bytes.size()) != header.counts_sum)
     throw damaged("the checksum of its counts does not match");
   if (before.front() != 0 || before.back() != header.files || !std::ranges::is_sorted(before)) {
@@ -178,7 +178,7 @@ void DecodeIndex::read_ahead() {
         "forebay-ahead", [this, end, piece = std::move(piece)](const std::stop_token& stop) mutable {
           try {
             for (std::uint64_t at = 0; at < end && !stop.stop_requested(); at += piece.size()) {
-              read_at(file_.descriptor, at, std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - at)));
+              read_at(file_, at, std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - at)));
             }
           } catch (const SampleError&) {
             return;  // find() meets it too, and says so
@@ -191,7 +191,7 @@ void DecodeIndex::read_ahead() {
 
 void DecodeIndex::read(std::uint64_t at, std::span<std::byte> to) const {
   read_patiently(
-      name_, [&] { read_at(file_.descriptor, at, to); }, kBriefly);  // images are decoded without it
+      name_, [&] { read_at(file_, at, to); }, kBriefly);  // images are decoded without it
 }
 
 ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& frame,

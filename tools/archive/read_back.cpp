@@ -66,7 +66,7 @@ ReadRecord RecordReader::read(std::size_t sample) {
   ReadRecord record;
   record.bytes.resize(length + index.field_bytes(sample) + kRecordSum);
   read_from_store(shard_.patience, record_name(shard_.name, sample, index.keys[sample]),
-                  [&] { read_at(shard_.shard.file.descriptor, offset, record.bytes); });
+                  [&] { read_at(shard_.shard.file, offset, record.bytes); });
   const std::span<const std::byte> all(record.bytes);
   require_record_sum({}, all.first(length), all.subspan(length), offset);
   std::size_t at = length;

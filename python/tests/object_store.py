@@ -1,0 +1,236 @@
+"""A store on the loopback: a web server, or S3 with signatures. It serves what it is given, and fails as it is told."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+KEY_ID, SECRET, REGION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1"
+
+
+def digest(key: bytes, text: str) -> bytes:
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Store
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def answer(
+        self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, cut: int | None = None
+    ) -> None:
+        self.send_response(status)
+        headers = {"Content-Length": str(len(body)), **(headers or {})}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body if cut is None else body[:cut])
+        if cut is not None:
+            self.wfile.flush()
+            self.close_connection = True
+
+    def error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
+        self.answer(status, f"<Error><Code>{code}</Code></Error>".encode(), headers)
+
+    def is_signed_well(self) -> bool:
+        """Signature Version 4, computed from what arrived."""
+        words = self.headers.get("Authorization", "").replace(",", " ").split()
+        if len(words) != 4:
+            return False
+        said = dict(word.split("=", 1) for word in words[1:])
+        _, day, region, service, _ = said["Credential"].split("/")
+        parts = urlsplit(self.path)
+        query = "&".join(
+            f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}"
+            for k, v in sorted(parse_qsl(parts.query, keep_blank_values=True))
+        )
+        names = said["SignedHeaders"].split(";")
+        lines = "".join(f"{name}:{self.headers[name].strip()}\n" for name in names)
+        request = "\n".join(
+            ["GET", parts.path, query, lines, said["SignedHeaders"], self.headers["x-amz-content-sha256"]]
+        )
+        text = "\n".join(
+            [
+                "AWS4-HMAC-SHA256",
+                self.headers["x-amz-date"],
+                f"{day}/{region}/{service}/aws4_request",
+                hashlib.sha256(request.encode()).hexdigest(),
+            ]
+        )
+        key = digest(digest(digest(digest(("AWS4" + SECRET).encode(), day), region), service), "aws4_request")
+        return hmac.compare_digest(digest(key, text).hex(), said["Signature"])
+
+    def list(self, bucket: str, query: dict[str, str]) -> None:
+        """ListObjectsV2, a page of a few keys."""
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
+        found: list[tuple[str, bool]] = []
+        for path in sorted(self.server.objects):
+            key = path[len(bucket) + 2 :]
+            if not path.startswith(f"/{bucket}/") or not key.startswith(prefix):
+                continue
+            end = key.find(delimiter, len(prefix)) if delimiter else -1
+            entry = (key, False) if end < 0 else (key[: end + 1], True)
+            if not found or found[-1] != entry:
+                found.append(entry)
+        start = int(query.get("continuation-token", 0))
+        page, more = found[start : start + 7], len(found) > start + 7
+        body = "".join(
+            f"<CommonPrefixes><Prefix>{quote(name)}</Prefix></CommonPrefixes>"
+            if is_folder
+            else f"<Contents><Key>{quote(name)}</Key></Contents>"
+            for name, is_folder in page
+        )
+        token = f"<NextContinuationToken>{start + 7}</NextContinuationToken>" if more else ""
+        text = (
+            '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>{token}{body}"
+            f"<Name>{escape(bucket)}</Name></ListBucketResult>"
+        )
+        self.answer(200, text.encode())
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        path = unquote(parts.path)
+        with self.server.lock:
+            self.server.requests.append((path, self.headers.get("Range")))
+            number = len(self.server.requests)
+        fault = self.server.fault(number, path, self.headers)
+        if fault is not None and fault(self):
+            return
+        if self.server.is_s3 and not self.is_signed_well():
+            return self.error(403, "SignatureDoesNotMatch")
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if query.get("list-type") == "2":
+            return self.list(path.strip("/"), query)
+        body = self.server.objects.get(path)
+        if body is None:
+            return self.error(404, "NoSuchKey")
+        self.serve(body)
+
+    def serve(self, body: bytes, ignores_range: bool = False, cut: int | None = None) -> None:
+        etag = self.server.etag(body)
+        headers = {"ETag": etag}
+        if self.headers.get("If-Match", etag) != etag:
+            return self.error(412, "PreconditionFailed")
+        wanted = self.headers.get("Range")
+        if wanted is None or ignores_range:
+            return self.answer(200, body, headers, cut)
+        first, last = (int(number) for number in wanted.removeprefix("bytes=").split("-"))
+        if first >= len(body):
+            return self.answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
+        piece = body[first : last + 1]
+        headers["Content-Range"] = f"bytes {first}-{first + len(piece) - 1}/{len(body)}"
+        self.answer(206, piece, headers, cut)
+
+    do_PUT = do_GET
+
+
+Fault = Callable[[Handler], bool]
+
+
+class Store(ThreadingHTTPServer):
+    """Objects by path. `fault` says for each request what happens instead: it returns whether it has answered."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, objects: dict[str, bytes], is_s3: bool = False) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.objects = objects
+        self.is_s3 = is_s3
+        self.lock = threading.Lock()
+        self.requests: list[tuple[str, str | None]] = []
+        self.fault: Callable[[int, str, Any], Fault | None] = lambda number, path, headers: None
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def etag(self, body: bytes) -> str:
+        return f'"{hashlib.md5(body).hexdigest()}"'
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # clients go away
+
+
+@contextmanager
+def running(objects: dict[str, bytes], is_s3: bool = False) -> Iterator[Store]:
+    store = Store(objects, is_s3)
+    thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield store
+    finally:
+        store.shutdown()
+        store.server_close()
+        thread.join(10)
+
+
+def busy(status: int = 503, retry_after: str | None = None) -> Fault:
+    def fault(handler: Handler) -> bool:
+        handler.error(status, "SlowDown", {"Retry-After": retry_after} if retry_after else None)
+        return True
+
+    return fault
+
+
+def reset(handler: Handler) -> bool:
+    handler.close_connection = True
+    handler.connection.close()
+    return True
+
+
+def short(handler: Handler) -> bool:
+    """Promises a body, and ends within it."""
+    handler.serve(handler.server.objects[unquote(urlsplit(handler.path).path)], cut=3)
+    return True
+
+
+def whole(handler: Handler) -> bool:
+    handler.serve(handler.server.objects[unquote(urlsplit(handler.path).path)], ignores_range=True)
+    return True
+
+
+def wrong_range(handler: Handler) -> bool:
+    body = handler.server.objects[unquote(urlsplit(handler.path).path)]
+    if handler.headers.get("Range") is None:
+        return False
+    first, last = (int(number) for number in handler.headers["Range"].removeprefix("bytes=").split("-"))
+    piece = body[first + 1 : last + 2]
+    handler.answer(
+        206,
+        piece,
+        {"ETag": handler.server.etag(body), "Content-Range": f"bytes {first + 1}-{first + len(piece)}/{len(body)}"},
+    )
+    return True
+
+
+def compressed(handler: Handler) -> bool:
+    handler.answer(200, b"\x1f\x8b", {"Content-Encoding": "gzip"})
+    return True
+
+
+def slow(seconds: float) -> Fault:
+    def fault(handler: Handler) -> bool:
+        time.sleep(seconds)
+        return False
+
+    return fault
+
+
+def redirect(to: str, status: int = 307) -> Fault:
+    def fault(handler: Handler) -> bool:
+        handler.answer(status, b"", {"Location": to})
+        return True
+
+    return fault

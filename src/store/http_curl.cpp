@@ -1,0 +1,251 @@
+// One transfer by libcurl's easy interface, on the calling thread.
+//
+// libcurl calls take_header() for each line, then take_bytes() for each piece of the body. Neither may throw through C:
+// what they or the body throw is kept, the transfer ends, and perform() throws it. The headers of an answer that is
+// followed by another one (100 Continue) are forgotten when the next status line comes.
+//
+// A stall is what gives less than 1 kB/s for 15 s: shorter than the watchdog of a run, longer than a store that is
+// busy.
+
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <exception>
+#include <forebay/error.hpp>
+#include <memory>
+#include <string_view>
+
+#include "base/text.hpp"
+#include "http.hpp"
+
+// A transfer runs on the thread that wants its bytes, which go from libcurl's buffer to where they are wanted. libcurl
+// is loaded when the first URL is read: a program that reads files alone does not need it, and a wheel does not carry
+// it and its twenty libraries. (decisions/0041)
+namespace forebay::store {
+namespace {
+
+constexpr long kSlowest = 1024;  // bytes per second over
+constexpr long kStalled_s = 15;  // so long is no transfer any more
+constexpr long kConnect_s = 10;
+constexpr long kBuffer = 256L << 10U;
+constexpr std::size_t kLongestText = std::size_t{64} << 10U;
+
+struct Curl {
+  decltype(&::curl_global_init) global_init = nullptr;
+  decltype(&::curl_easy_init) easy_init = nullptr;
+  decltype(&::curl_easy_cleanup) easy_cleanup = nullptr;
+  decltype(&::curl_easy_reset) easy_reset = nullptr;
+  decltype(&::curl_easy_setopt) easy_setopt = nullptr;
+  decltype(&::curl_easy_perform) easy_perform = nullptr;
+  decltype(&::curl_easy_getinfo) easy_getinfo = nullptr;
+  decltype(&::curl_easy_strerror) easy_strerror = nullptr;
+  decltype(&::curl_slist_append) slist_append = nullptr;
+  decltype(&::curl_slist_free_all) slist_free_all = nullptr;
+  std::string problem;
+
+  Curl() {
+    void* library = nullptr;
+    for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
+      if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    }
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+      return function != nullptr;
+    };
+    const bool is_there = library != nullptr && find(global_init, "curl_global_init") &&
+                          find(easy_init, "curl_easy_init") && find(easy_cleanup, "curl_easy_cleanup") &&
+                          find(easy_reset, "curl_easy_reset") && find(easy_setopt, "curl_easy_setopt") &&
+                          find(easy_perform, "curl_easy_perform") && find(easy_getinfo, "curl_easy_getinfo") &&
+                          find(easy_strerror, "curl_easy_strerror") && find(slist_append, "curl_slist_append") &&
+                          find(slist_free_all, "curl_slist_free_all");
+    if (!is_there) {
+      problem = "no URL can be read: libcurl.so.4 is not on this machine; install it (Debian: libcurl4)";
+    } else if (global_init(CURL_GLOBAL_ALL) != CURLE_OK) {
+      problem = "no URL can be read: libcurl does not start";
+    }
+  }
+};
+
+const Curl& curl() {
+  static const Curl loaded;
+  return loaded;
+}
+
+// Where certificates are: as the user says, else as libcurl was built, else as other systems than its own have them.
+std::string certificates() {
+  for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (const char* given = std::getenv(name); given != nullptr && *given != '\0') return given;
+  }
+  return {};
+}
+
+// A thread's connections. A child of a fork must not use those of its parent.
+struct Connection {
+  CURL* handle = nullptr;
+  ::pid_t process = 0;
+
+  Connection() = default;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() {
+    if (handle != nullptr && process == ::getpid()) curl().easy_cleanup(handle);
+  }
+  CURL* get() {
+    if (handle == nullptr || process != ::getpid()) {
+      handle = curl().easy_init();
+      process = ::getpid();
+    }
+    if (handle == nullptr) throw SampleError("no memory for a connection", SampleError::Kind::transient);
+    return handle;
+  }
+};
+
+struct Transfer {
+  Body& body;
+  Reply reply;
+  bool has_enough = false;
+  std::exception_ptr thrown;
+};
+
+bool is_named(std::string_view line, std::string_view name) noexcept {
+  return line.size() > name.size() && line[name.size()] == ':' &&
+         std::ranges::equal(line.substr(0, name.size()), name,
+                            [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+}
+
+std::size_t take_header(char* bytes, std::size_t size, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const std::string_view line(bytes, size * count);
+  try {
+    Reply& reply = transfer.reply;
+    if (line.starts_with("HTTP/")) {  // of the last reply only, after redirects
+      reply = {};
+      const auto blank = std::min(line.find(' ') + 1, line.size());
+      (void)std::from_chars(line.data() + blank, line.data() + line.size(), reply.status);
+      return line.size();
+    }
+    const std::array<std::pair<std::string_view, std::string*>, 8> texts{{{"etag", &reply.etag},
+                                                                          {"last-modified", &reply.modified},
+                                                                          {"content-range", &reply.range},
+                                                                          {"content-encoding", &reply.encoding},
+                                                                          {"retry-after", &reply.retry_after},
+                                                                          {"x-amz-bucket-region", &reply.region},
+                                                                          {"date", &reply.date},
+                                                                          {"location", &reply.location}}};
+    for (const auto& [name, text] : texts) {
+      if (is_named(line, name)) *text = without_blanks(line.substr(name.size() + 1));
+    }
+    constexpr std::string_view kLength = "content-length";
+    if (is_named(line, kLength)) {
+      const std::string_view text = without_blanks(line.substr(kLength.size() + 1));
+      std::uint64_t length = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+      if (error == std::errc()) reply.length = length;
+    }
+    return line.size();
+  } catch (...) {
+    transfer.thrown = std::current_exception();
+    return 0;
+  }
+}
+
+bool is_wanted(const Reply& reply) noexcept { return reply.status == 200 || reply.status == 206; }
+
+std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const std::size_t length = size * count;
+  try {
+    if (!is_wanted(transfer.reply)) {
+      transfer.reply.text.append(bytes,
+                                 std::min(length, kLongestText - std::min(kLongestText, transfer.reply.text.size())));
+      return length;
+    }
+    transfer.has_enough = !transfer.body.take(transfer.reply, std::as_bytes(std::span(bytes, length)));
+    return transfer.has_enough ? 0 : length;
+  } catch (...) {
+    transfer.thrown = std::current_exception();
+    return 0;
+  }
+}
+
+[[noreturn]] void no_reply(CURLcode code, const char* detail) {
+  const std::string cause = *detail != '\0' ? detail : curl().easy_strerror(code);
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      throw ConfigError("the server's certificate is not trusted (" + printable(cause) +
+                        "): name a file of the authorities that you trust in AWS_CA_BUNDLE or SSL_CERT_FILE");
+    case CURLE_TOO_MANY_REDIRECTS: throw ConfigError("the server redirects in a circle (more than five times)");
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT: throw ConfigError("the URL cannot be asked for: " + printable(cause));
+    case CURLE_OUT_OF_MEMORY: throw std::bad_alloc();
+    case CURLE_OPERATION_TIMEDOUT:
+      throw SampleError(
+          "the server gave less than 1 kB/s for " + std::to_string(kStalled_s) + " s, or took no connection",
+          SampleError::Kind::transient);
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      throw SampleError(printable(cause) + ": is the name right, and is there a network or a proxy (https_proxy)?",
+                        SampleError::Kind::transient);
+    case CURLE_COULDNT_CONNECT:
+      throw SampleError(printable(cause) + ": does the server run, and is there a route or a proxy (https_proxy)?",
+                        SampleError::Kind::transient);
+    default: throw SampleError("the connection failed: " + printable(cause), SampleError::Kind::transient);
+  }
+}
+
+}  // namespace
+
+void require_http() {
+  if (!curl().problem.empty()) throw ConfigError(curl().problem);
+}
+
+Reply perform(const Request& request, Body& body) {
+  require_http();
+  const Curl& library = curl();
+  static thread_local Connection connection;
+  CURL* const handle = connection.get();
+  library.easy_reset(handle);  // keeps connections and names of hosts
+
+  Transfer transfer{.body = body, .reply = {}, .thrown = {}};
+  std::array<char, CURL_ERROR_SIZE> detail{};
+  curl_slist* list = nullptr;
+  for (const std::string& header : request.headers) list = library.slist_append(list, header.c_str());
+  const std::unique_ptr<curl_slist, decltype(library.slist_free_all)> headers(list, library.slist_free_all);
+  const auto set = [&](CURLoption option, auto value) { (void)library.easy_setopt(handle, option, value); };
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_HTTPHEADER, headers.get());
+  set(CURLOPT_CUSTOMREQUEST, request.method);
+  set(CURLOPT_WRITEFUNCTION, &take_bytes);
+  set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+  set(CURLOPT_HEADERFUNCTION, &take_header);
+  set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
+  set(CURLOPT_ERRORBUFFER, detail.data());
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // a connection for each thread is quicker
+  set(CURLOPT_BUFFERSIZE, kBuffer);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_CONNECTTIMEOUT, request.limit_s > 0 ? request.limit_s : kConnect_s);
+  set(CURLOPT_TIMEOUT, request.limit_s);
+  set(CURLOPT_LOW_SPEED_LIMIT, kSlowest);
+  set(CURLOPT_LOW_SPEED_TIME, kStalled_s);
+  set(CURLOPT_FOLLOWLOCATION, request.follows ? 1L : 0L);
+  set(CURLOPT_MAXREDIRS, 5L);
+  const bool is_secure = request.url.starts_with("https");
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+  if (const std::string bundle = is_secure ? certificates() : ""; !bundle.empty()) set(CURLOPT_CAINFO, bundle.c_str());
+
+  const CURLcode code = library.easy_perform(handle);
+  if (transfer.thrown) std::rethrow_exception(transfer.thrown);
+  if (code != CURLE_OK && !transfer.has_enough) no_reply(code, detail.data());
+  if (!transfer.has_enough && is_wanted(transfer.reply)) (void)body.take(transfer.reply, {});
+  return std::move(transfer.reply);
+}
+
+}  // namespace forebay::store

@@ -1,0 +1,257 @@
+// A GET request for a name, from the URL that people write to an answer that is the data.
+//
+// In this order, on the thread that wants the bytes: the name becomes an origin and a path (an endpoint and a style of
+// addressing for s3://, which the environment says once in a process); the request is signed for that host and this
+// second; it is sent; redirects are followed here and not by libcurl, because a signature is for one host and a query
+// with a secret must not travel to another one.
+//
+// What is no data is one of three things. It may pass (503 and its like): the thread rests and throws a transient
+// error, and whoever reads asks again for as long as the run's watchdog allows, as with a file system that fails;
+// resting here, with chance, keeps a hundred threads from coming back in the same moment. It is about this object (404,
+// 412): a permanent SampleError. Or only a user can change it (a key, a bucket, a region, a clock): ConfigError, which
+// ends the run. A refusal that quarantined samples one by one would train on what is left.
+
+#include "requests.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <forebay/error.hpp>
+#include <random>
+#include <thread>
+
+#include "base/text.hpp"
+#include "credentials.hpp"
+#include "url.hpp"
+
+namespace forebay::store {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kMostHops = 5;
+constexpr std::chrono::milliseconds kLongestWanted = 10s;  // of what Retry-After may ask for
+constexpr std::chrono::milliseconds kFirstRest = 50ms;
+constexpr std::chrono::milliseconds kLongestRest = 2s;
+
+// Where s3:// is, as AWS's own programs are told.
+struct Settings {
+  std::string endpoint;
+  std::string region;
+
+  Settings() {
+    const Profile profile = read_profile();
+    const auto first_of = [&](std::initializer_list<const char*> variables, const char* in_profile) {
+      for (const char* name : variables) {
+        if (std::string value = environment(name); !value.empty()) return value;
+      }
+      const auto found = profile.find(in_profile);
+      return found == profile.end() ? std::string() : found->second;
+    };
+    endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url");
+    while (endpoint.ends_with('/')) endpoint.pop_back();
+    if (!endpoint.empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
+      throw ConfigError("AWS_ENDPOINT_URL: it is a URL, as https://host:9000");
+    }
+    region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
+    if (region.empty()) region = "us-east-1";
+  }
+};
+
+const Settings& settings() {
+  static const Settings read;
+  return read;
+}
+
+// A request as it is sent.
+struct Target {
+  std::string origin;  // "https://host:9000"
+  std::string path;    // from "/" on
+  std::string query = {};
+  std::string region = {};  // of those that are signed
+
+  [[nodiscard]] std::string url() const { return origin + path + (query.empty() ? "" : "?" + query); }
+  [[nodiscard]] std::string host() const { return origin.substr(origin.find("://") + 3); }
+};
+
+Target target_of(const std::string& url) {
+  constexpr std::string_view kKept = "/%!$&'()*+,;=:@";  // what a browser leaves as it is
+  const ObjectName place = object_name(url);
+  const std::string key = percent_encoded(place.key, "/");
+  if (!is_bucket(url)) {
+    return {.origin = place.scheme + "://" + place.host,
+            .path = "/" + percent_encoded(place.key, kKept),
+            .query = environment("FOREBAY_URL_QUERY")};
+  }
+  if (place.scheme == "gs") {
+    return {.origin = "https://storage.googleapis.com", .path = "/" + place.host + "/" + key, .region = "auto"};
+  }
+  const Settings& where = settings();
+  const bool is_custom = !where.endpoint.empty();
+  const std::string domain = "s3." + where.region + ".amazonaws.com" + (where.region.starts_with("cn-") ? ".cn" : "");
+  // A certificate for all buckets covers no name with a dot.
+  const bool is_in_path =
+      environment("FOREBAY_S3_ADDRESSING") != "virtual" && (is_custom || place.host.find('.') != std::string::npos);
+  std::string origin = is_custom ? where.endpoint : "https://" + domain;
+  if (!is_in_path) origin.insert(origin.find("://") + 3, place.host + ".");
+  return {
+      .origin = std::move(origin), .path = (is_in_path ? "/" + place.host + "/" : "/") + key, .region = where.region};
+}
+
+std::string element(const std::string& text, const std::string& name) {
+  const auto begin = text.find("<" + name + ">");
+  const auto end = text.find("</" + name + ">");
+  const bool is_there = begin != std::string::npos && end != std::string::npos && begin < end;
+  return is_there ? text.substr(begin + name.size() + 2, end - begin - name.size() - 2) : "";
+}
+
+bool asks_for_time(long status) noexcept {
+  constexpr std::array kPassing{408L, 425L, 429L, 500L, 502L, 503L, 504L};
+  return std::ranges::find(kPassing, status) != kPassing.end();
+}
+
+// How often in a row this thread was asked for time.
+void rest(const Reply& reply, unsigned times) {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  std::chrono::milliseconds most = std::min(kFirstRest * (1 << std::min(times, 8U)), kLongestRest);
+  std::chrono::milliseconds least = 0ms;
+  int seconds = 0;
+  const std::string& asked = reply.retry_after;
+  if (std::from_chars(asked.data(), asked.data() + asked.size(), seconds).ec == std::errc() && seconds > 0) {
+    least = std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestWanted);
+    most = least + least / 10;
+  }
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(least.count(), most.count())(random)));
+}
+
+std::string answered(const Reply& reply, const std::string& code) {
+  return "the store answers " + std::to_string(reply.status) + (code.empty() ? "" : " " + printable(code));
+}
+
+// How far this machine's clock is from the server's.
+std::string skew_of(const Reply& reply) {
+  std::tm time{};
+  if (::strptime(reply.date.c_str(), "%a, %d %b %Y %H:%M:%S", &time) == nullptr) return "another time";
+  const auto seconds = static_cast<long>(std::time(nullptr) - ::timegm(&time));
+  return std::to_string(std::labs(seconds)) + " s " + (seconds > 0 ? "ahead of" : "behind") + " it";
+}
+
+[[noreturn]] void refuse(const std::string& url, const Reply& reply, bool is_signed) {
+  const std::string code = element(reply.text, "Code");
+  const std::string name = printable(url) + ": ";
+  const std::string said = answered(reply, code);
+  const std::string region = !reply.region.empty() ? reply.region : element(reply.text, "Region");
+  const bool is_s3 = is_bucket(url);
+  if (code == "NoSuchBucket") throw ConfigError(name + "there is no bucket \"" + object_name(url).host + "\"");
+  if (is_s3 && !region.empty() && region != settings().region &&
+      (reply.status == 301 || reply.status == 400 || reply.status == 307)) {
+    throw ConfigError(name + "the bucket is in the region " + printable(region) +
+                      ": set AWS_REGION=" + printable(region) + " (it is " + settings().region + " now)");
+  }
+  if (code == "RequestTimeTooSkewed") {
+    throw ConfigError(name + "the store refuses the time of this machine, whose clock is " + skew_of(reply) +
+                      ": set the clock");
+  }
+  if (code == "SignatureDoesNotMatch") {
+    throw ConfigError(name + said +
+                      ": the secret key (AWS_SECRET_ACCESS_KEY, or that of the profile) does not belong to "
+                      "the key id");
+  }
+  if (code == "InvalidAccessKeyId") {
+    throw ConfigError(name + said + ": the store does not know the key id (AWS_ACCESS_KEY_ID, or that of the profile)");
+  }
+  if (code == "ExpiredToken") throw ConfigError(name + said + ": the keys have expired and nothing gives new ones");
+  if (reply.status == 401 || reply.status == 403) {
+    if (!is_s3) {
+      throw ConfigError(name + said + ": it wants a signature or a login; put a signed query into FOREBAY_URL_QUERY");
+    }
+    throw ConfigError(name + said +
+                      (is_signed ? ": the key may not read it, or it is not there and the key may not list the bucket"
+                                 : ": no keys were found (environment, ~/.aws, service of the machine) and the bucket "
+                                   "is not public"));
+  }
+  if (reply.status == 404 || reply.status == 410) throw SampleError("there is no such object (404)");
+  if (reply.status == 412) throw SampleError("is not the file that its index was made from; index the data again");
+  if (code == "RequestTimeout" || asks_for_time(reply.status) || code == "SlowDown") {
+    throw SampleError(said, SampleError::Kind::transient);
+  }
+  const bool is_redirect = reply.status >= 300 && reply.status < 400;
+  throw ConfigError(name + said + (is_redirect ? ", a redirect that leads nowhere" : ""));
+}
+
+// "https://host/path?query" as another target for the same data.
+bool follow(const Reply& reply, Target& target) {
+  constexpr std::array kRedirects{301L, 302L, 307L, 308L};
+  if (std::ranges::find(kRedirects, reply.status) == kRedirects.end()) return false;
+  const std::string& to = reply.location;
+  if (to.starts_with('/')) {
+    target.path = to;
+  } else {
+    const auto scheme = to.find("://");
+    const bool is_safe =
+        to.starts_with("https://") || (to.starts_with("http://") && !target.origin.starts_with("https"));
+    if (!is_safe) return false;
+    const auto slash = std::min(to.find('/', scheme + 3), to.size());
+    target.origin = to.substr(0, slash);
+    target.path = slash < to.size() ? to.substr(slash) : "/";
+  }
+  const auto query = target.path.find('?');
+  target.query = query == std::string::npos ? "" : target.path.substr(query + 1);
+  target.path = target.path.substr(0, query);
+  return true;
+}
+
+Reply send(const std::string& url, Target target, const std::vector<std::string>& headers, Body& body) {
+  static thread_local Signer signer;
+  static thread_local unsigned failures = 0;
+  bool is_renewed = false;
+  for (int hop = 0; hop <= kMostHops;) {
+    Request request{.url = target.url(), .headers = headers};
+    const Keys keys = is_bucket(url) ? Credentials::of_process().keys() : Keys{};
+    if (!keys.id.empty()) {
+      auto more = signer.headers(keys, target.region, target.host(), target.path, target.query,
+                                 std::chrono::system_clock::now());
+      std::ranges::move(more, std::back_inserter(request.headers));
+    }
+    Reply reply;
+    try {
+      reply = perform(request, body);
+    } catch (const ConfigError& error) {
+      const std::string text = error.what();
+      throw ConfigError(text.starts_with(printable(url)) ? text : printable(url) + ": " + text);
+    }
+    if (reply.status == 200 || reply.status == 206 || reply.status == 416) {
+      failures = 0;
+      return reply;
+    }
+    if (!is_renewed && reply.text.find("<Code>ExpiredToken</Code>") != std::string::npos) {
+      Credentials::of_process().renew(keys);
+      is_renewed = true;
+    } else if (follow(reply, target)) {
+      ++hop;
+    } else {
+      if (asks_for_time(reply.status)) rest(reply, failures++);
+      refuse(url, reply, !keys.id.empty());
+    }
+  }
+  throw ConfigError(printable(url) + ": the server redirects in a circle (more than five times)");
+}
+
+}  // namespace
+
+Reply get(const std::string& url, const std::vector<std::string>& headers, Body& body) {
+  return send(url, target_of(url), headers, body);
+}
+
+Reply get_list(const std::string& url, const std::string& query, Body& body) {
+  Target target = target_of(url.substr(0, url.find('/', url.find("://") + 3)));
+  if (target.path.size() > 1) target.path.pop_back();  // "/bucket"
+  target.query = query;
+  return send(url, std::move(target), {}, body);
+}
+
+}  // namespace forebay::store

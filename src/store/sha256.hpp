@@ -1,0 +1,20 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// SHA-256 (FIPS 180-4) and its HMAC (RFC 2104), for signatures of a few hundred bytes: a library for it would be one
+// more that every wheel carries.
+namespace forebay::store {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+[[nodiscard]] Digest sha256(std::string_view text) noexcept;
+[[nodiscard]] Digest hmac_sha256(std::string_view key, std::string_view text);
+// The bytes as text, to be hashed again.
+[[nodiscard]] std::string_view view(const Digest& digest) noexcept;
+[[nodiscard]] std::string hex(const Digest& digest);
+
+}  // namespace forebay::store
