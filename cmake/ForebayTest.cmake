@@ -21,14 +21,12 @@ target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE JPEG::JP
 target_compile_options(forebay_test_main PRIVATE ${test_flags})
 # Half of the time that a test takes to compile would go into these headers. CMAKE_DISABLE_PRECOMPILE_HEADERS compiles
 # without.
-add_library(forebay_test_headers OBJECT doctest_headers.cpp)
+add_library(forebay_test_headers OBJECT main.cpp)  # any source
 # As programs are compiled, or they could not use it.
 set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF FOREBAY_OF_TESTS ON)
 target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
 target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
-target_precompile_headers(forebay_test_headers PRIVATE
-  <doctest/doctest.h> <algorithm> <array> <atomic> <chrono> <cstdint> <filesystem> <fstream> <functional> <memory>
-  <optional> <span> <string> <thread> <vector> <forebay/feeder.hpp>)
+target_precompile_headers(forebay_test_headers PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test.hpp <forebay/feeder.hpp>)
 if(FOREBAY_MPI)
   add_library(forebay_test_mpi_main STATIC mpi_main.cpp)
   target_link_libraries(forebay_test_mpi_main PUBLIC forebay_test_main forebay::mpi PRIVATE forebay_flags)

@@ -1,19 +1,10 @@
 // What the default policy promises, in the simulator: evenness against the best schedule, no stall, no batch lost,
 // nothing at R < 1, and quick recovery when the source changes.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <forebay/policy.hpp>
 
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

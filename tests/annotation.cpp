@@ -1,14 +1,6 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <set>
-
-#include <forebay/error.hpp>
-
 #include "data/annotation.hpp"
 #include "dataset_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 using namespace forebay;
 using namespace forebay::testing;

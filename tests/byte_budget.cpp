@@ -1,26 +1,11 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <mutex>
-#include <stdexcept>
-#include <thread>
-#include <utility>
-#include <vector>
-
+#include "read/byte_budget.hpp"
 #include "base/poison.hpp"
 #include "base/wait.hpp"
-#include "eventually.hpp"
-#include "read/byte_budget.hpp"
+#include "test.hpp"
 
 namespace {
 
-using forebay::ByteBudget;
-using forebay::Stopped;
+using namespace forebay;
 using forebay::testing::eventually;
 
 bool takes_stopped(ByteBudget& budget, std::uint64_t order, std::size_t bytes) {

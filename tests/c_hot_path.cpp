@@ -1,12 +1,7 @@
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cstdint>
-#include <cstring>
-
 #include <forebay/forebay.h>
 
 #include "allocation_counter.hpp"
+#include "test.hpp"
 
 // next() through the C interface, with all that a program asks of a batch, allocates as little as next() itself.
 

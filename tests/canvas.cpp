@@ -1,30 +1,15 @@
 // Canvases in a slot, and what a serving makes of them.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
-
 #include "allocation_counter.hpp"
 #include "canvas_support.hpp"
 #include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
 #include "make/transform.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::CanvasSlot;
-using testing::noise_image;
+using namespace testing;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kSeed = 20261122;

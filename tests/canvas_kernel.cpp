@@ -1,26 +1,15 @@
 // The kernels of the dequeue transform, run thread by thread on the host: their bytes must be the twin's, and nothing
 // may be written or read beside their memory.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <map>
 #include <random>
-#include <set>
-#include <string>
 #include <typeindex>
-#include <vector>
 
 #include "canvas_support.hpp"
-
 #include "cuda_on_host.hpp"
 #include "device/cuda/render_device.cuh"
 #include "gpu/kernel_cases.hpp"
 #include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::cuda {
 
@@ -28,9 +17,7 @@ std::byte* shared_memory() noexcept { return testing::BlockOnHost::present()->sh
 
 namespace {
 
-using testing::BlockOnHost;
-using testing::CanvasSlot;
-using testing::noise_image;
+using namespace testing;
 using Bytes = std::vector<std::byte>;
 
 Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t seed) {

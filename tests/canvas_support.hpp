@@ -1,18 +1,11 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <optional>
-#include <span>
-
-#include <forebay/random.hpp>
 
 #include "make/canvas.hpp"
 #include "make/canvas_maker.hpp"
 #include "make/renderers.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
+#include "support.hpp"
 
 // Image files of every codec, written by the libraries that others write them with, and what must come of them.
 namespace forebay::testing {

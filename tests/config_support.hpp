@@ -1,19 +1,10 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <array>
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <variant>
-#include <vector>
-
 #include <forebay/config.hpp>
-#include <forebay/error.hpp>
+#include <variant>
 
 #include "config/schema.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // What the tests of the configuration share.
 namespace forebay::testing {

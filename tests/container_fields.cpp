@@ -1,18 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/field.hpp>
 
 #include "container_files.hpp"
 #include "dataset_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Features, members and labels of containers as fields of a batch.
 

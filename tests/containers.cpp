@@ -1,17 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include <forebay/config.hpp>
-#include <forebay/error.hpp>
 
 #include "container_files.hpp"
 #include "dataset_support.hpp"
-#include "hostile_files.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "zip_files.hpp"
 
 // What all containers have in common: which folders are theirs, files that change after they were indexed, class

@@ -1,9 +1,6 @@
 // The CUDA backend itself, on the fake runtime.
 #include <cuda_runtime_api.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "device/cuda/cuda_device.hpp"
 #include "device/cuda/memory.hpp"
 #include "device_contract.hpp"

@@ -1,28 +1,11 @@
 // The whole feeder with its batches on a GPU, on the fake runtime.
 #include <cuda_runtime_api.h>
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
-#include <forebay/random.hpp>
 
 #include "fake_cuda.hpp"
 #include "fake_job.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 namespace {

@@ -1,13 +1,9 @@
 // A feeder on a GPU that is refused a thread, on the fake runtime: an error, and nothing left on the GPU.
-#include <doctest/doctest.h>
-
-#include <memory>
-#include <thread>
-
 #include <forebay/feeder.hpp>
 
 #include "fake_cuda.hpp"
 #include "memory_dataset.hpp"
+#include "test.hpp"
 #include "thread_limit.hpp"
 
 namespace {

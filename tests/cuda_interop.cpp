@@ -1,30 +1,13 @@
 // What other libraries are told of batches on a GPU, and that a tensor ends its lease in the order of the stream. On
 // the fake runtime.
 #include <cuda_runtime_api.h>
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/interop.hpp>
-#include <forebay/random.hpp>
 
 #include "fake_cuda.hpp"
 #include "field_dataset.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 namespace {

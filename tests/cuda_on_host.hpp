@@ -6,19 +6,8 @@
 
 #include <ucontext.h>
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <stdexcept>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "make/conversion.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 

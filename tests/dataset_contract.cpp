@@ -1,18 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <functional>
-#include <numeric>
-#include <thread>
-
-#include <forebay/error.hpp>
-
 #include "container_files.hpp"
 #include "data/build.hpp"
 #include "dataset_support.hpp"
 #include "detection_support.hpp"
 #include "pack_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // What every dataset must do, run over every format.
 

@@ -1,9 +1,5 @@
-#include <doctest/doctest.h>
-
 #include "dataset_support.hpp"
-#include "support.hpp"
-
-#include <forebay/error.hpp>
+#include "test.hpp"
 
 // What the file formats make of the layouts that people use.
 

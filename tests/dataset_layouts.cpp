@@ -1,14 +1,8 @@
-#include <doctest/doctest.h>
-
-#include "dataset_support.hpp"
-#include "support.hpp"
-
-#include <array>
-
-#include <forebay/error.hpp>
-
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "dataset_support.hpp"
+#include "test.hpp"
 
 // What format = "auto" makes of folders that hold images and XML: a detection set is never taken for class folders.
 

@@ -1,17 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <iterator>
-#include <span>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <forebay/dataset.hpp>
 
 #include "support.hpp"
@@ -36,12 +24,6 @@ inline void write_file(const std::filesystem::path& path, std::string_view conte
 inline void replace_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::remove(path);
   write_file(path, content);
-}
-
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 // A <bndbox> of four corners.

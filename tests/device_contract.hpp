@@ -1,21 +1,7 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <forebay/error.hpp>
-#include <forebay/random.hpp>
-
 #include "device/device.hpp"
-#include "eventually.hpp"
+#include "test.hpp"
 
 // What every device must do. A subject includes this once and names its benches:
 //

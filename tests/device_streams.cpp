@@ -1,20 +1,346 @@
-#include <doctest/doctest.h>
+#include "ring/copies.hpp"
+#include "ring/slot_ring.hpp"
+#include "ring/slot_store.hpp"
+#include "serve/reuse_pool.hpp"
+#include "simulated_device.hpp"
+#include "test.hpp"
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <optional>
-#include <string>
+namespace forebay::testing {
 
-#include "stream_world.hpp"
-#include "support.hpp"
+// Bugs that can be planted between the house and the device, one at a time.
+enum class Mutant : std::uint8_t {
+  none,
+  copies_are_not_awaited,     // a copy counts as made when it was asked for: published early, staging reused early
+  copy_ignores_uses,          // a slot is overwritten while streams still read the batch before
+  streams_forget_each_other,  // the end of a use on one stream hides that on another
+  use_ends_too_early,         // a use ends where the stream has come, not where it was told to go
+  lease_ends_elsewhere,       // a lease ends on a stream that its work is not on
+  staging_is_too_small,       // a place is filled again before its copy was made
+  nobody_keeps_pace,          // the trainer's thread runs ahead of the device as far as it likes
+};
+inline constexpr int kMutants = 8;
+[[nodiscard]] std::string_view name_of(Mutant mutant) noexcept;
+
+// How a world is set up; everything else comes from its seed.
+struct WorldSetup {
+  bool reuses = true;     // the trainer reuses when nothing is ready; else it waits, as under policy "block"
+  bool canvases = false;  // slots hold canvases, tensors are made of them for each lease
+  Mutant mutant = Mutant::none;
+};
+
+// Ring, slots, staging, copies and leases as the feeder drives them, on one thread: a seed decides whose turn it is
+// (the issuer's, a decoder's, the uploader's, the trainer's, the device's), on which of its streams the trainer works,
+// and how long it holds leases. The trainer's work looks at every byte when the device comes to it.
+class StreamWorld {
+ public:
+  // Chosen by the seed.
+  struct Sizes {
+    std::uint32_t capacity;
+    std::uint32_t pool;
+    std::uint32_t run_ahead;
+  };
+
+  StreamWorld(const WorldSetup& setup, std::uint64_t seed);
+
+  // Serves so many steps and lets the device finish. The first thing that was wrong, or an empty string.
+  [[nodiscard]] std::string run(std::uint64_t steps);
+  // Of the steps served.
+  [[nodiscard]] std::uint64_t fresh() const noexcept { return ring_.taken(); }
+
+ private:
+  // What became of a step.
+  struct StepFate {
+    bool ended = false;                                          // its lease has
+    std::shared_ptr<bool> done = std::make_shared<bool>(false);  // the device has done all of its work
+  };
+  struct Filling {
+    std::uint32_t slot;
+    std::uint32_t missing;
+  };
+
+  void issue();
+  void decode();
+  void upload();
+  void train();
+  void end_a_lease();
+  void wait_for_a_batch();
+  [[nodiscard]] bool has_kept_pace() const;
+  [[nodiscard]] bool is_ready() { return ring_.state() == SlotRing::State::ready; }
+  void look_at(const Lease& lease, StreamView stream);
+  void fail(const std::string& what);
+
+  WorldSetup setup_;
+  Random random_;
+  Sizes sizes_;
+  std::shared_ptr<SimulatedDevice> device_;
+  std::vector<StreamView> streams_;  // of the trainer
+  StreamView stream_ = streams_.front();
+  std::shared_ptr<SlotStore> store_;
+  SlotRing ring_;
+  Copies copies_;
+  ReusePool pool_;
+  std::atomic<bool> stopped_{false};
+  std::uint64_t claimed_ = 0;
+  std::vector<Filling> filling_;
+  std::deque<std::uint32_t> complete_;  // slots that the uploader has not taken
+  struct Held {
+    Lease lease;
+    StreamView used_on;
+  };
+  std::deque<Held> held_;
+  std::uint64_t step_ = 0;
+  std::vector<StepFate> fates_;
+  std::string wrong_;
+};
+
+namespace {
+
+constexpr std::uint32_t kLeases = 2;
+constexpr std::uint32_t kBatch = 4;
+
+constexpr SlotFormat format_of(bool canvases) {
+  SlotFormat format{.batch_size = kBatch, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
+  if (canvases) format.canvas = CanvasFormat{.batch_size = kBatch, .height = 3, .width = 3};
+  return format;
+}
+
+SlotCounts counts_of(const StreamWorld::Sizes& sizes, Mutant mutant) {
+  return {.slots = sizes.capacity + sizes.pool + kLeases - 1,
+          .capacity = mutant == Mutant::staging_is_too_small ? sizes.capacity - 1 : sizes.capacity,
+          .max_leases = kLeases,
+          .run_ahead = sizes.run_ahead};
+}
+
+std::uint8_t value_of(std::uint64_t turn, std::uint32_t index) { return static_cast<std::uint8_t>(turn * 7 + index); }
+
+// Of a tensor that is made of a canvas.
+std::uint8_t view_of(std::uint8_t value, std::uint64_t use) { return static_cast<std::uint8_t>(value ^ (use * 29)); }
+
+// Reads the canvases and writes the tensor when the stream comes to it.
+class SimulatedRenderer final : public CanvasRenderer {
+ public:
+  SimulatedRenderer(SimulatedDevice& device, const SlotFormat& format) : device_(device), format_(format) {}
+
+  void render(const RenderBatch& batch, std::byte* out, StreamView stream) override {
+    device_.streams().push(SimulatedDevice::number(stream), [=, format = format_] {
+      for (std::uint32_t i = 0; i < batch.size; ++i) {
+        const auto value = static_cast<std::uint8_t>(batch.canvases[i * format.canvas->place_bytes()]);
+        std::memset(out + i * format.sample_bytes(), view_of(value, batch.use_index), format.sample_bytes());
+      }
+    });
+  }
+
+ private:
+  SimulatedDevice& device_;
+  SlotFormat format_;
+};
+
+// The device with a bug between it and the house.
+class MutantDevice final : public SimulatedDevice {
+ public:
+  MutantDevice(std::uint64_t seed, Mutant mutant)
+      : SimulatedDevice(seed), mutant_(mutant), nowhere_(SimulatedDevice::make_stream()) {}
+
+  StreamView make_stream() override { return last_made_ = SimulatedDevice::make_stream(); }
+  void record(DeviceEvent event, StreamView stream) override {
+    if (is_copying(stream)) copies_.insert(event.handle);
+    const bool early = mutant_ == Mutant::use_ends_too_early && !is_copying(stream);
+    SimulatedDevice::record(event, early ? nowhere_ : stream);
+  }
+  void wait(StreamView stream, DeviceEvent event) override {
+    const auto forgotten = is_copying(stream) ? Mutant::copy_ignores_uses : Mutant::streams_forget_each_other;
+    if (mutant_ != forgotten) SimulatedDevice::wait(stream, event);
+  }
+  bool is_complete(DeviceEvent event) override { return is_ignored(event) || SimulatedDevice::is_complete(event); }
+  void synchronize(DeviceEvent event) override {
+    if (!is_ignored(event)) SimulatedDevice::synchronize(event);
+  }
+
+ private:
+  // Copies make their stream after everybody else has made his.
+  [[nodiscard]] bool is_copying(StreamView stream) const noexcept { return stream.handle == last_made_.handle; }
+  [[nodiscard]] bool is_ignored(DeviceEvent event) const {
+    const auto ignorant = copies_.contains(event.handle) ? Mutant::copies_are_not_awaited : Mutant::nobody_keeps_pace;
+    return mutant_ == ignorant;
+  }
+
+  Mutant mutant_;
+  StreamView nowhere_;
+  StreamView last_made_;
+  std::set<const void*> copies_;  // events that are recorded behind copies
+};
+
+}  // namespace
+
+std::string_view name_of(Mutant mutant) noexcept {
+  constexpr std::array<std::string_view, kMutants> kNames{
+      "none",
+      "copies are not awaited",
+      "a copy ignores the uses of what it overwrites",
+      "streams forget each other's uses",
+      "a use ends too early",
+      "a lease ends on another stream",
+      "staging is too small",
+      "nobody keeps pace",
+  };
+  return kNames[static_cast<std::size_t>(mutant)];
+}
+
+StreamWorld::StreamWorld(const WorldSetup& setup, std::uint64_t seed)
+    : setup_(setup),
+      random_(key64(seed, 1)),
+      sizes_{.capacity = 2 + static_cast<std::uint32_t>(random_.below(3)),
+             .pool = 1 + static_cast<std::uint32_t>(random_.below(2)),
+             .run_ahead = 1 + static_cast<std::uint32_t>(random_.below(12))},
+      device_(std::make_shared<MutantDevice>(key64(seed, 2), setup.mutant)),
+      streams_{device_->make_stream(), device_->make_stream()},
+      store_(std::make_shared<SlotStore>(device_, format_of(setup.canvases), counts_of(sizes_, setup.mutant))),
+      ring_(sizes_.capacity, store_->size(), UINT64_MAX),
+      copies_(*store_, ring_),
+      pool_(*store_, ring_, {.capacity = sizes_.capacity, .pool = sizes_.pool, .max_leases = kLeases}, Pick::least_used,
+            [](std::uint64_t /*uses*/) {}) {
+  if (setup.canvases) {
+    store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, store_->format()), {}, 0);
+  }
+}
+
+std::string StreamWorld::run(std::uint64_t steps) {
+  try {
+    while (step_ < steps && wrong_.empty()) {
+      switch (random_.below(8)) {
+        case 0: issue(); break;
+        case 1:
+        case 2: decode(); break;
+        case 3: upload(); break;
+        case 4: train(); break;
+        case 5: end_a_lease(); break;
+        default: (void)device_->streams().step();
+      }
+    }
+    while (!held_.empty()) end_a_lease();
+    device_->streams().drain();
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+  return wrong_;
+}
+
+void StreamWorld::fail(const std::string& what) {
+  if (wrong_.empty()) wrong_ = "step " + std::to_string(step_) + ": " + what;
+}
+
+void StreamWorld::issue() {
+  if (claimed_ - ring_.taken() >= sizes_.capacity) return;  // claim() would wait
+  SlotRing::Claim claim{};
+  (void)ring_.claim(stopped_, claim);
+  ++claimed_;
+  store_->begin(claim.slot, claim.turn, {.epoch = 0, .batch = claim.turn, .size = kBatch});
+  filling_.push_back({claim.slot, kBatch});
+}
+
+void StreamWorld::decode() {
+  if (filling_.empty()) return;
+  const auto at = static_cast<std::ptrdiff_t>(random_.below(filling_.size()));
+  Filling& filling = filling_[static_cast<std::size_t>(at)];
+  const std::uint32_t index = --filling.missing;
+  const auto place = store_->sample(filling.slot, index).pixels;
+  std::memset(place.data(), value_of(store_->slot(filling.slot).turn, index), place.size());
+  if (index > 0) return;
+  complete_.push_back(filling.slot);
+  filling_.erase(filling_.begin() + at);
+}
+
+// What the uploader's thread may do next.
+void StreamWorld::upload() {
+  if (!complete_.empty() && random_.below(4) > 0) {
+    copies_.start(complete_.front());
+    complete_.pop_front();
+    copies_.publish_complete();
+  } else if (!copies_.empty()) {
+    copies_.publish_oldest();
+  }
+}
+
+void StreamWorld::wait_for_a_batch() {
+  while (!is_ready()) {
+    issue();
+    decode();
+    upload();
+  }
+}
+
+void StreamWorld::train() {
+  if (held_.size() == kLeases) return;
+  (void)store_->keep_pace(step_);
+  if (!has_kept_pace()) fail("the device is more steps behind than it may be");
+  pool_.sweep();
+  if (!is_ready() && (pool_.empty() || !setup_.reuses)) wait_for_a_batch();
+  const std::uint32_t slot = is_ready() ? pool_.admit() : pool_.pick();
+  if (random_.below(4) == 0) stream_ = streams_[random_.below(streams_.size())];
+  const StreamView stream = stream_;
+  const std::uint64_t use = store_->slot(slot).uses++;
+  std::exception_ptr refused;
+  const std::uint32_t output = store_->render(slot, use, stream, refused);
+  if (refused) std::rethrow_exception(refused);
+  Lease lease = LeaseMaker::make(
+      store_, slot, {.step = step_, .use_index = use, .stream = stream, .served = step_, .output = output});
+  look_at(lease, stream);
+  held_.push_back({std::move(lease), stream});
+  fates_.push_back({});
+  ++step_;
+}
+
+// Of the steps that are run_ahead or more back, the device has finished the last one whose lease has ended.
+bool StreamWorld::has_kept_pace() const {
+  if (step_ < sizes_.run_ahead) return true;
+  const auto last = fates_.rend() - static_cast<std::ptrdiff_t>(step_ - sizes_.run_ahead + 1);
+  const auto ended = std::find_if(last, fates_.rend(), [](const StepFate& fate) { return fate.ended; });
+  return ended == fates_.rend() || *ended->done;
+}
+
+// The trainer's work: it finds the batch of this turn, whole, whenever the device comes to it.
+void StreamWorld::look_at(const Lease& lease, StreamView stream) {
+  const auto* const bytes = lease.images().as<std::uint8_t>();
+  const std::size_t sample = store_->format().sample_bytes();
+  const std::uint64_t turn = lease.batch();
+  const std::uint64_t use = setup_.canvases ? lease.use_index() : 0;
+  device_->streams().push(SimulatedDevice::number(stream), [=, this, step = lease.step()] {
+    for (std::uint32_t i = 0; i < kBatch; ++i) {
+      const auto wanted = setup_.canvases ? view_of(value_of(turn, i), use) : value_of(turn, i);
+      if (!std::ranges::all_of(bytes + i * sample, bytes + (i + 1) * sample, [=](auto b) { return b == wanted; })) {
+        fail("the work of step " + std::to_string(step) + " found other bytes than those of its batch");
+      }
+    }
+  });
+}
+
+void StreamWorld::end_a_lease() {
+  if (held_.empty()) return;
+  const auto at = static_cast<std::ptrdiff_t>(random_.below(held_.size()));
+  Held held = std::move(held_[static_cast<std::size_t>(at)]);
+  held_.erase(held_.begin() + at);
+  StreamView last = held.used_on;
+  if (random_.below(3) == 0) {
+    // More work on another stream, behind the first.
+    last = streams_[random_.below(streams_.size())];
+    const DeviceEvent handed_over = device_->SimulatedDevice::make_event();
+    device_->SimulatedDevice::record(handed_over, held.used_on);
+    device_->SimulatedDevice::wait(last, handed_over);
+    look_at(held.lease, last);
+  }
+  StepFate& fate = fates_[held.lease.step()];
+  device_->streams().push(SimulatedDevice::number(last), [done = fate.done] { *done = true; });
+  fate.ended = true;
+  if (setup_.mutant == Mutant::lease_ends_elsewhere) last = streams_[random_.below(streams_.size())];
+  held.lease.release(last);
+}
+
+}  // namespace forebay::testing
 
 namespace forebay {
 namespace {
 
-using testing::Mutant;
-using testing::StreamWorld;
-using testing::WorldSetup;
+using namespace testing;
 
 constexpr std::uint64_t kSeeds = testing::kSanitized ? 200 : 2000;
 constexpr std::uint64_t kSteps = 60;

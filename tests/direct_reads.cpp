@@ -1,28 +1,10 @@
-#include <doctest/doctest.h>
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cerrno>
 #include <cstdarg>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <memory>
-#include <random>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
+#include <random>
 
 #include "base/direct_reads.hpp"
 #include "container_files.hpp"
@@ -30,7 +12,7 @@
 #include "data/source_files.hpp"
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Reads past the page cache: of any file system that can do them, whatever the one is that the tests run on. Here files
 // are "direct" that have the flag O_APPEND, which means nothing where nobody writes, and their reads must be of whole
@@ -109,8 +91,7 @@ extern "C" int statx(int folder, const char* path, int flags, unsigned mask, str
 namespace forebay {
 namespace {
 
-using testing::read_sample;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 // As it was afterwards.
 struct Situation {

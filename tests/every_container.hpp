@@ -1,18 +1,11 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "container_files.hpp"
 #include "dataset_support.hpp"
-#include "tiny_png.hpp"
+#include "support.hpp"
+#include "zip_files.hpp"
 
 // A small dataset in each container, whose samples tell their number: in their pixels, their labels and their fields.
 namespace forebay::testing {

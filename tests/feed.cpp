@@ -1,29 +1,16 @@
 // The command end to end: real processes, real files, mpirun where there are several ranks. How runs end: feed_end.cpp.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <string>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
-#include "at_once.hpp"
 #include "process.hpp"
 #include "screen.hpp"
+#include "test.hpp"
 #include "workplace.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::at_once;
-using testing::Outcome;
-using testing::rank_counts;
-using testing::read_text;
-using testing::Workplace;
+using namespace testing;
 using Json = nlohmann::json;
 
 TEST_CASE("the same batches, bit for bit, for any number of ranks and threads and again with the same seed") {

@@ -1,24 +1,13 @@
 // Where the time goes, as the command finds it in runs whose limit is known.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
+#include "test.hpp"
 #include "workplace.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::rank_counts;
-using testing::read_text;
-using testing::Workplace;
+using namespace testing;
 using Json = nlohmann::json;
 
 struct Run {

@@ -1,30 +1,13 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <fstream>
-#include <future>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
+#include <forebay/feeder.hpp>
 #include <nlohmann/json.hpp>
 
-#include <forebay/feeder.hpp>
-
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 bool is_bad(std::uint64_t id) { return id % 10 == 3; }
 

@@ -1,26 +1,15 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cctype>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "codec_files.hpp"
 #include "dataset_support.hpp"
 #include "make/sample_maker.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Image files of all kinds, from a folder to batches.
 namespace forebay {
 namespace {
 
-using testing::CodecFile;
-using testing::TemporaryDirectory;
-using testing::write_file;
+using namespace testing;
 
 // Files of one size, so that nothing is resized on the way.
 std::vector<CodecFile> files_of_one_size() {

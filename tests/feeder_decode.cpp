@@ -1,42 +1,19 @@
-#include <doctest/doctest.h>
-
-#include "jpeg_dataset.hpp"
-#include "jpeg_support.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "feeder/jpeg_decoding.hpp"
 #include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
+#include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "measure/console_log.hpp"
 #include "memory_dataset.hpp"
-#include "no_more_files.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // transform.decode, from files to batches.
 namespace forebay {
 namespace {
 
-using testing::exif_segment;
-using testing::JpegDataset;
-using testing::make_jpeg;
-using testing::memory_options;
-using testing::NoMoreFiles;
-using testing::Recipe;
+using namespace testing;
 
 std::vector<std::vector<std::byte>> files() {
   std::vector<std::vector<std::byte>> all;

@@ -1,26 +1,16 @@
 // transform.operations, from files to leases.
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
+#include "make/renderers.hpp"
 #include "memory_dataset.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::memory_options;
-using testing::MemoryDataset;
+using namespace testing;
 using Bytes = std::vector<std::byte>;
+
 using Served = std::map<std::pair<std::uint64_t, std::uint64_t>, Bytes>;  // by epoch and batch, first use
 
 // Draws one number and adds it to every pixel.
@@ -205,6 +195,188 @@ TEST_CASE("the start-up line names operations") {
   const Feeder plain(options_with({}), parts_of(8));
   CHECK(plain.describe().find("operations") == std::string::npos);
 }
+
+// Throws in a step: when it is asked, or when it is told.
+class Throwing final : public Policy {
+ public:
+  Throwing(std::uint64_t step, bool is_told) : step_(step), is_told_(is_told) {}
+  [[nodiscard]] Decision decide(const Signals& signals) override { return at(signals, false); }
+  void served(Decision, const Signals& signals) override { (void)at(signals, true); }
+
+ private:
+  [[nodiscard]] Decision at(const Signals& signals, bool is_told) const {
+    if (signals.step == step_ && is_told == is_told_) throw std::runtime_error("the policy lost count");
+    return Decision::fresh;
+  }
+  std::uint64_t step_;
+  bool is_told_;
+};
+
+TEST_CASE("what a policy throws ends a single rank in the step that it was thrown in, and no sample is lost") {
+  struct Case {
+    std::uint64_t step;
+    bool is_told;
+  };
+  for (const Case given : {Case{1, false}, Case{3, false}, Case{0, true}, Case{3, true}}) {
+    CAPTURE(given.step);
+    CAPTURE(given.is_told);
+    Options options = memory_options(2);
+    options.policy.name = "throwing";
+    Parts made = parts(20);
+    made.policies.add("throwing",
+                      [given](const PolicyOptions&) { return std::make_unique<Throwing>(given.step, given.is_told); });
+    Feeder feeder(options, std::move(made));
+    for (std::uint64_t step = 0; step < given.step; ++step) CHECK(feeder.next()->is_fresh());
+    CHECK_THROWS_WITH_AS((void)feeder.next(), "the policy lost count", std::runtime_error);
+    CHECK_THROWS_WITH_AS((void)feeder.next(), "the policy lost count", Error);
+    const std::string state = feeder.state();
+    options.policy.name = "block";
+    Feeder resumed(options, parts(20));
+    resumed.restore_state(state);
+    std::uint64_t fresh = 0;
+    while (const auto batch = resumed.next()) fresh += batch->is_fresh() ? 1 : 0;
+    CHECK(fresh == 10 - given.step);
+  }
+}
+
+TEST_CASE("run.steps ends an evaluation early, says so, and makes no batch of an evaluation empty") {
+  for (const std::int64_t steps : {0, 2, 3, 4, 1000}) {
+    CAPTURE(steps);
+    Options options = memory_options(8);
+    options.run.eval = true;
+    options.run.steps = steps;
+    Parts given = parts(20);
+    std::string said;
+    given.log = [&said](LogLevel level, std::string_view line) {
+      if (level == LogLevel::warning) said += line;
+    };
+    Feeder feeder(options, std::move(given));
+    std::uint64_t next = 0;
+    std::uint64_t batches = 0;
+    while (auto batch = feeder.next()) {
+      ++batches;
+      CHECK(batch->size() > 0);
+      for (const std::uint64_t id : batch->ids()) CHECK(id == next++);
+    }
+    CHECK(batches == (steps == 2 ? 2 : 3));
+    CHECK(next == (steps == 2 ? 16 : 20));
+    CHECK((said.find("run.steps = 2 ends the evaluation after 2 of the 3 batches") != std::string::npos) ==
+          (steps == 2));
+  }
+}
+
+// transform.when = "dequeue", from files to leases.
+
+namespace dequeue {
+
+Options dequeue_options() {
+  Options options = memory_options(4);
+  options.transform.when = When::dequeue;
+  options.transform.crop = Crop::random_resized;
+  options.transform.size = {3, 3};
+  options.transform.canvas = {4, 4};
+  options.transform.mirror = 0.5;
+  options.transform.dtype = DType::float32;
+  options.transform.layout = Layout::nchw;
+  options.run.epochs = 2;
+  return options;
+}
+
+// What was served, by epoch, batch and use.
+using Served = std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
+
+Served run(const Options& options, std::uint64_t samples) {
+  Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(samples)});
+  Served served;
+  while (auto batch = feeder.next()) {
+    std::vector<std::byte> bytes(batch->images().bytes());
+    batch->copy_to_host(bytes);
+    served.emplace(std::tuple(batch->epoch(), batch->batch(), batch->use_index()), std::move(bytes));
+  }
+  return served;
+}
+
+TEST_CASE("every serving of a batch shows another view of it, the same ones in every run") {
+  Options options = dequeue_options();
+  options.policy.name = "interval";
+  options.policy.interval = 3;
+  options.queue.pool = 1;
+  const Served one = run(options, 40);
+  options.workers.decode = 1;
+  options.workers.io = 1;
+  CHECK(run(options, 40) == one);
+  CHECK(one.size() == 19 * 3 + 1);  // the run ends with the last fresh batch
+  std::set<std::vector<std::byte>> different;
+  for (const auto& [use, bytes] : one) different.insert(bytes);
+  CHECK(different.size() > 50);  // views of 4 x 4 pixels may be alike
+  options.seed += 1;
+  CHECK(run(options, 40) != one);
+}
+
+TEST_CASE("a lease shows what the renderer's definition gives, at one address while one is held at a time") {
+  const Options options = dequeue_options();
+  Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(20)});
+  TwinRenderer twin(make_render_plan(options.transform, options.seed, false, 4));
+  const CanvasFormat format{.batch_size = 4, .height = 4, .width = 4};
+  const void* address = nullptr;
+  while (auto batch = feeder.next()) {
+    std::vector<std::byte> canvases(format.batch_bytes());
+    for (std::uint32_t i = 0; i < batch->size(); ++i) {
+      const CanvasInfo info{.width = 4, .height = 4, .canvas_width = 4, .canvas_height = 4};
+      std::memcpy(canvases.data() + format.infos_offset() + i * sizeof(info), &info, sizeof(info));
+      for (std::size_t pixel = 0; pixel < 16; ++pixel) {
+        const auto grey = MemoryDataset::pixel(batch->ids()[i], pixel);
+        const std::size_t at = i * format.place_bytes() + pixel / 4 * format.row_bytes() + 3 * (pixel % 4);
+        std::memset(canvases.data() + at, grey, 3);
+      }
+    }
+    std::vector<std::byte> expected(batch->images().bytes());
+    twin.render({.canvases = canvases.data(),
+                 .size = batch->size(),
+                 .epoch = batch->epoch(),
+                 .first_position = batch->batch() * 4,
+                 .use_index = batch->use_index()},
+                expected.data(), {});
+    CHECK(std::memcmp(expected.data(), batch->images().data, expected.size()) == 0);
+    if (address == nullptr) address = batch->images().data;
+    CHECK(batch->images().data == address);
+  }
+}
+
+TEST_CASE("two leases on one batch have two tensors, each whole until it ends") {
+  Options options = dequeue_options();
+  options.policy.name = "interval";
+  options.policy.interval = 2;
+  options.queue.pool = 1;
+  Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(40)});
+  auto first = feeder.next();
+  REQUIRE(first);
+  std::vector<std::byte> before(first->images().bytes());
+  first->copy_to_host(before);
+  auto second = feeder.next();
+  REQUIRE(second);
+  CHECK(second->use_index() == 1);
+  CHECK(second->batch() == first->batch());
+  CHECK(second->images().data != first->images().data);
+  CHECK(std::memcmp(before.data(), first->images().data, before.size()) == 0);
+  const void* const free = first->images().data;
+  first->release();
+  const auto third = feeder.next();
+  REQUIRE(third);
+  CHECK(third->images().data == free);
+}
+
+TEST_CASE("an evaluation shows each sample once, from its middle, short batch and all") {
+  Options options = dequeue_options();
+  options.run.eval = true;
+  const Served served = run(options, 10);
+  CHECK(served.size() == 3);
+  CHECK(served.at({0, 2, 0}).size() == 2UL * 3 * 3 * 3 * 4);
+  options.seed += 1;
+  CHECK(run(options, 10) == served);
+}
+
+}  // namespace dequeue
 
 }  // namespace
 }  // namespace forebay

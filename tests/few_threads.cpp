@@ -1,12 +1,4 @@
 // What a system that has no more threads makes of feeders, pools and indexes: an error, and nothing left of them.
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <string>
-
 #include <forebay/dataset.hpp>
 #include <forebay/feeder.hpp>
 
@@ -15,7 +7,7 @@
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "reader_stage.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "thread_limit.hpp"
 
 namespace {

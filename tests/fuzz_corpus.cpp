@@ -1,12 +1,7 @@
 // What the fuzzer has found worth keeping, and what it begins with, once more: see scripts/fuzz.
-#include <doctest/doctest.h>
-
-#include <filesystem>
-#include <set>
-#include <string>
-
 #include "fuzz/kept.hpp"
 #include "fuzz/targets.hpp"
+#include "test.hpp"
 
 namespace forebay::fuzz {
 namespace {

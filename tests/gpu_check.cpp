@@ -1,23 +1,10 @@
 // The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "fake_cuda.hpp"
+#include "fake_nvjpeg.hpp"
 #include "gpu/batch_hash.hpp"
 #include "gpu/checks.hpp"
-#include "nvjpeg_support.hpp"
 #include "process.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 namespace {

@@ -1,28 +1,21 @@
 // Second reads of slow samples in a pool of readers: each sample comes exactly once, whichever read wins.
-#include <doctest/doctest.h>
+#include <forebay/feeder.hpp>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <forebay/error.hpp>
-#include <memory>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
+#include "base/file_io.hpp"
 #include "base/wait.hpp"
+#include "dataset_support.hpp"
+#include "memory_dataset.hpp"
+#include "read/hedging.hpp"
+#include "read/workload.hpp"
 #include "reader_stage.hpp"
+#include "test.hpp"
 
+namespace forebay {
 namespace {
 
-using namespace forebay;
 using namespace std::chrono_literals;
-using testing::eventually;
-using testing::limit;
-using testing::Stage;
-using testing::Tally;
+using namespace testing;
+using Clock = Workload::Clock;
 
 constexpr ReaderOptions kReaders{.threads = 4, .attempts = 2, .backoff = 1us, .hedge = true};
 
@@ -78,8 +71,6 @@ struct Hedged {
 };
 
 constexpr std::uint64_t kSlow = Hedged::kBefore;
-
-}  // namespace
 
 TEST_CASE("a read that hangs is read a second time, and its sample comes once") {
   for (const bool fails_late : {false, true}) {
@@ -265,3 +256,300 @@ TEST_CASE("stopping waits only for reads inside the store, not for hedged reads 
   CHECK(hedged.tally.seen[kSlow] <= 1);
   CHECK(hedged.stage.reports.count() == 0);
 }
+
+// The parts of hedging: which reads are slow, how many second reads there may be, and which read wins.
+
+TEST_CASE("read times: a quantile is right within a step, and old reads are forgotten") {
+  ReadTimes times;
+  CHECK(times.quantile(0.5) == 0ns);
+  for (int i = 1; i <= 1000; ++i) times.add(std::chrono::microseconds(10 * i));
+  CHECK(times.gather() == 1000);
+  CHECK(times.gather() == 0);
+  for (const double share : {0.1, 0.5, 0.95, 1.0}) {
+    const auto exact = std::chrono::duration<double, std::micro>(10'000 * share);
+    CAPTURE(share);
+    CHECK(times.quantile(share) >= exact);
+    CHECK(times.quantile(share) <= 1.26 * exact);
+  }
+  for (int i = 0; i < 20'000; ++i) {
+    times.add(100us);
+    if (i % 100 == 0) times.gather();
+  }
+  times.gather();
+  CHECK(times.weight() <= 2048);
+  CHECK(times.quantile(0.95) < 130us);
+  ReadTimes odd;
+  odd.add(-5ns);
+  odd.add(0ns);
+  CHECK(odd.gather() == 2);
+  CHECK(odd.quantile(1) <= 2us);
+  odd.add(24h);
+  odd.gather();
+  CHECK(odd.quantile(1) > 60s);
+}
+
+TEST_CASE("the rule: slow is three times the 95th percentile, and at least a floor") {
+  HedgeRule rule;
+  rule.update();
+  CHECK(rule.slow_after() == HedgeRule::kUnknown);
+  for (int i = 0; i < 100; ++i) rule.add(50us);
+  rule.update();
+  CHECK(rule.slow_after() == HedgeRule::kFloor);
+
+  HedgeRule far;
+  for (int i = 0; i < 1000; ++i) far.add(i % 400 == 0 ? 1s : 40ms);
+  far.update();
+  CHECK(far.slow_after() >= 120ms);  // constant latency is not slow
+  CHECK(far.slow_after() <= 160ms);
+
+  HedgeRule often;  // every tenth read is slow, which is normal here
+  for (int i = 0; i < 1000; ++i) often.add(i % 10 == 0 ? 1s : 40ms);
+  often.update();
+  CHECK(often.slow_after() >= 3s);
+}
+
+TEST_CASE("the rule: at most a twentieth more reads, earned by first reads only, and not saved up without limit") {
+  HedgeRule rule;
+  std::uint64_t seconds = 0;
+  constexpr std::uint64_t kReads = 10'000;
+  for (std::uint64_t i = 0; i < kReads; ++i) {
+    rule.add(1ms);
+    rule.update();
+    while (rule.may_hedge()) {
+      rule.hedge();
+      ++seconds;
+      rule.add(1ms);
+      rule.update();
+      REQUIRE(20 * seconds <= i + 1);
+    }
+  }
+  CHECK(seconds >= kReads / 20 - 2);
+  for (std::uint64_t i = 0; i < kReads; ++i) rule.add(1ms);
+  rule.update();
+  std::uint64_t at_once = 0;
+  for (; rule.may_hedge(); ++at_once) rule.hedge();
+  CHECK(at_once >= 1);
+  CHECK(at_once <= 16);
+}
+
+TEST_CASE("a hedged read is won once, or lost by both sides with the first side's reason") {
+  using Side = HedgedRead::Side;
+  HedgedRead won(0);
+  CHECK_FALSE(won.is_won());
+  CHECK(won.win());
+  CHECK(won.is_won());
+  CHECK_FALSE(won.win());
+  CHECK_FALSE(won.give_up(Side::second, "late"));
+  HedgedRead saved(0);
+  CHECK_FALSE(saved.give_up(Side::first, "torn"));
+  CHECK(saved.win());
+  for (const bool first_is_last : {false, true}) {
+    HedgedRead lost(0);
+    CHECK_FALSE(lost.give_up(first_is_last ? Side::second : Side::first, first_is_last ? "" : "torn"));
+    const auto verdict = lost.give_up(first_is_last ? Side::first : Side::second, first_is_last ? "torn" : "");
+    REQUIRE(verdict);
+    CHECK(*verdict == "torn");
+  }
+  for (int round = 0; round < 200; ++round) {
+    HedgedRead hedged(0);
+    std::atomic<int> winners{0};
+    {
+      std::jthread other([&] { winners += hedged.win() ? 1 : 0; });
+      winners += hedged.win() ? 1 : 0;
+    }
+    REQUIRE(winners == 1);
+  }
+}
+
+TEST_CASE("a workload: slow at the second look only, hedged once, and relieved of what waits") {
+  Workload workload(true);
+  const std::array<ReadRequest, 3> requests{ReadRequest{.order = 5, .sample = 50}, {.order = 6}, {.order = 7}};
+  CHECK_FALSE(workload.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is under way
+  workload.assign(requests);
+  CHECK(workload.next()->order == 5);
+  const auto now = Clock::now();
+  CHECK_FALSE(workload.watch(now, 1h).is_slow);
+  CHECK(workload.watch(now, 1h).look_again > now);
+  CHECK_FALSE(workload.hedge());
+  const auto later = now + 1h;
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  const Workload::Watch seen = workload.watch(later, 10ms);
+  CHECK(seen.is_slow);
+  CHECK(seen.may_hedge);
+  CHECK(seen.order == 5);
+
+  std::vector<ReadRequest> left;
+  std::vector<EncodedSample> read;
+  workload.take_waiting(left, read);
+  REQUIRE(left.size() == 2);
+  CHECK(left[0].order == 6);
+  CHECK_FALSE(workload.hedge()->hedged->is_won());
+  CHECK_FALSE(workload.hedge());
+  CHECK_FALSE(workload.watch(later, 10ms).may_hedge);
+  CHECK(workload.watch(later, 10ms).is_slow);
+
+  EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
+  const auto hedged = workload.end(sample);
+  REQUIRE(hedged);
+  CHECK(sample.bytes.size() == 3);  // the hedged read decides
+  workload.take_waiting(left, read);
+  CHECK(read.empty());
+  CHECK_FALSE(workload.next());
+
+  const std::array<ReadRequest, 2> more{ReadRequest{.order = 8}, {.order = 9, .hedge = 3}};
+  workload.assign(more);
+  CHECK(workload.next()->order == 8);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  workload.pause();  // it waits for memory, not for the store
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK_FALSE(workload.hedge());
+  workload.resume(1);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.hedge()->hedged->retry() == 1);
+  CHECK(workload.end());
+  CHECK(workload.next()->order == 9);
+  CHECK_FALSE(workload.watch(later, 10ms).is_slow);
+  CHECK(workload.watch(later, 10ms).is_slow);
+  CHECK_FALSE(workload.watch(later, 10ms).may_hedge);  // it is a second read itself
+}
+
+TEST_CASE("samples on a local disk are not slow; samples elsewhere, named by a list or a link there, may be") {
+  const testing::TemporaryDirectory folder;
+  if (!is_on_local_disk(folder.path().string())) {
+    MESSAGE("skipped: temporary files are on no local disk");
+    return;
+  }
+  const std::string elsewhere = "/proc/version";
+  REQUIRE_FALSE(is_on_local_disk(elsewhere));
+  testing::write_file(folder / "cat/1.jpg", "jpeg");
+  testing::write_file(folder / "dog/2.jpg", "jpeg");
+  const auto is_slow = [&](const std::filesystem::path& path) {
+    return may_be_slow(path.string(), *build_dataset(testing::options_for(path)));
+  };
+  CHECK_FALSE(is_slow(folder.path()));
+  const std::filesystem::path list = folder / "list.txt";
+  std::string entries;
+  for (int i = 0; i < 100; ++i) entries += "cat/1.jpg,cat\n";
+  testing::write_file(list, entries);
+  CHECK_FALSE(is_slow(list));
+  testing::write_file(list, entries + "dog/none.jpg,dog\n");  // a missing file does not count
+  CHECK_FALSE(is_slow(list));
+  std::string others;
+  for (int i = 0; i < 100; ++i) others += elsewhere + ",dog\n";
+  testing::write_file(list, entries + others);
+  CHECK(is_slow(list));
+  std::filesystem::create_symlink(elsewhere, folder / "dog/3.jpg");
+  CHECK(is_slow(folder.path()));
+}
+
+// A feeder whose store hangs now and then: with second reads it keeps serving the same batches in the same order, and
+// says that it hedges.
+
+constexpr std::uint64_t kSamples = 1200;
+
+Options hedging_options() {
+  Options options = memory_options(4);
+  options.run.epochs = 1;
+  options.workers.io = 8;
+  options.workers.hedge = Hedge::automatic;
+  return options;
+}
+
+// The first reads of some samples hang at a gate; a few others fail.
+struct Store {
+  explicit Store(std::uint64_t hangs_every) : every(hangs_every), reads(kSamples) {}
+  [[nodiscard]] std::shared_ptr<MemoryDataset> dataset() {
+    return std::make_shared<MemoryDataset>(kSamples, [this](std::uint64_t id) {
+      const int before = reads[id]++;
+      if (every > 0 && id % every == 8 && before == 0 && started) {
+        ++hanging;
+        gate.pass();
+        --hanging;
+      }
+      if (id % 100 == 7) throw SampleError("is broken on purpose");
+    });
+  }
+
+  std::uint64_t every;
+  std::vector<std::atomic<int>> reads;
+  std::atomic<bool> started{false};  // earlier, too few reads were seen to identify a slow one
+  std::atomic<int> hanging{0};
+  Gate gate;
+};
+
+using Batches = std::vector<std::vector<std::uint64_t>>;
+
+// Opens the gate once everything is served.
+Batches run(const Options& options, Store& store, Summary& summary) {
+  Feeder feeder(options, Parts{.dataset = store.dataset()});
+  Batches batches;
+  while (auto batch = feeder.next()) {
+    batches.emplace_back(batch->ids().begin(), batch->ids().end());
+    if (batches.size() == 50) store.started = true;
+    if (batches.size() == kSamples / 4) {
+      CHECK((store.every == 0 || store.hanging > 0));  // they were not waited for
+      store.gate.open();
+    }
+  }
+  feeder.close();
+  summary = feeder.summary();
+  return batches;
+}
+
+TEST_CASE("reads that hang hold up nothing, and the same samples are served and quarantined") {
+  const Options options = hedging_options();
+  Summary summary;
+  Store calm(0);
+  const Batches expected = run(options, calm, summary);
+  REQUIRE(expected.size() == kSamples / 4);
+  CHECK(summary.bad_samples == 12);
+  Store hanging(200);
+  CHECK(run(options, hanging, summary) == expected);
+  CHECK(summary.bad_samples == 12);
+  CHECK(summary.hedged_reads >= 1);
+  CHECK(summary.hedged_reads <= kSamples / 20 + 1);
+}
+
+TEST_CASE("hedge = off waits, and the description says what is in effect") {
+  Options options = hedging_options();
+  CHECK(Feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(8)}).describe().find("begun twice") !=
+        std::string::npos);
+  options.workers.hedge = Hedge::off;
+  Store store(400);
+  Feeder feeder(options, Parts{.dataset = store.dataset()});
+  CHECK(feeder.describe().find("begun twice") == std::string::npos);
+  store.started = true;
+  std::uint64_t served = 0;
+  store.gate.open();
+  while (feeder.next()) ++served;
+  CHECK(served == kSamples / 4);
+  CHECK(feeder.summary().hedged_reads == 0);
+}
+
+TEST_CASE("the watchdog's report also shows a second read that hangs") {
+  Options options = hedging_options();
+  options.policy.watchdog_s = 2;
+  Gate gate;
+  std::atomic<int> reads{0};
+  std::atomic<std::uint64_t> hangs{kSamples};  // in both reads
+  Parts parts{.dataset = std::make_shared<MemoryDataset>(kSamples, [&](std::uint64_t id) {
+                if (++reads == 400) hangs = id;
+                if (id == hangs) gate.pass();
+              })};
+  Feeder feeder(options, std::move(parts));
+  std::string report;
+  try {
+    while (feeder.next()) {
+    }
+  } catch (const WatchdogError& error) {
+    report = error.what();
+  }
+  gate.open();
+  CHECK(report.find("1 reader reading from the store") != std::string::npos);
+  CHECK(report.find("1 reader reading what another is slow with") != std::string::npos);
+  CHECK(report.find("memory/" + std::to_string(hangs)) != std::string::npos);
+}
+
+}  // namespace
+}  // namespace forebay

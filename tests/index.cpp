@@ -1,21 +1,16 @@
-#include <doctest/doctest.h>
-
 #include <sys/stat.h>
-#include <cstdlib>
-#include <cstring>
+#include <forebay/config.hpp>
 
-#include <forebay/error.hpp>
-#include <forebay/random.hpp>
-
+#include "data/formats.hpp"
 #include "data/index_image.hpp"
 #include "dataset_support.hpp"
 #include "index_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
-using namespace forebay;
-using namespace forebay::testing;
-
+namespace forebay {
 namespace {
+
+using namespace testing;
 
 DatasetOptions make_voc(const TemporaryDirectory& folder, int images = 3) {
   for (int i = 0; i < images; ++i) {
@@ -87,8 +82,6 @@ std::uint64_t test_seed() {
   const char* given = std::getenv("FOREBAY_TEST_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : 20240229;
 }
-
-}  // namespace
 
 TEST_CASE("any flipped bit and any cut of an index is refused") {
   for (const auto& sound : sound_indexes()) {
@@ -314,3 +307,40 @@ TEST_CASE("an index works from another working directory") {
   std::filesystem::current_path(before);
   CHECK(read_sample(*dataset, 0) == "jpeg");
 }
+
+// The registry of dataset formats, and what is made from it.
+
+TEST_CASE("every format is complete, and found by its name") {
+  for (const auto& [name, help, format] : kFormats) {
+    CAPTURE(name);
+    CHECK(find_format(name) == format);
+    CHECK_FALSE(help.empty());
+    CHECK_FALSE(format->needs.empty());
+    const bool has_functions = format->detect != nullptr && format->build != nullptr;
+    CHECK(has_functions);
+    const bool has_hash = format->hash != nullptr;
+    CHECK(has_hash == !format->hashed.empty());
+  }
+  CHECK(find_format("auto") == nullptr);
+  CHECK(find_format("") == nullptr);
+  CHECK(kFormatChoices.size() == kFormats.size() + 1);
+}
+
+TEST_CASE("a configuration may name each format, and nothing else") {
+  for (const auto name : kFormatChoices) {
+    const std::string text = "[dataset]\nformat = \"" + std::string(name) + "\"\n";
+    CHECK(parse_options(text, "test", {}).dataset.format == name);
+  }
+  const std::string message = error_of([] { (void)parse_options("[dataset]\nformat = \"parquet\"\n", "test", {}); });
+  for (const auto name : kFormatChoices) CHECK(contains(message, "\"" + std::string(name) + "\""));
+}
+
+TEST_CASE("docs/configuration.md says of each format what the registry says") {
+  const std::string page = read_text(source_dir() / "docs" / "configuration.md");
+  for (const auto& [name, help, format] : kFormats) {
+    CHECK(contains(page, "| `" + std::string(name) + "` | " + std::string(help) + " |"));
+  }
+}
+
+}  // namespace
+}  // namespace forebay

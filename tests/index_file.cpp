@@ -1,25 +1,11 @@
-#include <doctest/doctest.h>
-
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <forebay/error.hpp>
 
 #include "data/index_image.hpp"
 #include "data/saved_index.hpp"
 #include "dataset_support.hpp"
 #include "index_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Saved indexes whose files are damaged, written into or shortened, before and while they are used, and those of data
 // that changed.

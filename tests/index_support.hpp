@@ -1,16 +1,8 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <filesystem>
-#include <span>
-#include <string>
-#include <utility>
-
 #include "data/index_format.hpp"
 #include "dataset_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // The parts of a serialized index.
 namespace forebay::testing {

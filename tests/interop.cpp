@@ -1,22 +1,9 @@
 // What other libraries are told of a lease's images, on the host; cuda_interop.cpp has the GPU's.
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/interop.hpp>
 
 #include "device/host_device.hpp"
 #include "ring/slot_store.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

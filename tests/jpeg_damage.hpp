@@ -1,13 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "jpeg_parts.hpp"
+#include "support.hpp"
 
 // Damage to JPEG files, of the kinds that disks, networks and attackers do.
 namespace forebay::testing {

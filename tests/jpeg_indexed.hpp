@@ -1,22 +1,11 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
-#include "jpeg_twins.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Files, an index of them, and decoding by it.
 namespace forebay::testing {

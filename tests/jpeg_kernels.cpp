@@ -1,32 +1,20 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include <forebay/random.hpp>
-
+// Each step of the own pixel stage, for every kind of processor.
 #include "jpeg/coefficients.hpp"
 #include "jpeg/pixel_kernels.hpp"
+#include "jpeg/scan_decoder.hpp"
 #include "jpeg_parts.hpp"
-#include "support.hpp"
+#include "jpeg_samplings.hpp"
+#include "jpeg_streams.hpp"
+#include "make/jpeg_decoder.hpp"
+#include "test.hpp"
 
-// Each step of the own pixel stage, for every kind of processor.
+namespace forebay {
 namespace {
 
-using forebay::CoefficientRow;
-using forebay::PixelKernels;
-using forebay::Random;
-using forebay::testing::below;
-using forebay::testing::kSanitized;
+using namespace forebay::testing;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t kUntouched = 0xa5;
-
-}  // namespace
 
 TEST_CASE("every kind of kernels transforms blocks as the scalar ones do, and refuses the same") {
   constexpr std::uint64_t kSeed = 42;
@@ -175,3 +163,156 @@ TEST_CASE("libjpeg-turbo decodes everything where no trusted kernels are faster,
   CHECK(none.kernels == nullptr);
   CHECK(none.reason.find("gives other pixels") != std::string_view::npos);
 }
+
+// Two rows of MCUs decoded at once give the coefficients that they give one after the other.
+
+namespace lanes {
+
+using Bytes = std::vector<std::byte>;
+
+// Bits of an MCU: six blocks, nearly all coefficients as long as they can be.
+constexpr std::uint32_t kLongValues = 58;
+constexpr std::uint32_t kShortValues = 63 - kLongValues;
+constexpr std::uint32_t kBlocks = 6;
+constexpr std::uint32_t kMcuBits = kBlocks * (7 + kLongValues * (16 + 15) + kShortValues * (2 + 1));
+
+std::vector<std::int16_t> coefficients_of(CoefficientRow& row, const JpegFrame& frame) {
+  std::vector<std::int16_t> all;
+  for (std::size_t k = 0; k < row.components(); ++k) {
+    for (std::size_t r = 0; r < static_cast<std::size_t>(frame.component[k].v); ++r) {
+      all.insert(all.end(), row.blocks(k, r), row.blocks(k, r) + row.stride(k) * kBlockSize);
+    }
+  }
+  return all;
+}
+
+TEST_CASE("a row whose first wanted MCU reaches to the end of the bytes at hand is decoded as any other") {
+  // So twelve MCUs end four bytes before the end of a window that begins with the first of them.
+  static_assert(12 * kMcuBits / 8 == (16U << 10U) - 4);
+  JpegFrame frame{.width = 17 * 8, .height = 18 * 16, .colour = forebay::JpegColour::ycbcr, .components = 3};
+  for (auto& component : frame.component) component.v = 2;
+  frame.complete();
+  REQUIRE(forebay::ScanPoints::step_of(frame) == 16);
+  const StreamCode dc({{0, 7}});
+  const StreamCode ac({{0x01, 2}, {0x0f, 16}});
+  Bytes bytes;
+  BitWriter writer(bytes);
+  Random random(71);
+  for (std::int32_t block = 0; block < frame.mcus_across * frame.mcus_down * static_cast<int>(kBlocks); ++block) {
+    dc.put(writer, 0);
+    for (std::uint32_t k = 0; k < kLongValues + kShortValues; ++k) {
+      const std::uint8_t symbol = k < kLongValues ? 0x0f : 0x01;
+      ac.put(writer, symbol);
+      writer.put(static_cast<std::uint32_t>(random.bits() & 0x7fffU), symbol & 15U);
+    }
+  }
+  writer.finish();
+  bytes.insert(bytes.end(), {std::byte{0xff}, std::byte{0xd9}});
+
+  ScanDecoder::Scan scan;
+  scan.bytes = bytes;
+  scan.wanted = {0, 0, frame.mcus_across, frame.mcus_down};
+  for (auto& codes : scan.codes) codes = {dc.code, ac.code};
+  std::vector<std::byte> points;
+  ScanDecoder locating;
+  REQUIRE(locating.open(frame, scan));
+  REQUIRE(locating.locate(points));
+  for (std::int32_t left = 0; left < 14; ++left) {
+    CAPTURE(left);
+    scan.wanted = {left, 0, left + 3 > 15 ? 15 : left + 3, frame.mcus_down};
+    scan.points = {};
+    ScanDecoder one;
+    REQUIRE(one.open(frame, scan));
+    scan.points = forebay::ScanPoints(frame, points);
+    ScanDecoder two;
+    REQUIRE(two.open(frame, scan));
+    CoefficientRow expected;
+    CoefficientRow found;
+    for (std::int32_t y = 0; y < frame.mcus_down; ++y) {
+      expected.reset(frame, 3, scan.wanted);
+      found.reset(frame, 3, scan.wanted);
+      REQUIRE(one.read(y, expected));
+      REQUIRE(two.read(y, found));
+      REQUIRE(coefficients_of(found, frame) == coefficients_of(expected, frame));
+    }
+  }
+}
+
+}  // namespace lanes
+
+// Parts of an image against all of it, for every way in which three components can be sampled.
+
+// Any region, or one that begins near the right edge, where a part is narrow.
+Box region_of(Random& random, ImageSize size, bool at_edge) {
+  Box region = forebay::testing::random_region(random, size);
+  if (at_edge)
+    region = {size.width - 1 - below(random, std::min(size.width, 4)), region.top, size.width, region.bottom};
+  return region;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(std::uint64_t seed) : random_(seed), own_(forebay::trusted_pixel_kernels()) {}
+
+  [[nodiscard]] Random& random() noexcept { return random_; }
+  [[nodiscard]] int compared() const noexcept { return compared_; }
+  // Regions that Forebay decoded without libjpeg.
+  [[nodiscard]] int own_decodes() const noexcept { return own_decodes_; }
+
+  // Some regions of the file against all of it, at one scale.
+  void compare(const std::vector<std::byte>& file, ImageSize size, std::int32_t shrink, const std::string& sampling) {
+    decoder_.open(file, {});
+    decoder_.decode({0, 0, size.width, size.height}, shrink, image_);
+    for (const bool at_edge : {false, true}) {
+      const Box region = region_of(random_, size, at_edge);
+      for (JpegDecoder* const decoder : {&decoder_, &own_}) {
+        if (decoder == &own_ && shrink > 1) continue;
+        decoder->open(file, {});
+        decoder->decode(region, shrink, part_);
+        const bool equal = forebay::testing::is_part_of(part_, image_, region);
+        CHECK_MESSAGE(equal, sampling << forebay::testing::text_of(region) << " of " << size.width << "x" << size.height
+                                      << " at 1/" << shrink << (decoder == &own_ ? " by Forebay" : ""));
+        own_decodes_ += decoder->was_own() ? 1 : 0;
+      }
+      ++compared_;
+    }
+  }
+
+ private:
+  Random random_;
+  JpegDecoder decoder_;
+  JpegDecoder own_;
+  Image image_;
+  Image part_;
+  int compared_ = 0;
+  int own_decodes_ = 0;
+};
+
+// Every pair of a sampling along one axis and a width is compared, each with several samplings along the other axis.
+TEST_CASE("a region has the pixels of the full decode: every sampling of three components, widths 1 to 70") {
+  constexpr std::uint64_t kSeed = 22;
+  constexpr std::array<std::int32_t, 6> kShrinks{1, 1, 1, 2, 4, 8};
+  constexpr std::size_t kStep = forebay::testing::kSanitized ? 11 : 7;
+  MESSAGE("seed " << kSeed);
+  Comparison comparison(kSeed);
+  Random& random = comparison.random();
+  const std::vector<Factors> factors = decodable_factors();
+  CHECK(factors.size() == 34);
+  for (const Factors& across : factors) {
+    for (std::size_t d = 0; d < factors.size(); ++d) {
+      const Factors& down = factors[d];
+      const std::string sampling = forebay::testing::text_of(across, down);
+      for (auto width = static_cast<std::int32_t>(1 + d % kStep); width <= kWidest; width += kStep) {
+        const ImageSize size{width, 1 + below(random, below(random, 3) == 0 ? kHighest : 24)};
+        const std::vector<std::byte> file = forebay::testing::make_sampled_file(across, down, random, 75, size);
+        comparison.compare(file, size, kShrinks[random.below(kShrinks.size())], sampling);
+      }
+    }
+  }
+  CHECK(comparison.compared() > 9'000);
+  MESSAGE(comparison.own_decodes() << " regions decoded by Forebay");
+  CHECK(comparison.own_decodes() > 1'000);
+}
+
+}  // namespace
+}  // namespace forebay

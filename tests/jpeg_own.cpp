@@ -1,43 +1,19 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/operation.hpp>
 
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_damage.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
-#include "jpeg_twins.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "make/sample_maker.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Forebay's own decoding of plain JPEG files against libjpeg-turbo: the same pixels, and the same refusals.
 namespace {
 
 namespace fs = std::filesystem;
-using forebay::Box;
-using forebay::Image;
-using forebay::JpegDecoder;
-using forebay::Random;
-using forebay::testing::contains;
-using forebay::testing::exif_segment;
-using forebay::testing::make_jpeg;
-using forebay::testing::Recipe;
-using forebay::testing::twin_kernels;
-using forebay::testing::Twins;
+using namespace forebay;
+using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
 Recipe plain(int width, int height, J_COLOR_SPACE stored = JCS_YCbCr,

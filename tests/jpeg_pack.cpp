@@ -1,49 +1,16 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
-#include <forebay/random.hpp>
-
 #include "base/crc32c.hpp"
 #include "jpeg_damage.hpp"
-#include "jpeg_pack_support.hpp"
+#include "jpeg_plain_files.hpp"
 #include "jpeg_samplings.hpp"
 #include "pack/packed_coefficients.hpp"
 #include "pack/plain_header.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // JPEG files packed and unpacked: the same bytes, the same coefficients, and no harm from damage.
 namespace {
 
-using forebay::CoefficientRow;
-using forebay::JpegFrame;
-using forebay::JpegPacker;
-using forebay::kBlockSize;
-using forebay::McuRegion;
-using forebay::PackedCoefficients;
-using forebay::PackedJpeg;
-using forebay::PackKernels;
-using forebay::PackTables;
-using forebay::PackTraining;
-using forebay::PlainHeader;
-using forebay::Random;
-using forebay::testing::below;
-using forebay::testing::make_jpeg;
-using forebay::testing::packed;
-using forebay::testing::plain_files;
-using forebay::testing::Recipe;
-using forebay::testing::tables_for;
+using namespace forebay;
+using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
 McuRegion any_region(Random& random, const JpegFrame& frame) {

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <utility>
-#include <vector>
-
+#include "jpeg/libjpeg_images.hpp"
 #include "jpeg_support.hpp"
+#include "pack/jpeg_packer.hpp"
 #include "pack/pack_tables.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 
@@ -38,6 +37,18 @@ inline PackTables tables_for(const std::vector<std::vector<std::byte>>& files) {
   PackTraining training;
   for (const auto& file : files) (void)training.add(file);
   return training.finish();
+}
+
+// Files to be packed, and tables for them.
+// With every kind of edge.
+inline std::vector<std::vector<std::byte>> plain_files() {
+  return plain_files({{1, 1}, {8, 8}, {17, 9}, {33, 70}, {150, 70}, {321, 290}});
+}
+
+inline std::vector<std::byte> packed(JpegPacker& packer, std::span<const std::byte> file) {
+  auto bytes = packer.pack(file);
+  REQUIRE(bytes.has_value());
+  return *std::move(bytes);
 }
 
 }  // namespace forebay::testing

@@ -1,38 +1,14 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <string>
-
-#include <forebay/error.hpp>
-
-#include "jpeg_either.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Decoding a part of an image against decoding all of it.
 namespace {
 
 namespace fs = std::filesystem;
-using forebay::Box;
-using forebay::Image;
-using forebay::ImageOptions;
-using forebay::ImageSize;
-using forebay::JpegDecoder;
-using forebay::Random;
-using forebay::testing::below;
-using forebay::testing::either_way;
-using forebay::testing::exif_segment;
-using forebay::testing::is_part_of;
-using forebay::testing::make_jpeg;
-using forebay::testing::random_region;
-using forebay::testing::Recipe;
-using forebay::testing::text_of;
+using namespace forebay;
+using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
 constexpr ImageOptions kBounded{.exif = true, .max_pixels = 4'000'000};

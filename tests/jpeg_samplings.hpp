@@ -1,20 +1,11 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <span>
-#include <string>
-#include <vector>
+#include <cstdio>  // for jpeglib.h
 
 #include <jpeglib.h>
 
 #include "jpeg_parts.hpp"
+#include "test.hpp"
 
 // Files for every way in which three components can be sampled.
 namespace forebay::testing {

@@ -1,30 +1,14 @@
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include <forebay/random.hpp>
-
-#include "jpeg/pixel_kernels.hpp"
 #include "jpeg_streams.hpp"
-#include "jpeg_twins.hpp"
-#include "support.hpp"
+#include "jpeg/pixel_kernels.hpp"
+#include "jpeg_parts.hpp"
+#include "test.hpp"
 
 // JPEG files that no encoder writes, decoded by Forebay itself and by libjpeg-turbo: the same pixels, the same
 // refusals.
 namespace {
 
-using forebay::Box;
-using forebay::Random;
-using forebay::testing::BitWriter;
-using forebay::testing::kSanitized;
-using forebay::testing::StreamCode;
-using forebay::testing::StreamFile;
-using forebay::testing::StreamRecipe;
-using forebay::testing::Twins;
+using namespace forebay;
+using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
 const StreamCode kDc({{0, 2}, {1, 2}, {3, 3}, {11, 4}});

@@ -1,16 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <utility>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "jpeg/huffman_table.hpp"
+#include "support.hpp"
 
 // JPEG files put together symbol by symbol, so that they hold what no encoder writes.
 namespace forebay::testing {

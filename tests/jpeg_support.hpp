@@ -1,13 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>  // for jpeglib.h
-#include <span>
-#include <utility>
-#include <vector>
 
 #include <jpeglib.h>
+
+#include "support.hpp"
 
 // JPEG files for tests, made and read back by libjpeg used in the plainest way. What makes them is compiled once, with
 // optimising: it takes most of the time of many tests.

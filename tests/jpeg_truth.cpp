@@ -1,23 +1,8 @@
-#include <doctest/doctest.h>
-
 #include <sys/wait.h>
-#include <algorithm>
-#include <atomic>
-#include <cctype>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <forebay/error.hpp>
 
 #include "jpeg/pixel_kernels.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Every JPEG among the real data against the djpeg that is installed.
 namespace {

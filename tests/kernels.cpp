@@ -1,29 +1,13 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include <forebay/options.hpp>
-#include <forebay/random.hpp>
 
 #include "make/kernels.hpp"
 #include "make/resizer.hpp"
 #include "make/transform.hpp"
+#include "test.hpp"
 
 namespace {
 
-using forebay::Columns;
-using forebay::Conversion;
-using forebay::DType;
-using forebay::Image;
-using forebay::Kernels;
-using forebay::kPixelBytes;
-using forebay::Layout;
-using forebay::Random;
+using namespace forebay;
 using Stores = forebay::Transform::Stores;
 using Bytes = std::vector<std::uint8_t>;
 

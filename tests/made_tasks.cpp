@@ -1,29 +1,15 @@
 // What `forebay make-dataset --task` makes for segmentation, detection and several labels: one picture has the same
 // objects for each of them, and the masks show what is painted.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "process.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::read_text;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 constexpr int kWidth = 90;
 constexpr int kHeight = 70;

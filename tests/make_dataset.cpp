@@ -1,25 +1,15 @@
 // The generated dataset: reproducible, balanced, well-formed, and readable by the readers it is made for.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <forebay/dataset.hpp>
 
 #include "process.hpp"
 #include "sha256.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::read_text;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 int make(const fs::path& dir, std::vector<std::string> options) {
   const TemporaryDirectory elsewhere;

@@ -1,37 +1,18 @@
 // Masks that are drawn from COCO's polygons and RLE, masks whose colours are classes, and values that are no class.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <fstream>
-#include <memory>
-#include <sstream>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
 #include "data/coco_segmentation.hpp"
 #include "data/colour_table.hpp"
 #include "detection_support.hpp"
+#include "field_dataset.hpp"
 #include "make/mask_drawer.hpp"
-#include "support.hpp"
-#include "viewed_dataset.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::Bytes;
-using testing::contains;
-using testing::error_of;
-using testing::field_options;
-using testing::find_skipped;
-using testing::options_for;
-using testing::png_of;
-using testing::TemporaryDirectory;
-using testing::write_file;
+using namespace testing;
 
 using Lines = std::vector<std::string>;
 using Values = std::vector<std::uint8_t>;

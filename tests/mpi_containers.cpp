@@ -1,18 +1,3 @@
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
@@ -22,6 +7,7 @@
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "shared_folder.hpp"
+#include "test.hpp"
 
 // Each container under mpirun: every record fresh exactly once per epoch with its own pixels, label and fields, in the
 // batches that the order says for any number of ranks, over resumed runs too; and broken records replaced and named, or

@@ -1,23 +1,8 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
-#include "eventually.hpp"
 #include "memory_dataset.hpp"
-#include "memory_parts.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
 // stopped and resumed at random.

@@ -1,27 +1,19 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
+#include "dataset_support.hpp"
+#include "make/operation_chain.hpp"
+#include "make/sample_maker.hpp"
+#include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
+#include "test.hpp"
+
+namespace forebay {
+namespace {
+
+using namespace testing;
 
 // Evaluation leaves bad samples out: every good one is evaluated once, with its own pixels and label, and none twice.
-
-using namespace forebay;
-using namespace forebay::testing;
-
-namespace {
 
 using IsBad = bool (*)(std::uint64_t);
 
@@ -105,8 +97,6 @@ Options eval_options() {
   options.run.eval = true;
   return options;
 }
-
-}  // namespace
 
 TEST_CASE("bad samples anywhere in a batch are left out") {
   check_all(eval_options(), 103, [](std::uint64_t id) { return id % 10 == 3; });
@@ -204,3 +194,150 @@ TEST_CASE("run.steps ends an evaluation on all ranks after as many steps, with b
   CHECK(sum(without.steps) == without.steps * world().size());
   CHECK(without.steps <= 2);
 }
+
+// Operations depend on (seed, epoch, position) alone, whichever rank makes a sample.
+
+class Shift final : public Operation {
+ public:
+  void apply(const PixelView& view, Random& random) const override {
+    for (Pixel& pixel : view.pixels) pixel.red = static_cast<std::uint8_t>(pixel.red + random.below(256));
+  }
+};
+
+class Fails final : public Operation {
+ public:
+  void apply(const PixelView& /*view*/, Random& /*random*/) const override { throw std::runtime_error("cannot"); }
+};
+
+OperationRegistry registry() {
+  OperationRegistry all = OperationRegistry::builtin();
+  all.add("shift", [](const TransformOptions&) { return std::make_unique<Shift>(); });
+  all.add("fails", [](const TransformOptions&) { return std::make_unique<Fails>(); });
+  return all;
+}
+
+Options options_with(std::vector<std::string> operations) {
+  Options options = memory_options(4);
+  options.dataset.drop_last = true;
+  options.transform.operations = std::move(operations);
+  options.run.epochs = 3;
+  return options;
+}
+
+std::vector<std::byte> pixels_of(std::uint64_t id) {
+  std::vector<std::byte> bytes(std::size_t{MemoryDataset::kSide} * MemoryDataset::kSide);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(MemoryDataset::pixel(id, i));
+  return bytes;
+}
+
+TEST_CASE("every rank serves what the sample's place in the epoch says") {
+  const Options options = options_with({"shift", "colour", "erase"});
+  const auto dataset = std::make_shared<MemoryDataset>(96);
+  const SampleMaker maker(options.transform, options.seed, false, Transform::Stores::normal,
+                          OperationChain(registry(), options.transform, false));
+  SampleMaker::Workspace workspace;
+  std::vector<std::byte> expected(maker.sample_bytes());
+  Feeder feeder(options, world(), Parts{.dataset = dataset, .operations = registry()});
+  std::uint64_t wrong = 0;
+  std::uint64_t samples = 0;
+  while (const auto batch = feeder.next()) {
+    std::vector<std::byte> served(batch->images().bytes());
+    batch->copy_to_host(served);
+    for (std::uint32_t i = 0; i < batch->size(); ++i, ++samples) {
+      const std::uint64_t id = batch->ids()[i];
+      maker.make(pixels_of(id), dataset->sample(id), batch->epoch(), batch->batch() * 4 + i, std::span(expected),
+                 workspace);
+      const std::span<const std::byte> given = std::span(served).subspan(i * expected.size(), expected.size());
+      if (!std::equal(given.begin(), given.end(), expected.begin())) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(samples > 0);
+}
+
+TEST_CASE("what an operation throws ends the run on every rank") {
+  const auto run = [] {
+    Feeder feeder(options_with({"fails"}), world(),
+                  Parts{.dataset = std::make_shared<MemoryDataset>(96), .operations = registry()});
+    while (feeder.next()) {
+    }
+  };
+  CHECK_THROWS_WITH_AS(run(), doctest::Contains("the operation \"fails\" of transform.operations failed: cannot"),
+                       Error);
+}
+
+// A recorded run of several ranks and epochs, repeated.
+
+// Epoch, batch and use of every step, and where the epochs ended.
+std::string course(const Options& options, std::uint64_t samples, bool by_epochs, std::atomic<int>& read_us) {
+  Feeder feeder(options, world(), parts(samples, [&](std::uint64_t) {
+                  std::this_thread::sleep_for(std::chrono::microseconds(read_us));
+                }));
+  std::string course;
+  for (bool is_first = true; by_epochs ? feeder.next_epoch() : is_first; is_first = false) {
+    while (auto batch = feeder.next()) {
+      course += std::to_string(batch->epoch()) + "/" + std::to_string(batch->batch()) + "/" +
+                std::to_string(batch->use_index()) + " ";
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // compute: a spinning trainer cannot be recorded
+    }
+    course += "| ";
+  }
+  feeder.close();
+  return course;
+}
+
+std::string fresh_steps_of(const std::string& course) {
+  std::string fresh;
+  std::istringstream words(course);
+  for (std::string word; words >> word;) {
+    if (word != "|") fresh += word.ends_with("/0") ? 'f' : '-';
+  }
+  return fresh;
+}
+
+// Of this rank: padding is none, although ranks in lockstep have decided for fresh batches there.
+std::string fresh_steps_recorded(const std::string& dir) {
+  const Recording recording = read_recording(recording_file(dir, world().rank()));
+  DecisionRuns::Cursor decided;
+  DecisionRuns::Cursor padded;
+  std::string fresh;
+  for (std::uint64_t step = 0; step < recording.fresh.size(); ++step) {
+    fresh += decided.is_set(recording.fresh, step) && !padded.is_set(recording.padded, step) ? 'f' : '-';
+  }
+  return fresh;
+}
+
+TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of its kind") {
+  for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
+    for (const bool by_epochs : {true, false}) {
+      CAPTURE(static_cast<int>(mode));
+      CAPTURE(by_epochs);
+      const TemporaryDirectory mine;
+      const std::string dir = gather_texts(mine.path().string())[0];
+      Options options = memory_options(2);
+      options.mpi.mode = mode;
+      options.mpi.epoch_end = EpochEnd::reuse;  // pads at the end of every epoch too
+      options.policy.name = "greedy";
+      options.run.epochs = 3;
+      options.telemetry.dir = dir + "/recorded";
+      std::atomic<int> read_us{world().rank() == 0 ? 300 : 0};
+      const std::uint64_t samples = 15 * world().size() + 1;
+      const std::string recorded = course(options, samples, by_epochs, read_us);
+      (void)gather_texts("");
+      options.policy.name = "replay";
+      options.policy.recording = dir + "/recorded";
+      options.telemetry.dir = "";
+      read_us = 0;
+      CHECK(course(options, samples, by_epochs, read_us) == recorded);
+      CHECK(fresh_steps_recorded(dir + "/recorded") == fresh_steps_of(recorded));
+      if (world().size() > 1) {
+        const std::string error = error_of([&] { (void)course(options, samples, !by_epochs, read_us); });
+        CHECK(error.find("a loop over epochs (next_epoch())") != std::string::npos);
+      }
+      (void)gather_texts("");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace forebay

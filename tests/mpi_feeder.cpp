@@ -1,33 +1,14 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "measure/recording.hpp"
 #include "memory_dataset.hpp"
-#include "memory_parts.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::parts;
-using testing::world;
+using namespace testing;
 
 // Fresh batches by (epoch, number), and how many steps the rank made.
 struct Served {

@@ -1,19 +1,9 @@
 // One rank of a job is refused a thread: all of them throw the same error.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
-#include "eventually.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "thread_limit.hpp"
 
 namespace {

@@ -1,33 +1,15 @@
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 #include <forebay/mpi.hpp>
 
-#include "eventually.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // What one rank alone meets or does ends all ranks: nobody waits for one that does not come.
 namespace forebay {
 namespace {
 
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::world;
+using namespace testing;
 
 constexpr std::uint64_t kSamples = 6400;
 

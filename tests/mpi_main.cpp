@@ -1,13 +1,9 @@
 // The main of a test program that runs under mpirun: all ranks run all cases; rank 0 reports, and every rank on which
 // something failed, each line with its rank in front. All ranks end with the worst exit code.
-#include <doctest/doctest.h>
-
-#include <iostream>
-#include <sstream>
-#include <string>
-
 #include <forebay/mpi.hpp>
+#include <iostream>
 
+#include <doctest/doctest.h>
 #include "mpi_world.hpp"
 
 namespace forebay::testing {

@@ -1,21 +1,6 @@
 // Saves beside a disk that stalls: the ranks go on, the end is durable, and an error reaches all of them.
-
-#include <doctest/doctest.h>
-
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
@@ -24,7 +9,7 @@
 #include "process.hpp"
 #include "ranks/liveness.hpp"
 #include "ranks/saves.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace {
 
@@ -46,9 +31,7 @@ namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::error_of;
-using testing::eventually;
-using testing::MemoryDataset;
+using namespace testing;
 
 struct Place {
   Place() : between(testing::world().duplicate()), folder(between->all_gather(own.path().string())[0]) {}

@@ -1,17 +1,5 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/config.hpp>
 #include <forebay/dataset.hpp>
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
 #include "data/index_image.hpp"
@@ -19,7 +7,7 @@
 #include "job/agreed_start.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // How the ranks of a job get one index.
 

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <string>
-#include <vector>
-
 #include <forebay/communicator.hpp>
+
+#include "test.hpp"
 
 namespace forebay::testing {
 

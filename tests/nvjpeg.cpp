@@ -1,23 +1,10 @@
 // nvJPEG beside libjpeg-turbo, file by file, with a fake of the library on a fake GPU.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
-#include <forebay/random.hpp>
-
 #include "device/device_choice.hpp"
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "fake_cuda.hpp"
+#include "fake_nvjpeg.hpp"
 #include "jpeg_support.hpp"
-#include "nvjpeg_support.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 namespace {

@@ -1,23 +1,13 @@
 // workers.jpeg = "nvjpeg", from files to batches, with a fake of the library on a fake GPU.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "device/device_choice.hpp"
 #include "device/gpu_decoding.hpp"
 #include "fake_cuda.hpp"
-#include "jpeg_dataset.hpp"
+#include "fake_nvjpeg.hpp"
 #include "jpeg_support.hpp"
-#include "nvjpeg_support.hpp"
-#include "support.hpp"
+#include "memory_dataset.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 namespace {

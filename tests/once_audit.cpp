@@ -1,15 +1,8 @@
-#include "once_audit.hpp"
-
-#include <algorithm>
-#include <array>
-#include <exception>
-#include <optional>
-#include <stdexcept>
-#include <utility>
+#include "once_job.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "state_text.hpp"
+#include "states.hpp"
 
 namespace forebay::testing {
 namespace {

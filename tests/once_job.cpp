@@ -1,25 +1,12 @@
 #include "once_job.hpp"
 
 #include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <exception>
-#include <fstream>
-#include <iterator>
-#include <thread>
-#include <type_traits>
-#include <utility>
-
 #include <forebay/feeder.hpp>
 #include <forebay/order.hpp>
 
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
-#include "once_logs.hpp"
 
 namespace forebay::testing {
 namespace {

@@ -1,20 +1,82 @@
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
+// Random jobs for the exactly-once test: what a job is and how it is stopped and resumed, as a function of a seed.
+// Used by tests/mpi_resume.cpp and experiments/exactly_once.
 #include <forebay/mpi.hpp>
+#include <forebay/options.hpp>
 
-#include "once_case.hpp"
+#include "support.hpp"
 
-// Running one part of a job on one rank, and what that rank saw.
 namespace forebay::testing {
 
+enum class StopBy : std::uint8_t {
+  end,         // the job runs to its end
+  request,     // request_stop() on one rank
+  cease,       // all ranks call next() no more
+  checkpoint,  // all ranks save, go on for a while and are gone: what was served after the save is served again
+};
+enum class ResumeBy : std::uint8_t { parts, restore, restore_if_present, text };
+
+// What one process of each rank does of a job.
+struct Part {
+  std::uint32_t ranks = 1;
+  std::uint32_t first = 0;            // rank 0 is this rank of the world; the others follow it, around the world's end
+  bool without_mpi = false;           // one rank that has no communicator
+  bool by_epochs = false;             // the trainer's loop is one over epochs
+  bool holds_last = false;            // the trainer keeps each lease until it has the next
+  bool is_logged = false;             // its steps and decisions are recorded, and read back
+  ResumeBy resume = ResumeBy::parts;  // how it resumes from the part before
+  StopBy stop = StopBy::end;
+  std::uint64_t steps = 0;           // made before the stop
+  std::uint64_t lost_steps = 0;      // checkpoint: made after the save
+  std::uint32_t stopper = 0;         // request: the rank that asks
+  std::vector<std::uint64_t> looks;  // steps before which the state is asked for, ascending
+  // By rank: sleep of the reader per sample and of the trainer per step.
+  std::vector<double> read_us;
+  std::vector<double> step_us;
+  Options options;
+
+  [[nodiscard]] bool hands_over() const noexcept { return ranks > 1 && options.mpi.mode == MpiMode::local; }
+};
+
+struct OnceCase {
+  std::uint64_t number = 0;
+  std::uint64_t samples = 1;
+  std::string container = {};      // the samples lie in this kind of every_container(); "" = in memory
+  std::vector<std::uint64_t> bad;  // ids of samples that cannot be read, ascending
+  std::vector<Part> parts;
+};
+
+// What the cases are drawn for.
+struct OnceLimits {
+  std::uint32_t world = 4;         // ranks that there are
+  std::uint64_t samples = 50'000;  // of a dataset
+  std::uint64_t served = 60'000;   // samples over all epochs
+  double sleep_ms = 500;           // of the slowest rank's readers in a job without hand-over
+};
+
+// A function of its arguments.
+[[nodiscard]] OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& limits);
+
+// The same job with dataset.order = "shards".
+[[nodiscard]] OnceCase in_windows(OnceCase job);
+
+// The same job on a container with as many samples, of a kind that is drawn, with or without fields, and sometimes with
+// room for few of its bytes. As it is where there are more than `kMostInContainer` samples.
+inline constexpr std::uint64_t kMostInContainer = 2500;
+[[nodiscard]] OnceCase in_container(OnceCase job);
+
+// A job of any of these ways, a function of its number.
+[[nodiscard]] OnceCase in_some_way(OnceCase job);
+
+// A job of one kind that random ones seldom are: 1,024 shards of which three slow ranks give most away over several
+// epochs, so that its state is as large as any. REQUIRES: limits.world >= 2.
+[[nodiscard]] OnceCase large_state_case(std::uint64_t number, const OnceLimits& limits);
+
+// In one line.
+[[nodiscard]] std::string describe(const OnceCase& job);
+
+// Running one part of a job on one rank, and what that rank saw.
 // All ranks that mpirun started. Ranks that have nothing to do wait here without taking a core.
 class Stage {
  public:
@@ -100,5 +162,126 @@ void write_container(const OnceCase& job, const std::filesystem::path& folder);
 
 // Collective over `ranks`. Throws nothing: what goes wrong is a complaint.
 [[nodiscard]] Seen run_part(const Place& place);
+
+// Compares what was recorded of a rank's steps, read as docs/telemetry.md describes it, with what it saw, and fills
+// `seen.is_logged` and `is_padding` of its steps. Returns what is wrong.
+[[nodiscard]] std::vector<std::string> check_logs(const std::filesystem::path& folder, std::uint32_t rank,
+                                                  std::uint64_t first_step, Seen& seen);
+
+// Whether a job that was stopped and goes on serves bit for bit what one that never stopped does.
+// One way to run: the same job uninterrupted, and stopped at each of three points.
+struct IdentityRow {
+  std::uint32_t ranks = 1;
+  std::string mode;
+  std::int64_t threads = 1;      // readers, and as many decoders
+  std::uint64_t stops = 0;       // points that the job was stopped at and went on from
+  std::uint64_t compared = 0;    // fresh batches after the stops, over all ranks
+  std::uint64_t mismatches = 0;  // of them
+  std::uint64_t handed_over = 0;
+  std::vector<std::string> violations;
+};
+
+// Fresh batches on each rank that are compared after each stop.
+inline constexpr std::uint64_t kComparedBatches = 50;
+
+// `ranks` of the stage's ranks, in both modes, with 1 and 3 threads of each kind. Collective over the stage. All are
+// compared with an uninterrupted job on 1 thread, so that the number of threads is seen not to matter.
+[[nodiscard]] std::vector<IdentityRow> check_identity(std::uint32_t ranks, Stage& stage);
+
+// Whether what the ranks of a job saw is what they must have seen.
+// A batch that a saved state says is left, and whose.
+struct LeftBatch {
+  std::uint64_t epoch = 0;
+  std::uint64_t batch = 0;
+  std::uint32_t rank = 0;
+};
+
+// A state, read as docs/state.md describes it and not by Forebay's own code.
+struct ReadState {
+  std::uint64_t steps = 0;
+  std::uint64_t epochs = 0;
+  std::uint64_t opened = 0;
+  std::uint64_t fresh_samples = 0;
+  std::uint32_t ranks = 1;
+  std::vector<LeftBatch> left;
+};
+// Throws std::exception when it cannot be read that way.
+[[nodiscard]] ReadState read_state_text(std::string_view text);
+
+struct OnceTotals {
+  std::uint64_t parts = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t jobs = 0;
+  std::uint64_t in_windows = 0;    // of the jobs
+  std::uint64_t in_container = 0;  // of the jobs
+  std::uint64_t epochs = 0;        // completed
+  std::uint64_t records = 0;       // served fresh and kept
+  std::uint64_t kills = 0;         // what was served after the last save was lost
+  std::uint64_t fresh = 0;         // batches served for the first time
+  std::uint64_t handed_over = 0;   // of them, by another rank than shard mod ranks
+  std::uint64_t resumes = 0;
+  std::uint64_t rank_changes = 0;  // resumes on another number of ranks
+  std::uint64_t states = 0;
+  std::uint64_t largest_state = 0;    // bytes
+  std::uint64_t ended = 0;            // jobs that ran to their end
+  std::uint64_t agreed = 0;           // steps in lockstep at which the ranks were compared
+  std::uint64_t logged = 0;           // steps, over all ranks, whose records were read back
+  std::uint64_t capped = 0;           // of them, under a cap on uses
+  std::uint64_t longest_stop_ms = 0;  // from request_stop() on one rank until all have closed
+
+  OnceTotals& operator+=(const OnceTotals& other);
+};
+
+// Follows one job, part by part.
+class OnceAudit {
+ public:
+  explicit OnceAudit(const OnceCase& job);
+
+  // What each rank of the next part saw.
+  void add(std::span<const Seen> ranks);
+
+  // What is wrong, one line each; the first few.
+  [[nodiscard]] const std::vector<std::string>& violations() const noexcept { return violations_; }
+  [[nodiscard]] const OnceTotals& totals() const noexcept { return totals_; }
+
+ private:
+  using Served = std::map<std::uint64_t, std::vector<std::uint8_t>>;  // by epoch, by batch
+
+  void violate(const std::string& what);
+  [[nodiscard]] std::uint64_t samples_of(std::uint64_t batch) const noexcept;
+  [[nodiscard]] bool is_complete(const Served& served, std::uint64_t epoch) const;
+  [[nodiscard]] std::uint64_t first_incomplete(const Served& served) const;
+
+  bool check_alike(std::span<const Seen> ranks);
+  // What the ranks served in steps [from, to) of this part.
+  void serve(Served& served, std::span<const Seen> ranks, std::uint64_t from, std::uint64_t to);
+  void check_state(const Served& served, const StateSeen& seen);
+  void check_steps(std::span<const Seen> ranks);
+  void check_end(std::span<const Seen> ranks, std::uint64_t kept);
+  void check_owners(std::span<const Seen> ranks);
+  void check_lockstep(std::span<const Seen> ranks);
+  void check_padding(std::span<const Seen> ranks, std::uint64_t step);
+  void check_uses(std::span<const Seen> ranks);
+  void check_stop(std::span<const Seen> ranks);
+
+  const OnceCase& job_;
+  std::uint64_t batches_ = 0;  // of an epoch
+  std::size_t part_ = 0;
+  std::uint32_t ranks_before_ = 0;
+  bool is_as_dealt_ = true;  // no batch can have changed hands since the shards were dealt out
+  std::uint64_t steps_ = 0;  // before this part
+  std::uint64_t samples_ = 0;
+  Served served_;  // before this part, then at the state that it goes on from
+  OnceTotals totals_;
+  std::vector<std::string> violations_;
+};
+
+// Runs one case on all ranks of the stage. Collective. `directory`: for states, the same on all ranks. Returns totals
+// and violations on rank 0; on the others only whether there are violations.
+struct OnceResult {
+  OnceTotals totals;
+  std::vector<std::string> violations;
+};
+[[nodiscard]] OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::path& directory);
 
 }  // namespace forebay::testing

@@ -1,24 +1,12 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <forebay/error.hpp>
 #include <forebay/order.hpp>
-#include <forebay/random.hpp>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
+#include "order/ledger.hpp"
+#include "order/mixing.hpp"
+#include "order/schedule.hpp"
+#include "test.hpp"
+
+namespace forebay {
 namespace {
-
-using forebay::BatchRef;
-using forebay::ConfigError;
-using forebay::Order;
-using forebay::OrderOptions;
-using forebay::Permutation;
 
 bool is_bijection(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
   const Permutation permutation(size, seed, epoch);
@@ -39,8 +27,6 @@ std::string error_of(const OrderOptions& options) {
   }
   return "";
 }
-
-}  // namespace
 
 TEST_CASE("a permutation is a bijection for every small size") {
   for (std::uint64_t size = 1; size <= 300; ++size) {
@@ -205,3 +191,321 @@ TEST_CASE("what cannot be ordered is refused by the name of its setting") {
   CHECK(error_of({.samples = 5, .batch_size = 6, .drop_last = false}).empty());
   CHECK_THROWS_AS(Order(OrderOptions{.samples = 0}), ConfigError);
 }
+
+// dataset.order = "shards": shuffled in windows of runs, and dealt out so that a rank has windows for itself.
+
+Order windowed(std::uint64_t samples, std::uint64_t window, std::uint64_t run, std::uint32_t batch_size = 1,
+               bool drop_last = false) {
+  return Order(
+      {.samples = samples, .batch_size = batch_size, .seed = 17, .drop_last = drop_last, .window = window, .run = run});
+}
+
+std::vector<std::uint64_t> epoch_of(const Order& order, std::uint64_t epoch) {
+  std::vector<std::uint64_t> samples(order.options().samples);
+  for (std::uint64_t position = 0; position < samples.size(); ++position) {
+    samples[position] = order.sample(epoch, position);
+  }
+  return samples;
+}
+
+TEST_CASE("an epoch in windows has every sample once, whatever the sizes") {
+  for (const std::uint64_t samples : {1ULL, 2ULL, 3ULL, 31ULL, 32ULL, 33ULL, 1000ULL, 1023ULL, 4099ULL})
+    for (const std::uint64_t window : {1ULL, 7ULL, 64ULL, 1000ULL, 100'000ULL})
+      for (const std::uint64_t run : {1ULL, 2ULL, 32ULL, 333ULL, 100'000ULL})
+        for (const std::uint64_t epoch : {0ULL, 1ULL, 77ULL}) {
+          CAPTURE(samples);
+          CAPTURE(window);
+          CAPTURE(run);
+          CAPTURE(epoch);
+          std::vector<std::uint64_t> served = epoch_of(windowed(samples, window, run), epoch);
+          std::ranges::sort(served);
+          bool is_each_once = true;
+          for (std::uint64_t id = 0; id < samples; ++id) is_each_once &= served[id] == id;
+          CHECK(is_each_once);
+        }
+}
+
+TEST_CASE("windows cover the positions without gap, are about as large as asked for, and hold whole runs") {
+  for (const std::uint64_t samples : {1ULL, 100ULL, 1000ULL, 4099ULL, 100'003ULL})
+    for (const std::uint64_t window : {1ULL, 64ULL, 512ULL, 1000ULL})
+      for (const std::uint64_t run : {1ULL, 16ULL, 48ULL}) {
+        CAPTURE(samples);
+        CAPTURE(window);
+        CAPTURE(run);
+        const Order order = windowed(samples, window, run);
+        const std::uint64_t run_in_effect = std::min({run, window, samples});
+        for (std::uint64_t begin = 0; begin < samples;) {
+          const PositionRange range = order.window(begin);
+          REQUIRE(range.begin == begin);
+          REQUIRE(range.end > begin);
+          REQUIRE(range.end <= samples);
+          CHECK(range.begin % run_in_effect == 0);
+          CHECK(order.window(range.end - 1) == range);
+          CHECK(order.window(begin + range.size() / 2) == range);
+          CHECK(range.size() < 2 * window + 2 * run_in_effect);
+          if (samples >= window) CHECK(range.size() + 2 * run_in_effect > window / 2);
+          begin = range.end;
+        }
+      }
+}
+
+TEST_CASE("what a window holds is runs of neighbours, from all over the dataset") {
+  const Order order = windowed(10'000, 512, 32);
+  const std::vector<std::uint64_t> served = epoch_of(order, 3);
+  for (std::uint64_t begin = 0; begin < 10'000;) {
+    const PositionRange window = order.window(begin);
+    std::vector<std::uint64_t> ids(served.begin() + static_cast<std::ptrdiff_t>(window.begin),
+                                   served.begin() + static_cast<std::ptrdiff_t>(window.end));
+    CHECK(!std::ranges::is_sorted(ids));
+    std::ranges::sort(ids);
+    std::uint64_t runs = 1;
+    for (std::size_t i = 1; i < ids.size(); ++i) runs += ids[i] != ids[i - 1] + 1 ? 1 : 0;
+    // One more for the end of the dataset, which may be within a run.
+    CHECK(runs <= window.size() / 32 + 2);
+    CHECK(ids.back() - ids.front() > 5000);
+    begin = window.end;
+  }
+}
+
+TEST_CASE("epochs and seeds differ, and which samples are together") {
+  const Order order = windowed(4096, 256, 16);
+  const std::vector<std::uint64_t> first = epoch_of(order, 0);
+  const std::vector<std::uint64_t> second = epoch_of(order, 1);
+  Order other({.samples = 4096, .seed = 18, .window = 256, .run = 16});
+  const std::vector<std::uint64_t> seeded = epoch_of(other, 0);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < 4096; ++i) same += (first[i] == second[i] ? 1 : 0) + (first[i] == seeded[i] ? 1 : 0);
+  CHECK(same < 40);
+  // Samples are together when they are in one window. After two epochs hardly any but neighbours are so twice.
+  const auto window_of = [&](const std::vector<std::uint64_t>& served) {
+    std::vector<std::uint64_t> window(4096);
+    for (std::uint64_t position = 0; position < 4096; ++position) {
+      window[served[position]] = order.window(position).begin;
+    }
+    return window;
+  };
+  const auto in_first = window_of(first);
+  const auto in_second = window_of(second);
+  std::uint64_t together = 0;
+  for (std::uint64_t id = 0; id + 512 < 4096; ++id) {
+    together += in_first[id] == in_first[id + 512] && in_second[id] == in_second[id + 512] ? 1 : 0;
+  }
+  CHECK(together < 100);
+}
+
+TEST_CASE("the order never changes") {
+  const Order order = windowed(100'000, 1024, 32);
+  CHECK(order.sample(0, 0) == 41'485);
+  CHECK(order.sample(2, 12'345) == 10'056);
+  CHECK(order.sample(5, 99'999) == 22'987);
+}
+
+TEST_CASE("in order, or with an impossible run") {
+  OrderOptions options{.samples = 100, .shuffle = false, .window = 16, .run = 4};
+  CHECK_FALSE(Order(options).is_windowed());
+  for (std::uint64_t i = 0; i < 100; ++i) CHECK(Order(options).sample(1, i) == i);
+  options.run = 0;
+  CHECK_THROWS_WITH_AS(Order{options}, doctest::Contains("dataset.run"), ConfigError);
+}
+
+// --- how batches are dealt out ---
+
+Partition deal_of(std::uint64_t batches, std::uint32_t shards, std::uint32_t ranks) {
+  return {.batches = batches, .shards = shards, .ranks = ranks, .epochs = 1, .contiguous = true};
+}
+
+std::vector<std::uint64_t> planned(Schedule& schedule, std::uint64_t most = UINT64_MAX) {
+  std::vector<std::uint64_t> batches;
+  while (batches.size() < most) {
+    const auto batch = schedule.next();
+    if (!batch) break;
+    batches.push_back(batch->batch);
+  }
+  return batches;
+}
+
+TEST_CASE("mixing: nothing in order, all in a shuffle, windows in between; at once for 10^8 samples") {
+  for (const std::uint64_t samples : {10'000ULL, 100'000'000ULL}) {
+    CAPTURE(samples);
+    OrderOptions options{.samples = samples, .batch_size = 64, .seed = 17};
+    const Mixing shuffle = mixing_of(Order(options), 0, 32);
+    CHECK(shuffle.displacement == doctest::Approx(1).epsilon(0.05));
+    CHECK(std::abs(shuffle.neighbours) < 0.05);
+    CHECK(shuffle.together >= 1);
+    CHECK(shuffle.together < 3);
+    options.window = 1024;
+    options.run = 32;
+    const Mixing windows = mixing_of(Order(options), 0, 32);
+    CHECK(windows.displacement > 0.9);
+    CHECK(windows.together > shuffle.together + 1);
+    CHECK(windows.together < 16);
+    options.window = 64;
+    CHECK(mixing_of(Order(options), 0, 32).together > 2 * windows.together);
+    options.shuffle = false;
+    const Mixing stored = mixing_of(Order(options), 0, 32);
+    CHECK(stored.displacement == doctest::Approx(0));
+    CHECK(stored.neighbours == doctest::Approx(1));
+    CHECK(stored.together == 32);
+  }
+  // Of one batch, and of fewer samples than that.
+  CHECK(mixing_of(Order({.samples = 5, .batch_size = 64, .seed = 1, .drop_last = false}), 0, 32).together == 5);
+}
+
+TEST_CASE("each rank has batches one after the other, as many as the others or a shard more") {
+  for (const std::uint32_t shards : {7U, 8U, 64U, 1024U})
+    for (const std::uint64_t batches : {1ULL, 13ULL, 333ULL, 1000ULL, 2999ULL})
+      for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
+        CAPTURE(shards);
+        CAPTURE(batches);
+        CAPTURE(ranks);
+        const Partition partition = deal_of(batches, shards, ranks);
+        const Order order = windowed(batches, 64, 8);
+        std::uint64_t next = 0;
+        std::uint64_t least = batches;
+        std::uint64_t most = 0;
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+          Schedule schedule(order, Ledger(partition), rank);
+          const std::vector<std::uint64_t> own = planned(schedule);
+          CHECK(own.size() == batches_of(partition, rank));
+          CHECK(schedule.is_exhausted());
+          bool is_next = true;
+          for (const std::uint64_t batch : own) is_next &= batch == next++;
+          CHECK(is_next);
+          least = std::min<std::uint64_t>(least, own.size());
+          most = std::max<std::uint64_t>(most, own.size());
+        }
+        CHECK(next == batches);
+        CHECK(most - least <= batches / shards + 2);
+        CHECK(most == most_batches(partition));
+        std::uint64_t in_shards = 0;
+        for (std::uint32_t shard = 0; shard < shards; ++shard) {
+          for (std::uint64_t block = 0; block < blocks_of(partition, shard); ++block, ++in_shards) {
+            const Block back = block_of(partition, batch_of(partition, shard, block));
+            REQUIRE(back.shard == shard);
+            REQUIRE(back.block == block);
+          }
+        }
+        CHECK(in_shards == batches);
+      }
+}
+
+TEST_CASE("what is left is dealt out in equal shares to another number of ranks, each batch once") {
+  const std::uint64_t seed = 17;
+  Random random(seed);
+  for (int round = 0; round < 50; ++round) {
+    const std::uint64_t batches = 1 + random.below(3000);
+    const auto shards = static_cast<std::uint32_t>(8 + random.below(200));
+    const auto before = static_cast<std::uint32_t>(1 + random.below(8));
+    const auto after = static_cast<std::uint32_t>(1 + random.below(8));
+    CAPTURE(round);
+    CAPTURE(batches);
+    CAPTURE(shards);
+    CAPTURE(before);
+    CAPTURE(after);
+    const Order order = windowed(batches, 64, 8);
+    std::set<std::uint64_t> served;
+    std::vector<BatchRange> left;
+    for (std::uint32_t rank = 0; rank < before; ++rank) {
+      Schedule schedule(order, Ledger(deal_of(batches, shards, before)), rank);
+      for (const std::uint64_t batch : planned(schedule, random.below(batches))) CHECK(served.insert(batch).second);
+      for (const BatchRange& range : schedule.ledger().ranges()) {
+        if (range.owner == rank && range.begin < range.end) left.push_back(range);
+      }
+    }
+    tidy(left);
+    const std::uint64_t to_serve = batches - served.size();
+    std::uint64_t most = 0;
+    for (std::uint32_t rank = 0; rank < after; ++rank) {
+      Schedule schedule(order, Ledger(deal_of(batches, shards, after), 0, 1, left, before), rank);
+      const std::vector<std::uint64_t> own = planned(schedule);
+      CHECK(std::ranges::is_sorted(own));
+      for (const std::uint64_t batch : own) CHECK(served.insert(batch).second);
+      most = std::max<std::uint64_t>(most, own.size());
+    }
+    CHECK(served.size() == batches);
+    if (before != after) CHECK(most <= to_serve / after + 1);
+  }
+}
+
+TEST_CASE("epochs that nobody has begun are dealt out to another number of ranks without a cut") {
+  constexpr std::uint64_t kEpochs = 192;
+  Partition partition = deal_of(100, 16, 2);
+  partition.epochs = UINT64_MAX;
+  std::vector<BatchRange> left;
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (std::uint32_t shard = 0; shard < partition.shards; ++shard) {
+      left.push_back(
+          {.epoch = epoch, .begin = 0, .end = blocks_of(partition, shard), .shard = shard, .owner = shard % 2});
+    }
+  }
+  left.front().begin = 1;  // the first has been begun
+  partition.ranks = 7;
+  const Ledger ledger(partition, 0, kEpochs, left, 2);
+  CHECK(ledger.ranges().size() <= left.size() + partition.ranks);
+  CHECK(ledger.ranges().size() <= Ledger::most_ranges(partition));
+  std::uint64_t batches = 0;
+  for (const BatchRange& range : ledger.ranges()) {
+    batches += range.end - range.begin;
+    if (range.epoch > 0) REQUIRE(range.owner == owner_of(partition, range.shard));
+  }
+  CHECK(batches == kEpochs * partition.batches - 1);
+}
+
+TEST_CASE("Random is SplitMix64") {
+  // The published test vector of the algorithm for seed 1234567.
+  Random random(1234567);
+  const std::array<std::uint64_t, 5> expected{6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL,
+                                              4593380528125082431ULL, 16408922859458223821ULL};
+  for (const std::uint64_t value : expected) CHECK(random.bits() == value);
+}
+
+TEST_CASE("keys never change: runs of older versions must stay reproducible") {
+  CHECK(mix64(0) == 0);
+  CHECK(mix64(1) == 0x5692161d100b05e5ULL);
+  CHECK(key64(17) == mix64(17 + 0x9e3779b97f4a7c15ULL));
+  CHECK(key64(17, 0, 0) == 0xfae75def154a1156ULL);
+  CHECK(key64(17, 1, 2, 3) == 0x2ce43b2eae9c7aadULL);
+}
+
+TEST_CASE("a key depends on every number and on their order") {
+  std::set<std::uint64_t> keys;
+  for (std::uint64_t a = 0; a < 20; ++a)
+    for (std::uint64_t b = 0; b < 20; ++b)
+      for (std::uint64_t c = 0; c < 20; ++c) keys.insert(key64(a, b, c));
+  CHECK(keys.size() == 8000);
+  CHECK(key64(1, 2) != key64(2, 1));
+  CHECK(key64(1) != key64(1, 0));
+}
+
+TEST_CASE("uniform stays in its range with the right mean and variance") {
+  Random random(99);
+  constexpr int kDraws = 200'000;
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = random.uniform();
+    REQUIRE(x >= 0.0);
+    REQUIRE(x < 1.0);
+    sum += x;
+    squares += x * x;
+  }
+  const double mean = sum / kDraws;
+  CHECK(std::abs(mean - 0.5) < 0.005);
+  CHECK(std::abs(squares / kDraws - mean * mean - 1.0 / 12.0) < 0.002);
+  for (int i = 0; i < 1000; ++i) {
+    const double x = random.uniform(-3.0, 5.0);
+    REQUIRE(x >= -3.0);
+    REQUIRE(x < 5.0);
+  }
+}
+
+TEST_CASE("below hits every value about equally often") {
+  Random random(7);
+  std::array<int, 10> counts{};
+  for (int i = 0; i < 100'000; ++i) ++counts.at(random.below(10));
+  for (const int count : counts) CHECK(std::abs(count - 10'000) < 500);
+  for (int i = 0; i < 100; ++i) CHECK(random.below(1) == 0);
+}
+
+}  // namespace
+}  // namespace forebay

@@ -1,27 +1,16 @@
 // forebay pack and unpack: the command, runs that are killed, several processes, and what a feeder makes of it.
-#include <doctest/doctest.h>
-
 #include <poll.h>
 #include <signal.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "process.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::contains;
-using testing::read_text;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 struct Outcome {
   int code;

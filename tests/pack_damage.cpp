@@ -1,14 +1,10 @@
-#include "pack_support.hpp"
-
-#include <cstring>
 #include <random>
-
-#include <forebay/error.hpp>
 
 #include "archive/read_back.hpp"
 #include "data/pack_coder.hpp"
 #include "data/pack_shard.hpp"
 #include "detection_support.hpp"
+#include "pack_support.hpp"
 #include "shard_bytes.hpp"
 #include "support.hpp"
 

@@ -1,19 +1,11 @@
-#include "pack_support.hpp"
-
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <functional>
-#include <optional>
-#include <thread>
-
-#include <forebay/error.hpp>
 
 #include "archive/read_back.hpp"
 #include "archive/shared_file.hpp"
 #include "detection_support.hpp"
 #include "every_container.hpp"
+#include "pack_support.hpp"
 #include "support.hpp"
 #include "zip_files.hpp"
 

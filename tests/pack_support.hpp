@@ -1,14 +1,5 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <filesystem>
-#include <map>
-#include <string>
-#include <vector>
-
 #include <forebay/dataset.hpp>
 
 #include "archive/pack_set.hpp"
@@ -16,7 +7,7 @@
 #include "container_files.hpp"
 #include "dataset_support.hpp"
 #include "order/sample_weights.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // Packing small datasets, and comparing what came of it.
 namespace forebay::testing {

@@ -1,36 +1,13 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "jpeg/coefficients.hpp"
 #include "pack/pack_kernels.hpp"
 #include "pack/symbol_code.hpp"
 #include "pack/table_set.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // The codes of packed JPEG files, and the loops that read symbols, for every kind of processor.
 namespace {
 
-using forebay::BlockStreams;
-using forebay::CodeLengths;
-using forebay::CodeWords;
-using forebay::kLanes;
-using forebay::kSymbolBits;
-using forebay::kSymbols;
-using forebay::Lane;
-using forebay::lane_length;
-using forebay::PackKernels;
-using forebay::Random;
-using forebay::SymbolCounts;
-using forebay::SymbolTable;
+using namespace forebay;
 using Bytes = std::vector<std::uint8_t>;
 
 // Counts that fall off as fast as `steepness` says, over some of the symbols.

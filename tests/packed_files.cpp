@@ -1,15 +1,10 @@
-#include "pack_support.hpp"
-
-#include <algorithm>
-
-#include <forebay/error.hpp>
-
 #include "archive/read_back.hpp"
 #include "archive/training.hpp"
 #include "base/crc32c.hpp"
-#include "jpeg_pack_support.hpp"
+#include "jpeg_plain_files.hpp"
 #include "make/image_decoder.hpp"
 #include "make/packed_file.hpp"
+#include "pack_support.hpp"
 #include "support.hpp"
 
 // Packed datasets of JPEG files: which are packed as coefficients, what they decode to, and that all come back.

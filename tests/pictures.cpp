@@ -1,40 +1,15 @@
 // Fields of kind "image", masks of 16 bits, and images with one channel.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
 #include "dataset_support.hpp"
+#include "field_dataset.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
-#include "viewed_dataset.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::Bytes;
-using testing::contains;
-using testing::error_of;
-using testing::kHeight;
-using testing::kWidth;
-using testing::memory_options;
-using testing::png_of;
-using testing::ramp;
-using testing::TemporaryDirectory;
-using testing::ViewedDataset;
+using namespace testing;
 
 // A depth of 16 bits that uses all of them.
 unsigned depth_at(std::int32_t x, std::int32_t y) {

@@ -1,28 +1,15 @@
-#include <doctest/doctest.h>
 #include <png.h>
 #include <zlib.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <initializer_list>
-#include <optional>
-#include <span>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "make/png_inflater.hpp"
 #include "png_reading.hpp"
+#include "test.hpp"
 
 // What PngInflater decodes is what libpng makes of the same bytes; what libpng refuses, it declines.
 namespace {
 
-using forebay::PngInflater;
-using forebay::PngShape;
-using forebay::Random;
-using forebay::testing::libpng_reads;
-using forebay::testing::PngPart;
+using namespace forebay;
+using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<std::uint8_t>;
 

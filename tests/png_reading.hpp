@@ -1,13 +1,9 @@
 #pragma once
 
 #include <png.h>
-
 #include <csetjmp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <vector>
+
+#include "support.hpp"
 
 // libpng by itself, for comparison.
 namespace forebay::testing {

@@ -1,19 +1,9 @@
 // Each policy's exact rule, and the rules that compose with every policy, by small tables.
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <fstream>
-#include <memory>
-#include <sstream>
-#include <string>
-#include <vector>
-
 #include <forebay/config.hpp>
-#include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
 #include "measure/recording.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

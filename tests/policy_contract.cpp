@@ -1,26 +1,11 @@
 // What every policy must hold, checked over all registered ones in the simulator. A new policy is covered by being
 // registered.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <fstream>
-#include <limits>
-#include <memory>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/policy.hpp>
-#include <forebay/random.hpp>
 
 #include "measure/recording.hpp"
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

@@ -8,35 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "support.hpp"
 
 extern char** environ;
 
 namespace forebay::testing {
-
-inline std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-// Polls `condition` every 5 ms until it holds; false after the limit.
-template <typename Condition>
-bool eventually(Condition&& condition, std::chrono::seconds limit = std::chrono::seconds(60)) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    ::poll(nullptr, 0, 5);
-  }
-  return true;
-}
 
 // Gone, or a zombie that an init process has yet to collect.
 inline bool has_ended(pid_t pid) {

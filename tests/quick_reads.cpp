@@ -1,33 +1,14 @@
 // Samples that decoders read themselves, because reads are quick, and those that they leave to the readers.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <mutex>
-#include <set>
-#include <span>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
-
 #include "base/file_errors.hpp"
 #include "read/read_pace.hpp"
 #include "reader_stage.hpp"
+#include "test.hpp"
 
 namespace {
 
 using namespace forebay;
 using namespace std::chrono_literals;
-using testing::eventually;
-using testing::limit;
-using testing::size_of;
-using testing::Stage;
-using testing::Tally;
+using namespace testing;
 
 constexpr ReaderOptions kOneReader{.threads = 1, .attempts = 4, .backoff = 1us};
 

@@ -1,26 +1,11 @@
 // What the ranks of a job agree on, without anything that they would serve: batches are numbers here.
-
-#include <doctest/doctest.h>
-
-#include <chrono>
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
 #include <typeinfo>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 
 #include "fake_job.hpp"
 #include "ranks/collectively.hpp"
 #include "ranks/early_end.hpp"
 #include "ranks/ranks.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

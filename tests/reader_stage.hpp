@@ -1,25 +1,13 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
 #include <forebay/dataset.hpp>
-#include <forebay/error.hpp>
-#include <functional>
-#include <mutex>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/wait.hpp"
-#include "eventually.hpp"
 #include "make/decoder_pool.hpp"
 #include "read/byte_budget.hpp"
 #include "read/queues.hpp"
 #include "read/reader_pool.hpp"
+#include "support.hpp"
 
 // The surroundings of readers and decoders in their tests: a dataset, a sink and a handler that keep count.
 namespace forebay::testing {

@@ -1,37 +1,15 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <forebay/error.hpp>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <mutex>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "base/file_errors.hpp"
 #include "base/wait.hpp"
 #include "read/workload.hpp"
 #include "reader_stage.hpp"
+#include "test.hpp"
 
 namespace {
 
 using namespace forebay;
 using namespace std::chrono_literals;
 using Activity = WorkerStatus::Activity;
-using testing::eventually;
-using testing::limit;
-using testing::size_of;
-using testing::Stage;
-using testing::Tally;
+using namespace testing;
 
 constexpr ReaderOptions kOneReader{.threads = 1, .attempts = 4, .backoff = 1us};
 

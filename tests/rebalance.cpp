@@ -1,22 +1,19 @@
 // The rule by which batches change hands, against its plain definition, and in jobs of 100,000 ranks.
-#include <doctest/doctest.h>
+#include <forebay/order.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <optional>
-#include <tuple>
-#include <vector>
-
-#include <forebay/random.hpp>
-
+#include "fake_job.hpp"
+#include "job/resume.hpp"
 #include "order/ledger.hpp"
 #include "order/rebalance.hpp"
-#include "support.hpp"
+#include "order/schedule.hpp"
+#include "ranks/lockstep.hpp"
+#include "ranks/rebalancer.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
+
+using testing::FakeJob;
 
 std::uint64_t size_of(const BatchRange& range) { return range.end - range.begin; }
 
@@ -192,6 +189,186 @@ TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much mor
   CHECK(too_much == 0);
   ledger.replace(ranges);
   CHECK(ledger.ranges().size() <= Ledger::most_ranges(partition));
+}
+
+// What ranks of one build never say to each other.
+
+// The sums of a job in which another rank adds to those of this one.
+struct Misled final : FakeJob::SameRank {
+  Misled(Communicator& named, std::size_t at, std::int64_t more) : SameRank(named), at_(at), more_(more) {}
+
+  void start_reduction(std::size_t /*channel*/, std::span<std::int64_t> values, std::size_t /*minima*/) override {
+    values[at_] += more_;
+  }
+  [[nodiscard]] bool test(std::size_t /*channel*/) override { return true; }
+  [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override {
+    return {std::string(text), std::string(text.substr(0, text.size() - static_cast<std::size_t>(more_)))};
+  }
+
+  std::size_t at_;
+  std::int64_t more_;
+};
+
+TEST_CASE("sums that ranks of one build do not have are refused") {
+  const Order order(OrderOptions{.samples = 100, .batch_size = 1, .shuffle = false});
+  const auto exchanged = [&](std::size_t range, std::int64_t more) {
+    FakeJob job(2);
+    Misled misled(job.rank(0), range, more);
+    Schedule schedule(order, Ledger({.batches = 100, .shards = 16, .ranks = 2, .epochs = 2}), 0);
+    for (int i = 0; i < 3; ++i) (void)schedule.next();
+    Rebalancer rebalancer(misled, schedule, Communicator::kChannels - 1, 1, false);
+    JobReport heard;
+    heard.idle = 1;
+    return testing::error_of([&] {
+      for (std::uint64_t step = 0; step < 2 * Rebalancer::kShortest; ++step) (void)rebalancer.step(&heard, 0, {});
+      return 0;
+    });
+  };
+  CHECK(exchanged(1, 2).empty());  // rank 1 has planned two batches of its first shard, which has seven
+  for (const auto& [range, more] :
+       {std::pair<std::size_t, std::int64_t>{1, -1}, {1, 8}, {1, 1'000'000}, {0, 1}, {0, -1}}) {
+    CAPTURE(range);
+    CAPTURE(more);
+    CHECK(testing::contains(exchanged(range, more), "start all ranks with the same build"));
+  }
+}
+
+TEST_CASE("what is not served can be gathered from ranks of one build alone") {
+  FakeJob job(2);
+  const RankPart mine{
+      .steps = 1, .fresh_samples = 4, .left = {{.epoch = 0, .begin = 1, .end = 2, .shard = 0, .owner = 0}}};
+  const auto gathered = [&](std::int64_t missing) {
+    Misled misled(job.rank(0), 0, missing);
+    return testing::error_of([&] { return gather_state({}, mine, misled).left.size(); });
+  };
+  CHECK(gathered(0).empty());
+  CHECK(gathered(sizeof(BatchRange)).empty());
+  for (const std::int64_t missing : {1, 47}) {
+    CHECK(testing::contains(gathered(missing), "start all ranks with the same build"));
+  }
+}
+
+// What a policy is told in lockstep: reports in, signals out, and that a batch it is told of is there on every rank.
+
+constexpr QueueOptions kQueue{.capacity = 8, .pool = 2, .max_leases = 2};
+
+JobReport report(std::uint64_t step, std::int64_t fresh, const Progress& least) {
+  JobReport made;
+  made.step = step;
+  made.fresh = fresh;
+  made.least = least;
+  return made;
+}
+
+TEST_CASE("the first steps: one batch that all ranks have, then nothing is known") {
+  Lockstep lockstep(3, 2, kQueue, Pick::least_used);
+  CHECK(lockstep.signals(nullptr).depth == 1);
+  CHECK(lockstep.signals(nullptr).uses == 0);
+  lockstep.served(Decision::fresh);
+  CHECK(lockstep.fresh() == 1);
+  CHECK(lockstep.signals(nullptr).depth == 0);
+  CHECK(lockstep.signals(nullptr).uses == 1);
+  lockstep.served(Decision::reuse);
+  const JobReport first = report(0, 0, {.ready = 5, .produced = 5, .now_ns = 2'000'000'000, .blocked_ns = 500'000'000});
+  const Signals known = lockstep.signals(&first);
+  CHECK(known.step == 2);
+  CHECK(known.depth == 4);  // one of the five was taken since
+  CHECK(known.produced == 5);
+  CHECK(known.capacity == 8);
+  CHECK(known.uses == 2);
+  CHECK(known.now_s == doctest::Approx(2));
+  CHECK(known.blocked_s == doctest::Approx(0.5));
+}
+
+TEST_CASE("ranks that have nothing left keep nobody waiting") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  const JobReport drained = report(0, 0, {.now_ns = 1, .blocked_ns = 0});
+  CHECK(lockstep.signals(&drained).depth == 8);
+  CHECK(lockstep.signals(&drained).produced == 1);
+}
+
+TEST_CASE(
+    "ranks that have served all open epochs count again once they have something, and the job then knows no less") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  std::int64_t step = -1;
+  const auto hears = [&](const Progress& least) {
+    ++step;
+    const JobReport heard = report(static_cast<std::uint64_t>(step), step == 0 ? 0 : 2, least);
+    const Signals known = lockstep.signals(&heard);
+    lockstep.served(Decision::reuse);
+    return known;
+  };
+  CHECK(hears({.ready = 4, .produced = 10}).produced == 10);
+  CHECK(hears({.ready = 3, .produced = 50}).produced == 50);  // without one that is idle
+  CHECK(hears({.ready = 1, .produced = 12}).produced == 50);
+  const Signals all_idle = hears({.ready = Progress::kIdle});
+  CHECK(all_idle.depth == 0);
+  CHECK(all_idle.produced == 50);
+}
+
+TEST_CASE("a rank that was idle when it spoke is left out of what is heard of that step") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  const auto is_left_out = [&](std::uint64_t step) {
+    const JobReport heard = report(step, 0, {.ready = 2, .produced = 2});
+    return lockstep.is_left_out(&heard);
+  };
+  lockstep.reports({.ready = 3, .produced = 3});
+  CHECK_FALSE(is_left_out(0));
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  lockstep.reports({.ready = Progress::kIdle});
+  CHECK(is_left_out(0));
+  CHECK(is_left_out(1));
+  CHECK_FALSE(is_left_out(2));
+  CHECK_FALSE(lockstep.is_left_out(nullptr));
+}
+
+TEST_CASE("a disagreement of the ranks is an error") {
+  Lockstep lockstep(2, 1, kQueue, Pick::current);
+  (void)lockstep.signals(nullptr);
+  lockstep.served(Decision::fresh);
+  const JobReport first = report(0, 0, {.ready = 2, .produced = 2});
+  (void)lockstep.signals(&first);
+  lockstep.served(Decision::fresh);
+  const JobReport second = report(1, 1, {.ready = 2, .produced = 3});  // the other rank says that it reused at step 0
+  CHECK_THROWS_WITH_AS((void)lockstep.signals(&second), doctest::Contains("have not decided alike before step 1"),
+                       Error);
+}
+
+TEST_CASE("whatever the ranks' pace, a batch that the signals promise is there on every rank") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Random random(key64(std::uint64_t{99}, seed));
+    const std::size_t ranks = 1 + random.below(4);
+    const std::size_t lag = ranks == 1 ? 0 : 1 + random.below(5);
+    const auto capacity = static_cast<std::int64_t>(lag + 1 + random.below(8));
+    QueueOptions queue = kQueue;
+    queue.capacity = capacity;
+    Lockstep lockstep(static_cast<std::uint32_t>(ranks), lag, queue, Pick::least_used);
+    std::vector<std::int64_t> ready(ranks, 1);
+    std::vector<double> pace(ranks);
+    for (double& one : pace) one = random.uniform(0.1, 1.5);
+    std::deque<JobReport> reports;
+    std::int64_t late = 0;
+    for (std::uint64_t step = 0; step < 500; ++step) {
+      const Progress least{.ready = std::ranges::min(ready), .produced = 1};
+      reports.push_back(report(step, lockstep.fresh() * static_cast<std::int64_t>(ranks), least));
+      const Signals known = lockstep.signals(reports.size() > lag ? &reports.front() : nullptr);
+      if (reports.size() > lag) reports.pop_front();
+      const Decision decision = known.depth > 0 ? Decision::fresh : Decision::reuse;
+      lockstep.served(decision);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        if (decision == Decision::fresh && ready[rank]-- == 0) ++late;
+        if (random.uniform() < pace[rank]) ready[rank] = std::min(capacity, ready[rank] + 1);
+      }
+    }
+    CHECK(late == 0);
+    CHECK(lockstep.fresh() > 20);
+  }
 }
 
 }  // namespace

@@ -1,25 +1,12 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <memory>
-#include <optional>
-#include <random>
-#include <set>
-#include <utility>
-#include <vector>
-
 #include <forebay/order.hpp>
-#include <forebay/random.hpp>
+#include <random>
 
 #include "fake_job.hpp"
 #include "order/job_state.hpp"
 #include "order/schedule.hpp"
 #include "ranks/rebalancer.hpp"
 #include "states.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

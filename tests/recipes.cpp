@@ -1,25 +1,11 @@
 // Every configuration of docs/recipes.md feeds the data that stands above it there, with the fields that its lines of
 // C++ ask for.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cctype>
-#include <cstdint>
-#include <filesystem>
-#include <set>
-#include <span>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 
 #include "container_files.hpp"
 #include "dataset_support.hpp"
-#include "support.hpp"
-#include "viewed_dataset.hpp"
+#include "field_dataset.hpp"
+#include "test.hpp"
 #include "zip_files.hpp"
 
 namespace forebay {

@@ -1,33 +1,15 @@
 // Policy replay in a feeder: a run is repeated exactly, whatever the timing; what cannot be repeated is refused.
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "measure/recording.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 Parts parts(std::uint64_t size = 40) { return {.dataset = std::make_shared<MemoryDataset>(size)}; }
 

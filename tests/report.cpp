@@ -1,15 +1,4 @@
 // Reading telemetry back, and the page that `forebay report` makes of it.
-#include <doctest/doctest.h>
-
-#include <cmath>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include <tinyxml2.h>
 
 #include "measure/counters.hpp"
@@ -19,7 +8,7 @@
 #include "report/record_lines.hpp"
 #include "report/run_data.hpp"
 #include "report/time_bins.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "workplace.hpp"
 
 namespace forebay {
@@ -27,9 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using doctest::Approx;
-using testing::contains;
-using testing::error_of;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 // One step each 0.1 s: every third is fresh, and 0.02 s of each are spent waiting.
 StepRecord step_at(std::uint64_t step, double t_s) {

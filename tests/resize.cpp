@@ -1,27 +1,11 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "make/resample.hpp"
 #include "make/resizer.hpp"
 #include "make/view_axes.hpp"
+#include "test.hpp"
 
 namespace {
 
-using forebay::Box;
-using forebay::Image;
-using forebay::Resampling;
-using forebay::Resizer;
+using namespace forebay;
 using Pixels = std::vector<std::uint8_t>;
 
 Image noise(std::int32_t width, std::int32_t height) {

@@ -1,32 +1,14 @@
 // A job that stops and resumes: over all its parts it serves what one run without a stop serves.
-
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
 #include "order/job_state.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::contains;
-using testing::error_of;
-using testing::Gate;
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 constexpr std::uint64_t kSamples = 37;
 constexpr std::uint64_t kBatches = 10;  // the last with one sample

@@ -1,24 +1,9 @@
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <deque>
-#include <mutex>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <thread>
-#include <vector>
-
-#include <forebay/random.hpp>
-
 #include "device/host_device.hpp"
 #include "ring/queue_slots.hpp"
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 #include "serve/reuse_pool.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

@@ -4,21 +4,11 @@
 //   FOREBAY_MODEL_FACTOR=100      looks for so many times as long
 //   FOREBAY_MODEL_DEVIATIONS=3    and for rarer executions among those that it looks at in turn
 //   FOREBAY_SEED=N                seeds the random ones
-#include <doctest/doctest.h>
 #include <sys/single_threaded.h>
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "model/explorer.hpp"
-#include "model/orders_in_sources.hpp"
 #include "model/stronger_than_needed.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::model {
 namespace {

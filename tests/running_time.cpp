@@ -1,38 +1,23 @@
 // Time in which the process did not run counts for no limit: ticks by a fake clock, and processes that are stopped.
-
-#include <doctest/doctest.h>
-
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <cstdlib>
-#include <exception>
-#include <memory>
-#include <new>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
+#include <new>
 
 #include "base/clock.hpp"
 #include "memory_dataset.hpp"
 #include "process.hpp"
 #include "serve/watchdog.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::eventually;
-using testing::MemoryDataset;
+using namespace testing;
 
 // A running time and the clock that a test moves.
 struct FakeClock {

@@ -1,18 +1,9 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include "measure/console_log.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 

@@ -1,17 +1,4 @@
-#include <doctest/doctest.h>
-
 #include <sys/stat.h>
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
 #include <forebay/given_order.hpp>
 #include <forebay/order.hpp>
@@ -19,14 +6,12 @@
 #include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "order/selection.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::memory_options;
-using testing::MemoryDataset;
-using testing::write_file;
+using namespace testing;
 using Ids = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kSeed = 17;

@@ -1,19 +1,9 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "device/host_device.hpp"
 #include "ring/queue_slots.hpp"
 #include "serve/server.hpp"
+#include "test.hpp"
 
 // A server on its own: no other thread and no other rank takes part.
 namespace forebay::testing {

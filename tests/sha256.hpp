@@ -1,12 +1,7 @@
 #pragma once
 
-#include <array>
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "base/text.hpp"
+#include "support.hpp"
 
 // FIPS 180-4, for comparing with lists that other programs wrote.
 namespace forebay::testing {

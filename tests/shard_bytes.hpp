@@ -2,17 +2,10 @@
 
 #include <zlib.h>
 
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "base/crc32c.hpp"
 #include "data/pack_shard.hpp"
-#include "deflated.hpp"
+#include "support.hpp"
+#include "zip_files.hpp"
 
 // Shards of a packed dataset as bytes, with parts that another program could have written.
 namespace forebay::testing {

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <filesystem>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "dataset_support.hpp"
 #include "mpi_world.hpp"
 #include "support.hpp"

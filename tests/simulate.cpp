@@ -1,21 +1,9 @@
 // The simulator compared with what is known without it: distributions, hand-made schedules, exhaustive search.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/policy.hpp>
-#include <forebay/random.hpp>
 
 #include "simulate/rank_model.hpp"
 #include "simulate/simulation.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

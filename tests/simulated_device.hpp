@@ -1,17 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "device/device.hpp"
 #include "make/canvas.hpp"
 #include "simulated_streams.hpp"
+#include "support.hpp"
 
 namespace forebay::testing {
 

@@ -1,7 +1,4 @@
 // The file of a state: whatever ends a save, the file holds a whole state.
-
-#include <doctest/doctest.h>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -10,34 +7,19 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
-#include <forebay/random.hpp>
 
 #include "order/job_state.hpp"
 #include "order/state_file.hpp"
 #include "process.hpp"
 #include "states.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::read_text;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 struct Pipe {
   Pipe() { REQUIRE(::pipe2(ends, O_CLOEXEC) == 0); }

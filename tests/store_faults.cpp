@@ -1,31 +1,11 @@
 // Stores that fail for a while, and a process that runs out of descriptors: no sample is lost for either.
-#include <doctest/doctest.h>
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <random>
-#include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/feeder.hpp>
+#include <random>
 
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
@@ -33,7 +13,7 @@
 #include "detection_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "zip_files.hpp"
 
 namespace {
@@ -78,9 +58,7 @@ extern "C" int nanosleep(const timespec* time, timespec* left) {
 namespace forebay {
 namespace {
 
-using testing::contains;
-using testing::TemporaryDirectory;
-using testing::write_file;
+using namespace testing;
 
 // UndefinedBehaviorSanitizer looks at objects through a pipe, and takes one that it cannot open for their damage.
 #if defined(__has_feature)

@@ -1,20 +1,10 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/summary.hpp>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "allocation_counter.hpp"
 #include "measure/counters.hpp"
+#include "test.hpp"
 
 namespace {
 

@@ -1,14 +1,48 @@
 #pragma once
 
+// What tests take from the standard library, so that none of them lists it.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cctype>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <exception>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <forebay/error.hpp>
+#include <forebay/random.hpp>
 
 namespace forebay::testing {
 
@@ -31,6 +65,39 @@ std::string error_of(const Call& call) {
     return error.what();
   }
   return {};
+}
+
+inline std::string read_text(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The bound of every wait of a test: far beyond what the slowest machine needs.
+inline std::chrono::steady_clock::time_point limit() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
+}
+
+// For states that are not announced: true once the condition holds, false after the limit.
+template <typename Condition>
+bool eventually(Condition&& condition, std::chrono::seconds within = std::chrono::seconds(60)) {
+  const auto deadline = std::chrono::steady_clock::now() + within;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+  return true;
+}
+
+// check(item) for all items beside each other: for checks that mostly wait for processes that they started. Under a
+// sanitizer one after the other, because such processes need the cores. What one of them throws is thrown when all have
+// ended.
+template <typename Items, typename Check>
+void at_once(const Items& items, const Check& check) {
+  std::vector<std::future<void>> checks;
+  for (const auto& item : items) {
+    checks.push_back(std::async(kSanitized ? std::launch::deferred : std::launch::async, [&] { check(item); }));
+  }
+  for (std::future<void>& one : checks) one.get();
 }
 
 // A directory of its own, removed with everything in it at the end of the scope.

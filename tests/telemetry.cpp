@@ -1,34 +1,17 @@
-#include <doctest/doctest.h>
-
-#include <atomic>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <limits>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <nlohmann/json.hpp>
 
 #include "allocation_counter.hpp"
-#include "eventually.hpp"
 #include "measure/record_ring.hpp"
 #include "measure/run_files.hpp"
 #include "measure/telemetry.hpp"
 #include "screen.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace {
 
 using namespace forebay;
 using doctest::Approx;
-using forebay::testing::AllocationCounter;
-using forebay::testing::read_lines;
-using forebay::testing::Screen;
-using forebay::testing::TemporaryDirectory;
+using namespace forebay::testing;
 using nlohmann::json;
 
 // Every field is a function of `i`, so that a torn record shows.

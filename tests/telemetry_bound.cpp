@@ -1,20 +1,6 @@
 // Telemetry that takes no more than telemetry.max_bytes: writing it, and reading it back.
-#include <doctest/doctest.h>
-
 #include <sys/resource.h>
-
-#include <algorithm>
-#include <atomic>
 #include <csignal>
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
@@ -23,19 +9,14 @@
 #include "measure/figures.hpp"
 #include "measure/run_files.hpp"
 #include "measure/run_log.hpp"
-#include "no_more_files.hpp"
 #include "report/run_data.hpp"
 #include "screen.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace {
 
 using namespace forebay;
-using forebay::testing::contains;
-using forebay::testing::NoMoreFiles;
-using forebay::testing::read_lines;
-using forebay::testing::Screen;
-using forebay::testing::TemporaryDirectory;
+using namespace forebay::testing;
 using nlohmann::json;
 
 std::string step_lines(std::uint64_t first, std::uint64_t count) {

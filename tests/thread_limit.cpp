@@ -1,17 +1,10 @@
-#include "thread_limit.hpp"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 
-#include "eventually.hpp"
 #include "support.hpp"
+#include "thread_limit.hpp"
 
 namespace {
 

@@ -1,28 +1,10 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <forebay/error.hpp>
-#include <limits>
-#include <span>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "read/throttle.hpp"
 #include "reader_stage.hpp"
+#include "test.hpp"
 
 namespace {
 
-using forebay::BandwidthBucket;
-using forebay::ReadRequest;
-using forebay::StopSignal;
-using forebay::StorageOptions;
-using forebay::StorageThrottle;
+using namespace forebay;
 using namespace std::chrono_literals;
 
 constexpr double kForEver = std::numeric_limits<double>::infinity();

@@ -1,32 +1,21 @@
 // `forebay top`: on a terminal of its own, and elsewhere.
-#include <doctest/doctest.h>
-
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <utmp.h>
 
-#include <array>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <vector>
-
 #include "base/file_io.hpp"
 #include "measure/counters.hpp"
 #include "measure/run_log.hpp"
 #include "report/live_run.hpp"
-#include "support.hpp"
+#include "test.hpp"
 #include "workplace.hpp"
 
 namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::contains;
-using testing::error_of;
-using testing::eventually;
-using testing::TemporaryDirectory;
+using namespace testing;
 
 void append(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::app) << text; }
 

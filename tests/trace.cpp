@@ -1,18 +1,8 @@
 // Telemetry of a run, read back as a source for the simulator.
-#include <doctest/doctest.h>
-
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
-
 #include "simulate/trace.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

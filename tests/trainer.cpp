@@ -1,16 +1,9 @@
-#include "trainer.hpp"
-
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include <forebay/mpi.hpp>
-#include <forebay/random.hpp>
 
 #include "mpi_world.hpp"
 #include "process.hpp"
+#include "test.hpp"
+#include "trainer.hpp"
 
 namespace forebay::testing {
 

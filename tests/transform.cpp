@@ -1,32 +1,12 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
-
+#include "make/transform.hpp"
 #include "allocation_counter.hpp"
 #include "make/conversion.hpp"
-#include "make/transform.hpp"
 #include "make/view_axes.hpp"
+#include "test.hpp"
 
 namespace {
 
-using forebay::Box;
-using forebay::Crop;
-using forebay::DType;
-using forebay::Image;
-using forebay::Layout;
-using forebay::Transform;
-using forebay::TransformOptions;
+using namespace forebay;
 using Bytes = std::vector<std::byte>;
 
 Image noise(std::int32_t width, std::int32_t height) {

@@ -1,12 +1,6 @@
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <forebay/random.hpp>
-#include <string>
-
-#include "produce/ask_tuner.hpp"
 #include "produce/tuner.hpp"
+#include "produce/ask_tuner.hpp"
+#include "test.hpp"
 
 namespace {
 

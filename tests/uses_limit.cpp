@@ -1,20 +1,9 @@
 // policy.max_uses = "auto": what it allows, and that it holds for a job and not for a rank.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <forebay/error.hpp>
 #include <forebay/policy.hpp>
-#include <forebay/random.hpp>
 
 #include "ring/queue_slots.hpp"
 #include "simulate/simulation.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay {
 namespace {

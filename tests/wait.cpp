@@ -1,18 +1,9 @@
-#include <doctest/doctest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <forebay/random.hpp>
-#include <thread>
-#include <vector>
 
 #include "base/wait.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace {
 

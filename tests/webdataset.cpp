@@ -1,15 +1,6 @@
-#include <doctest/doctest.h>
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <forebay/error.hpp>
-
 #include "container_files.hpp"
 #include "dataset_support.hpp"
-#include "hostile_files.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 // WebDataset's tar archives: which members are a sample, and what becomes of broken archives.
 

@@ -1,15 +1,30 @@
 #pragma once
 
+// NumPy's files: arrays, and archives of them, with whatever an archive may have wrong.
 #include <zlib.h>
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "support.hpp"
 
-#include "deflated.hpp"
-
-// NumPy's files: arrays, and archives of them, with whatever an archive may have wrong.
 namespace forebay::testing {
+
+// `bytes` compressed by zlib. `window_bits` says what goes around them: MAX_WBITS + 16 for gzip, -MAX_WBITS for
+// nothing, as in a zip archive.
+inline std::string deflated(std::string bytes, int window_bits) {
+  z_stream stream{};
+  if (deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw std::runtime_error("deflateInit2");
+  }
+  std::string out(deflateBound(&stream, bytes.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (result != Z_STREAM_END) throw std::runtime_error("deflate");
+  return out;
+}
 
 inline std::string little(std::uint64_t value, int bytes) {
   std::string text;
@@ -75,6 +90,29 @@ inline std::string zip_of(const std::vector<ZipMember>& members, const ZipRecipe
           little(recipe.wide ? 0xffffffff : directory.size(), 4) + little(recipe.wide ? 0xffffffff : begin, 4) +
           little(recipe.comment.size(), 2) + recipe.comment;
   return file;
+}
+
+inline std::string png_number(std::uint32_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> static_cast<unsigned>(shift));
+  return bytes;
+}
+
+inline std::string png_chunk(const std::string& type, const std::string& content) {
+  const std::string covered = type + content;
+  const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(covered.data()), static_cast<uInt>(covered.size()));
+  return png_number(static_cast<std::uint32_t>(content.size())) + covered + png_number(static_cast<std::uint32_t>(crc));
+}
+
+// A PNG of one grey pixel.
+inline std::string tiny_png(int grey) {
+  std::array<Bytef, 64> packed{};
+  const std::array<Bytef, 2> row{0, static_cast<Bytef>(grey)};
+  uLongf length = packed.size();
+  if (::compress(packed.data(), &length, row.data(), row.size()) != Z_OK) return {};
+  return std::string("\x89PNG\r\n\x1A\n") +
+         png_chunk("IHDR", png_number(1) + png_number(1) + std::string("\x08\0\0\0\0", 5)) +
+         png_chunk("IDAT", std::string(reinterpret_cast<const char*>(packed.data()), length)) + png_chunk("IEND", "");
 }
 
 }  // namespace forebay::testing

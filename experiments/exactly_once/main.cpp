@@ -23,9 +23,6 @@
 
 #include <forebay/mpi.hpp>
 
-#include "once_audit.hpp"
-#include "once_case.hpp"
-#include "once_identity.hpp"
 #include "once_job.hpp"
 #include "support.hpp"
 

@@ -28,8 +28,6 @@
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
-#include "once_audit.hpp"
-#include "once_case.hpp"
 #include "once_job.hpp"
 
 // The job that the hosts run: in its first part something happens to a host, the second resumes from the last state

@@ -1,10 +1,13 @@
-"""What the package says of itself: docstrings, types, files."""
+"""What the package says of itself, and what its source distribution holds: docstrings, types, files."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import inspect
+import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,3 +68,33 @@ def test_types_are_installed_with_the_package() -> None:
         declared = {node.name for node in classes[name].body if isinstance(node, ast.FunctionDef)}
         missing = {member for member in vars(kind) if not member.startswith("_")} - declared
         assert not missing, f"{name}: the stub lacks {sorted(missing)}"
+
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def test_a_source_distribution_can_be_compiled(tmp_path: Path) -> None:
+    pytest.importorskip("scikit_build_core")
+    text = "import sys; sys.path.insert(0, 'backend'); import forebay_build; forebay_build.build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", text, str(tmp_path)], cwd=PACKAGE, check=True, capture_output=True, timeout=120
+    )
+    (file,) = tmp_path.glob("*.tar.gz")
+    root = file.name[: -len(".tar.gz")]
+    with tarfile.open(file) as archive:
+        names = set(archive.getnames())
+        archive.extractall(tmp_path)
+    for part in (
+        "CMakeLists.txt",
+        "PKG-INFO",
+        "src/feeder/feeder.cpp",
+        "python/forebay/torch.py",
+        "python/src/module.cpp",
+    ):
+        assert f"{root}/{part}" in names
+    assert not any("python/tests" in name or "__pycache__" in name for name in names)
+    text = "import scikit_build_core.build as b, sys; print(b.prepare_metadata_for_build_wheel(sys.argv[1]))"
+    done = subprocess.run(
+        [sys.executable, "-c", text, str(tmp_path)], cwd=tmp_path / root, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and done.stdout.strip().endswith(f"{root}.dist-info"), done.stderr

@@ -17,7 +17,6 @@
 #include "fake_job.hpp"
 #include "index_support.hpp"
 #include "job/agreed_start.hpp"
-#include "looks.hpp"
 #include "support.hpp"
 #include "taken.hpp"
 #include "targets.hpp"

@@ -17,12 +17,10 @@
 #include "dataset_support.hpp"
 #include "every_container.hpp"
 #include "index_support.hpp"
-#include "looks.hpp"
 #include "make/mask_drawer.hpp"
 #include "support.hpp"
 #include "taken.hpp"
 #include "targets.hpp"
-#include "tiny_png.hpp"
 #include "zip_files.hpp"
 
 namespace forebay::fuzz {

@@ -12,7 +12,6 @@
 #include "archive/unpack.hpp"
 #include "dataset_support.hpp"
 #include "jpeg_support.hpp"
-#include "looks.hpp"
 #include "shard_bytes.hpp"
 #include "support.hpp"
 #include "taken.hpp"

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -112,5 +115,11 @@ std::vector<std::string> c_interface_seeds();
 // vector_targets.cpp
 bool use_transform(std::string_view input);
 std::vector<std::string> transform_seeds();
+
+// Reads everything that the first samples have to say. Errors of samples are theirs to have.
+void look_at(const Dataset& dataset);
+
+// Indexes the path, and looks at what the index promises, before and after it was written and read. False: refused.
+bool use_path(const DatasetOptions& options);
 
 }  // namespace forebay::fuzz

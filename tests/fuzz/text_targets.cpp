@@ -14,7 +14,6 @@
 #include "order/job_state.hpp"
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
-#include "state_text.hpp"
 #include "states.hpp"
 #include "support.hpp"
 #include "targets.hpp"

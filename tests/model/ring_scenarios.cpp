@@ -1,7 +1,7 @@
 // The ring and what stands around it, each scenario as small as what it is about permits.
 #include <memory>
 
-#include "scenario_list.hpp"
+#include "scenario.hpp"
 #include "scenario_world.hpp"
 
 namespace forebay::model {

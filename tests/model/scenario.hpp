@@ -21,6 +21,32 @@ struct Scenario {
 // All there are.
 [[nodiscard]] std::span<const Scenario> scenarios();
 
+// Those that there are, by the file that has them.
+// ring_scenarios.cpp
+void one_after_the_other();
+void two_decoders();
+void leases_elsewhere();
+void growing();
+void planning();
+void looking_ahead();
+void reusing();
+void busy_decoders();
+void stopping();
+void blocked_time();
+
+// stream_scenarios.cpp
+void streams();
+void uses_together();
+void tensors();
+void run_ahead();
+void failing_device();
+
+// wait_scenarios.cpp
+void waiting();
+void taking_turns();
+void signalling();
+void records();
+
 // A scenario without a ring: what C++ says that its threads may see, which the explorer must find, all of it and
 // nothing else.
 struct Litmus {

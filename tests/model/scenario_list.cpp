@@ -1,8 +1,6 @@
-#include "scenario_list.hpp"
+#include "scenario.hpp"
 
 #include <array>
-
-#include "scenario.hpp"
 
 namespace forebay::model {
 

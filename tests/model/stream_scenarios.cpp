@@ -6,7 +6,7 @@
 #include <forebay/error.hpp>
 
 #include "ring/output_tensors.hpp"
-#include "scenario_list.hpp"
+#include "scenario.hpp"
 #include "scenario_world.hpp"
 
 namespace forebay::model {

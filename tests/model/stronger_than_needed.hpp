@@ -1,10 +1,17 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <string_view>
+#include "support.hpp"
 
 namespace forebay::model {
+// A memory order other than relaxed that one of the sources under the explorer names.
+struct NamedOrder {
+  std::string file;
+  unsigned line = 0;
+  std::string name;
+};
+
+// All of them, read from the sources' text: what no scenario comes to is found.
+[[nodiscard]] std::vector<NamedOrder> orders_in_sources();
 
 // A memory order that is weaker than the one in the sources, and breaks nothing that the scenarios ask for.
 struct Unneeded {

@@ -5,7 +5,6 @@
 #include "base/wait.hpp"
 #include "measure/record_ring.hpp"
 #include "scenario.hpp"
-#include "scenario_list.hpp"
 
 namespace forebay::model {
 

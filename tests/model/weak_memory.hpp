@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "choices.hpp"
-#include "knowledge.hpp"
+#include "plain_memory.hpp"
 
 namespace forebay::model {
 

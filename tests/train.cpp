@@ -1,27 +1,16 @@
 // A detector on two ranks learns classes and boxes of objects from boxes that follow their images' crops and mirrors.
-#include <doctest/doctest.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <forebay/feeder.hpp>
 
 #include "mpi_world.hpp"
+#include "test.hpp"
 #include "trainer.hpp"
 
 namespace forebay {
 namespace {
 
-using testing::GeneratedData;
-using testing::Network;
-using testing::world;
+using namespace testing;
+
+namespace detection {
 
 constexpr std::size_t kClasses = 4;  // none, circle, square, triangle
 constexpr int kCell = 4;             // pixels
@@ -249,8 +238,6 @@ void check_learned(const Judged& judged) {
   CHECK(judged.by_chance < 0.2 * judged.objects);
 }
 
-}  // namespace
-
 TEST_CASE("a detector of two ranks learns, and is right in views of every kind") {
   const GeneratedData data(
       {"--task", "detection", "--images", "240", "--classes", "3", "--objects", "3", "--size", "96x72", "--seed", "7"});
@@ -272,4 +259,246 @@ TEST_CASE("a detector of two ranks learns, and is right in views of every kind")
   MESSAGE("held out: ", figures(central), "; mirrored: ", figures(random[0]), "; not: ", figures(random[1]));
 }
 
+}  // namespace detection
+
+// A trainer on two ranks learns the class of each pixel from masks that follow their images' crops and mirrors.
+
+namespace segmentation {
+
+constexpr std::size_t kClasses = 4;  // background, circle, square, triangle
+
+// How often a pixel of one class was taken for another.
+class Confusion {
+ public:
+  void add(std::size_t truth, std::size_t guess) { counts_[truth * kClasses + guess] += 1; }
+  void sum_over_ranks() { testing::sum_over_ranks(counts_); }
+
+  [[nodiscard]] double accuracy() const {
+    double right = 0;
+    for (std::size_t i = 0; i < kClasses; ++i) right += counts_[i * kClasses + i];
+    return right / all();
+  }
+  // Of the background, the largest class: what a model is right in that has learned nothing.
+  [[nodiscard]] double share_of_background() const { return of_truth(0) / all(); }
+  // The mean over the classes of what is right of all that is the class or was taken for it.
+  [[nodiscard]] double mean_iou() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < kClasses; ++i) {
+      double guessed = 0;
+      for (std::size_t truth = 0; truth < kClasses; ++truth) guessed += counts_[truth * kClasses + i];
+      const double right = counts_[i * kClasses + i];
+      sum += right / std::max(of_truth(i) + guessed - right, 1.0);
+    }
+    return sum / kClasses;
+  }
+
+ private:
+  [[nodiscard]] double of_truth(std::size_t truth) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < kClasses; ++i) sum += counts_[truth * kClasses + i];
+    return sum;
+  }
+  [[nodiscard]] double all() const {
+    double sum = 0;
+    for (const double count : counts_) sum += count;
+    return sum;
+  }
+
+  std::array<double, kClasses * kClasses> counts_{};
+};
+
+// Calls visit(sample, colour, class) for each pixel of a batch.
+template <typename Visit>
+void for_pixels(const Lease& batch, std::size_t mask, Visit visit) {
+  const TensorView classes = batch.field(mask);
+  const auto pixels = static_cast<std::size_t>(classes.shape[1] * classes.shape[2]);
+  const auto* colour = batch.images().as<float>();
+  const auto* truth = classes.as<std::uint8_t>();
+  for (std::size_t i = 0; i < batch.size() * pixels; ++i, colour += 3, ++truth) {
+    visit(i / pixels, std::array<double, 3>{colour[0], colour[1], colour[2]}, std::size_t{*truth});
+  }
+}
+
+Network train(const Options& options) {
+  Network network({.inputs = 3, .hidden = 12, .outputs = kClasses}, 1);
+  Feeder feeder(options, world());
+  const std::size_t mask = feeder.field_number("mask");
+  while (auto batch = feeder.next()) {
+    for_pixels(*batch, mask, [&](std::size_t, const auto& colour, std::size_t truth) {
+      std::vector<double> off = testing::softmax(network.forward(colour));
+      off[truth] -= 1;
+      network.backward(off);
+    });
+    network.step(0.03);
+  }
+  feeder.close();
+  return network;
+}
+
+// Of mirrored views, and of all others.
+std::array<Confusion, 2> judge(Network& network, const Options& options) {
+  std::array<Confusion, 2> found;
+  Feeder feeder(options, world());
+  const std::size_t mask = feeder.field_number("mask");
+  while (auto batch = feeder.next()) {
+    const std::vector<SampleView> views = batch->views();
+    for_pixels(*batch, mask, [&](std::size_t sample, const auto& colour, std::size_t truth) {
+      const auto scores = network.forward(colour);
+      const auto guess = static_cast<std::size_t>(std::ranges::max_element(scores) - scores.begin());
+      found[views[sample].mirror ? 0 : 1].add(truth, guess);
+    });
+  }
+  feeder.close();
+  for (Confusion& each : found) each.sum_over_ranks();
+  return found;
+}
+
+std::string figures(const Confusion& found) {
+  return "pixel accuracy " + std::to_string(found.accuracy()) + " (background is " +
+         std::to_string(found.share_of_background()) + "), mean IoU " + std::to_string(found.mean_iou());
+}
+
+void check_learned(const Confusion& found) {
+  CAPTURE(figures(found));
+  // All background would be right in about 0.74 of the pixels, with a mean IoU of 0.19.
+  CHECK(found.accuracy() > 0.92);
+  CHECK(found.accuracy() > found.share_of_background() + 0.1);
+  CHECK(found.mean_iou() > 0.77);
+}
+
+Options training() {
+  static const GeneratedData data({"--task", "segmentation", "--images", "200", "--classes", "3", "--objects", "3",
+                                   "--size", "72x54", "--seed", "5"});
+  Options options = data.options();
+  options.transform.size = {27, 36};
+  return options;
+}
+
+TEST_CASE("a segmenter of two ranks learns, and is right in views of every kind") {
+  Options options = training();
+  options.run.epochs = 5;
+  Network network = train(options);
+  CHECK(network.is_equal_on_all_ranks());
+  const Confusion central = judge(network, testing::held_out(options))[1];
+  check_learned(central);
+  const auto random = judge(network, testing::held_out_in_random_views(options));
+  for (const Confusion& each : random) check_learned(each);
+  MESSAGE("held out: ", figures(central), "; mirrored: ", figures(random[0]), "; not: ", figures(random[1]));
+}
+
+TEST_CASE("a trainer ends with the same weights whatever the number of threads") {
+  Options options = training();
+  options.workers.io = options.workers.decode = 1;
+  const Network alone = train(options);
+  options.workers.io = options.workers.decode = 3;
+  CHECK(train(options).weights() == alone.weights());
+}
+
+}  // namespace segmentation
+
+// A trainer on two ranks learns which classes an image shows, from the labels of a table.
+
+namespace multilabel {
+
+constexpr std::size_t kLabels = 4;
+constexpr std::size_t kSteps = 4;  // of each channel of a histogram
+
+// How much of a sample has which colour: the square roots of the shares of kSteps^3 colours. Pixels are 0 to 1.
+std::vector<double> histogram(const Lease& batch, std::size_t sample) {
+  const TensorView images = batch.images();
+  const auto pixels = static_cast<std::size_t>(images.shape[1] * images.shape[2]);
+  const float* colour = images.as<float>() + sample * pixels * 3;
+  std::vector<double> shares(kSteps * kSteps * kSteps);
+  for (std::size_t i = 0; i < pixels; ++i) {
+    std::size_t bin = 0;
+    for (std::size_t c = 0; c < 3; ++c, ++colour) {
+      const auto step = static_cast<std::size_t>(std::max(*colour, 0.0F) * static_cast<float>(kSteps));
+      bin = bin * kSteps + std::min(step, kSteps - 1);
+    }
+    shares[bin] += 1 / static_cast<double>(pixels);
+  }
+  for (double& share : shares) share = std::sqrt(share);
+  return shares;
+}
+
+Network train(const Options& options) {
+  Network network({.inputs = kSteps * kSteps * kSteps, .hidden = 12, .outputs = kLabels}, 1);
+  Feeder feeder(options, world());
+  const std::size_t labels = feeder.field_number("labels");
+  while (auto batch = feeder.next()) {
+    const auto* truth = batch->field(labels).as<float>();
+    for (std::size_t i = 0; i < batch->size(); ++i, truth += kLabels) {
+      const auto scores = network.forward(histogram(*batch, i));
+      std::array<double, kLabels> off{};
+      for (std::size_t k = 0; k < kLabels; ++k) off[k] = 1 / (1 + std::exp(-scores[k])) - truth[k];
+      network.backward(off);
+    }
+    network.step(0.03);
+  }
+  feeder.close();
+  return network;
+}
+
+// Of one label.
+struct Judged {
+  double right = 0;  // found where it applies
+  double found = 0;
+  double applies = 0;
+  double samples = 0;
+
+  [[nodiscard]] double f1() const { return 2 * right / std::max(found + applies, 1.0); }
+  // Of a model that finds it everywhere, which is the best without looking.
+  [[nodiscard]] double trivial_f1() const { return 2 * applies / (samples + applies); }
+};
+
+std::array<Judged, kLabels> judge(Network& network, const Options& options) {
+  std::array<Judged, kLabels> judged;
+  Feeder feeder(options, world());
+  const std::size_t labels = feeder.field_number("labels");
+  while (auto batch = feeder.next()) {
+    const auto* truth = batch->field(labels).as<float>();
+    for (std::size_t i = 0; i < batch->size(); ++i, truth += kLabels) {
+      const auto scores = network.forward(histogram(*batch, i));
+      for (std::size_t k = 0; k < kLabels; ++k) {
+        const bool is_found = scores[k] > 0;
+        judged[k].found += is_found ? 1 : 0;
+        judged[k].applies += truth[k];
+        judged[k].right += is_found ? truth[k] : 0;
+        judged[k].samples += 1;
+      }
+    }
+  }
+  feeder.close();
+  for (Judged& label : judged) {
+    std::array<double, 4> sums{label.right, label.found, label.applies, label.samples};
+    testing::sum_over_ranks(sums);
+    label = {.right = sums[0], .found = sums[1], .applies = sums[2], .samples = sums[3]};
+  }
+  return judged;
+}
+
+TEST_CASE("a tagger of two ranks learns each label") {
+  const GeneratedData data({"--task", "multilabel", "--images", "320", "--classes", "4", "--objects", "3", "--size",
+                            "72x54", "--seed", "6"});
+  Options options = data.options();
+  options.run.epochs = 8;
+  options.transform.size = {27, 36};
+  options.transform.scale = {0.8, 1.0};  // what is cut off must not be what the label is about
+  options.transform.mean = {0, 0, 0};
+  options.transform.std = {255, 255, 255};
+  Network network = train(options);
+  CHECK(network.is_equal_on_all_ranks());
+  std::string figures;
+  for (const Judged& label : judge(network, testing::held_out(options))) {
+    figures += " " + std::to_string(label.f1()) + " (" + std::to_string(label.trivial_f1()) + ")";
+    CHECK(label.samples > 40);
+    CHECK(label.f1() > 0.85);
+    CHECK(label.f1() > label.trivial_f1() + 0.15);
+  }
+  MESSAGE("F1 of each label, and of saying yes always:", figures);
+}
+
+}  // namespace multilabel
+
+}  // namespace
 }  // namespace forebay

@@ -1,2 +1,0 @@
-// The headers that most tests include, precompiled.
-#include <doctest/doctest.h>
