@@ -23,7 +23,7 @@
 #include "mpi_error.hpp"
 #include "node_memory.hpp"
 
-namespace forebay {
+namespace forebay::mpi {
 namespace {
 
 // The only point-to-point messages on this communicator.
@@ -240,7 +240,7 @@ void MpiCommunicator::wait_for_gather() {
 
 std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) {
   require_mpi();
-  return forebay::share_on_node(traffic_->control, bytes);
+  return forebay::mpi::share_on_node(traffic_->control, bytes);
 }
 
 // To every other rank: notices are rare and small, and a broadcast would need the others to take
@@ -363,14 +363,18 @@ void MpiCommunicator::abandon() noexcept {
   static_cast<void>(traffic_.release());  // NOLINT(bugprone-unused-return-value): leaked on purpose, see Traffic
 }
 
+}  // namespace forebay::mpi
+
+namespace forebay {
+
 std::unique_ptr<Communicator> make_communicator(MPI_Comm comm) {
-  require_thread_level();
+  mpi::require_thread_level();
   if (comm == MPI_COMM_NULL) throw Error("make_communicator: the communicator is MPI_COMM_NULL");
   int is_inter = 0;
-  check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
+  mpi::check(MPI_Comm_test_inter(comm, &is_inter), "MPI_Comm_test_inter");
   if (is_inter != 0)
     throw Error("make_communicator: an intercommunicator has two groups; pass MPI_Intercomm_merge's result");
-  return std::make_unique<MpiCommunicator>(comm, std::make_shared<FailureNote>());
+  return std::make_unique<mpi::MpiCommunicator>(comm, std::make_shared<mpi::FailureNote>());
 }
 
 }  // namespace forebay

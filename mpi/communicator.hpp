@@ -16,7 +16,7 @@
 
 #include <forebay/mpi.hpp>
 
-namespace forebay {
+namespace forebay::mpi {
 
 // The cause of a failure, shared by a session and all duplicates of its communicator. Any thread may call any member.
 class FailureNote {
@@ -141,4 +141,4 @@ class MpiCommunicator final : public Communicator {
   std::function<void()> hook_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::mpi

@@ -24,7 +24,7 @@
 #include "base/text.hpp"
 #include "base/thread.hpp"
 
-namespace forebay {
+namespace forebay::mpi {
 namespace {
 
 const char* level_name(int level) {
@@ -119,4 +119,4 @@ void require_thread_level() {
         "feeder, on that thread, or initialise with MPI_THREAD_SERIALIZED");
 }
 
-}  // namespace forebay
+}  // namespace forebay::mpi

@@ -4,7 +4,7 @@
 
 #include <forebay/mpi.hpp>
 
-namespace forebay {
+namespace forebay::mpi {
 
 // Throws Error naming `call` and MPI's own explanation when `code` is not MPI_SUCCESS. Works for calls on
 // communicators whose errors return; others abort inside MPI.
@@ -21,4 +21,4 @@ void check(int code, const char* call);
 // MPI_THREAD_FUNNELED, the caller is the thread that initialised it.
 void require_thread_level();
 
-}  // namespace forebay
+}  // namespace forebay::mpi

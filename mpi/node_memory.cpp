@@ -29,7 +29,7 @@
 #include "base/file_io.hpp"
 #include "mpi_error.hpp"
 
-namespace forebay {
+namespace forebay::mpi {
 namespace {
 
 class MappedMemory final : public SharedMemory {
@@ -234,4 +234,4 @@ std::unique_ptr<SharedMemory> share_on_node(MPI_Comm comm, std::size_t bytes) {
   return memory;
 }
 
-}  // namespace forebay
+}  // namespace forebay::mpi

@@ -21,7 +21,7 @@ namespace {
 
 // For a text that is about to be the last one: it must not throw where MPI is gone.
 std::string with_rank(const std::string& text) {
-  if (!mpi_is_usable()) return text;
+  if (!mpi::mpi_is_usable()) return text;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   return "rank " + std::to_string(rank) + ": " + text;
@@ -39,7 +39,7 @@ std::string describe_current_exception() noexcept {
   }
 }
 
-[[noreturn]] void abort_on_terminate() noexcept { abort_job(with_rank(describe_current_exception())); }
+[[noreturn]] void abort_on_terminate() noexcept { mpi::abort_job(with_rank(describe_current_exception())); }
 
 // The launcher of a different MPI than the one this program is linked with starts processes that cannot find each
 // other: each is alone in its MPI_COMM_WORLD.
@@ -64,9 +64,9 @@ bool initialise(int& argc, char**& argv) {
   if (finalized != 0) throw Error("MPI was finalised already and cannot be started again in this process");
   if (initialized == 0) {
     int provided = MPI_THREAD_SINGLE;
-    check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    mpi::check(MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   }
-  require_thread_level();
+  mpi::require_thread_level();
   require_all_ranks(initialized == 0);
   return initialized == 0;
 }
@@ -78,8 +78,8 @@ bool is_set(const char* name) { return std::getenv(name) != nullptr; }
 struct MpiSession::Impl {
   bool initialised_here;
   int exceptions_at_start = std::uncaught_exceptions();
-  std::shared_ptr<FailureNote> note = std::make_shared<FailureNote>();
-  std::unique_ptr<MpiCommunicator> world = std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, note);
+  std::shared_ptr<mpi::FailureNote> note = std::make_shared<mpi::FailureNote>();
+  std::unique_ptr<mpi::MpiCommunicator> world = std::make_unique<mpi::MpiCommunicator>(MPI_COMM_WORLD, note);
   std::terminate_handler previous = std::set_terminate(abort_on_terminate);
 };
 
@@ -91,13 +91,13 @@ MpiSession::~MpiSession() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
     // An exception in flight cannot be inspected; a noted cause names its rank itself.
     const std::string noted = impl_->note->get();
-    abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
+    mpi::abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
   }
-  if (const std::string cause = impl_->note->abort_cause(); !cause.empty()) abort_job(cause);
+  if (const std::string cause = impl_->note->abort_cause(); !cause.empty()) mpi::abort_job(cause);
   impl_->note->set_session(false);
   std::set_terminate(impl_->previous);
   impl_->world.reset();
-  if (impl_->initialised_here && mpi_is_usable()) MPI_Finalize();
+  if (impl_->initialised_here && mpi::mpi_is_usable()) MPI_Finalize();
 }
 
 const Communicator& MpiSession::world() const noexcept { return *impl_->world; }

@@ -13,7 +13,7 @@
 
 #include <forebay/policy.hpp>
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Batches per second of unblocked time, over a window of batches. Older ones count exponentially less: by a factor e
@@ -164,4 +164,4 @@ class Adaptive final : public Policy {
 
 std::unique_ptr<Policy> make_adaptive_policy(const PolicyOptions& /*options*/) { return std::make_unique<Adaptive>(); }
 
-}  // namespace forebay
+}  // namespace forebay::policies

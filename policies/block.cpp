@@ -1,6 +1,6 @@
 #include <forebay/policy.hpp>
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Every step is fresh: what a trainer without reuse does, and the baseline of every comparison.
@@ -14,4 +14,4 @@ class Block final : public Policy {
 
 std::unique_ptr<Policy> make_block_policy(const PolicyOptions& /*options*/) { return std::make_unique<Block>(); }
 
-}  // namespace forebay
+}  // namespace forebay::policies

@@ -1,6 +1,6 @@
 #include <forebay/policy.hpp>
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Fresh whenever there is a batch. Never waits and keeps no reserve, so reuses come in bursts.
@@ -14,4 +14,4 @@ class Greedy final : public Policy {
 
 std::unique_ptr<Policy> make_greedy_policy(const PolicyOptions& /*options*/) { return std::make_unique<Greedy>(); }
 
-}  // namespace forebay
+}  // namespace forebay::policies

@@ -2,7 +2,7 @@
 
 #include <forebay/policy.hpp>
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Counts steps since the last fresh batch instead of taking step mod N, so that a batch that another rule served early
@@ -29,4 +29,4 @@ std::unique_ptr<Policy> make_interval_policy(const PolicyOptions& options) {
   return std::make_unique<Interval>(options.interval);
 }
 
-}  // namespace forebay
+}  // namespace forebay::policies

@@ -4,7 +4,7 @@
 
 #include "share.hpp"
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Each step earns min(1, depth / D) credit, D = beta * capacity in whole batches; a fresh batch costs 1.
@@ -47,4 +47,4 @@ std::unique_ptr<Policy> make_proportional_policy(const PolicyOptions& options) {
   return std::make_unique<Proportional>(options.beta);
 }
 
-}  // namespace forebay
+}  // namespace forebay::policies

@@ -8,7 +8,7 @@
 
 #include "measure/recording.hpp"
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Does at each step what was recorded for it. A step that was fresh waits for its batch, however long that took in the
@@ -19,7 +19,7 @@ class Replay final : public Policy {
   // serves nothing fresh there.
   enum class Padding : std::uint8_t { as_decided, as_reuse };
 
-  Replay(Recording recording, Padding padding) : recording_(std::move(recording)), padding_(padding) {}
+  Replay(measure::Recording recording, Padding padding) : recording_(std::move(recording)), padding_(padding) {}
 
   Decision decide(const Signals& signals) override { return is_fresh(signals) ? Decision::fresh : Decision::reuse; }
   void served(Decision /*decision*/, const Signals& /*signals*/) override {}
@@ -31,10 +31,10 @@ class Replay final : public Policy {
     return padding_ == Padding::as_decided || !padded_.is_set(recording_.padded, signals.step);
   }
 
-  Recording recording_;
+  measure::Recording recording_;
   Padding padding_;
-  DecisionRuns::Cursor decided_;
-  DecisionRuns::Cursor padded_;
+  measure::DecisionRuns::Cursor decided_;
+  measure::DecisionRuns::Cursor padded_;
 };
 
 }  // namespace
@@ -48,9 +48,9 @@ std::unique_ptr<Policy> make_replay_policy(const PolicyOptions& options) {
   std::filesystem::path file = options.recording;
   std::error_code ignored;
   const bool is_simulated = std::filesystem::is_directory(file, ignored);
-  if (is_simulated) file = recording_file(file, 0);
-  return std::make_unique<Replay>(read_recording(file),
+  if (is_simulated) file = measure::recording_file(file, 0);
+  return std::make_unique<Replay>(measure::read_recording(file),
                                   is_simulated ? Replay::Padding::as_reuse : Replay::Padding::as_decided);
 }
 
-}  // namespace forebay
+}  // namespace forebay::policies

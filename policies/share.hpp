@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace forebay {
+namespace forebay::policies {
 
 // A share of the queue in whole batches: share * capacity rounded up, and at least 1. The tolerance keeps 0.1 * 30 at
 // 3, although the product of doubles is slightly above it.
@@ -14,4 +14,4 @@ namespace forebay {
   return static_cast<std::uint32_t>(std::ceil(std::clamp(share * capacity - kTolerance, 0.5, kMost)));
 }
 
-}  // namespace forebay
+}  // namespace forebay::policies

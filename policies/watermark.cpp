@@ -4,7 +4,7 @@
 
 #include "share.hpp"
 
-namespace forebay {
+namespace forebay::policies {
 namespace {
 
 // Hysteresis between two depths. With low and high as batches_of() gives them, 1 <= low <= high <= capacity:
@@ -55,4 +55,4 @@ std::unique_ptr<Policy> make_watermark_policy(const PolicyOptions& options) {
   return std::make_unique<Watermark>(options.low, options.high);
 }
 
-}  // namespace forebay
+}  // namespace forebay::policies

@@ -6,6 +6,8 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+using namespace forebay::simulate;
+
 namespace forebay {
 namespace {
 
@@ -29,7 +31,7 @@ Scenario scenario_of(SourceKind kind, double ratio, std::uint64_t seed) {
 
 Outcome outcome_of(Scenario scenario, const std::string& policy = "adaptive") {
   scenario.policy.name = policy;
-  return simulate(scenario, PolicyRegistry::builtin());
+  return simulate::simulate(scenario, PolicyRegistry::builtin());
 }
 
 double per_step(std::uint64_t count) { return static_cast<double>(count) / kSteps; }

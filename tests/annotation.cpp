@@ -3,6 +3,7 @@
 #include "test.hpp"
 
 using namespace forebay;
+using namespace forebay::data;
 using namespace forebay::testing;
 
 namespace {

@@ -9,6 +9,8 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

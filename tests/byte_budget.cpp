@@ -6,6 +6,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::read;
 using forebay::testing::eventually;
 
 bool takes_stopped(ByteBudget& budget, std::uint64_t order, std::size_t bytes) {
@@ -150,7 +151,7 @@ TEST_CASE("what is kept for the next samples and what is in flight are together 
 
 TEST_CASE("a sample that is too large to be kept is freed when it comes back, also beside others") {
   ByteBudget budget(10'000);
-  std::array<forebay::EncodedSample, 2> samples;
+  std::array<forebay::read::EncodedSample, 2> samples;
   for (std::size_t i = 0; i < samples.size(); ++i) samples[i].bytes = budget.take(i, 5000);
   budget.grow(0, samples[0].bytes, 50'000);
   budget.give_back(samples);

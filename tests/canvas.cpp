@@ -6,6 +6,8 @@
 #include "make/transform.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 

@@ -11,6 +11,8 @@
 #include "make/renderers.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay::cuda {
 
 std::byte* shared_memory() noexcept { return testing::BlockOnHost::present()->shared(); }

@@ -10,9 +10,9 @@
 namespace forebay::testing {
 
 // Noise with blocks of extremes: the hardest rounding and the largest sums.
-inline Image noise_image(std::int32_t width, std::int32_t height) {
+inline make::Image noise_image(std::int32_t width, std::int32_t height) {
   Random random(key64(7, width, height));
-  Image image;
+  make::Image image;
   image.resize(width, height);
   image.pixels.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) * 3);
   for (std::size_t i = 0; i < image.pixels.size(); ++i) {
@@ -45,17 +45,17 @@ class AlignedBytes {
 class CanvasSlot {
  public:
   CanvasSlot(const TransformOptions& options, std::uint32_t batch_size)
-      : format_(canvas_format(options, batch_size)), maker_(options), memory_(format_.batch_bytes()) {}
+      : format_(make::canvas_format(options, batch_size)), maker_(options), memory_(format_.batch_bytes()) {}
 
-  void put(std::uint32_t index, const Image& image, const std::optional<Box>& box = {}) {
-    Resizer scratch;
+  void put(std::uint32_t index, const make::Image& image, const std::optional<Box>& box = {}) {
+    make::Resizer scratch;
     maker_.render(image, maker_.view(image.width, image.height, box), format_.place(bytes(), index), scratch);
   }
 
   [[nodiscard]] std::span<std::byte> bytes() noexcept { return memory_.bytes(); }
-  [[nodiscard]] const CanvasFormat& format() const noexcept { return format_; }
-  [[nodiscard]] RenderBatch batch(std::uint64_t epoch = 0, std::uint64_t first_position = 0,
-                                  std::uint64_t use_index = 0) noexcept {
+  [[nodiscard]] const make::CanvasFormat& format() const noexcept { return format_; }
+  [[nodiscard]] make::RenderBatch batch(std::uint64_t epoch = 0, std::uint64_t first_position = 0,
+                                        std::uint64_t use_index = 0) noexcept {
     return {.canvases = bytes().data(),
             .size = format_.batch_size,
             .epoch = epoch,
@@ -64,8 +64,8 @@ class CanvasSlot {
   }
 
  private:
-  CanvasFormat format_;
-  CanvasMaker maker_;
+  make::CanvasFormat format_;
+  make::CanvasMaker maker_;
   AlignedBytes memory_;
 };
 

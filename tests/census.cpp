@@ -7,6 +7,8 @@
 #include "ranks/liveness.hpp"
 #include "test.hpp"
 
+using namespace forebay::ranks;
+
 namespace forebay {
 namespace {
 

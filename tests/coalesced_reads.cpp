@@ -13,6 +13,11 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+using namespace forebay::make;
+using namespace forebay::produce;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

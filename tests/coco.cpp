@@ -7,6 +7,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "make/image_decoder.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 
@@ -68,7 +70,7 @@ TEST_CASE("a header alone says the size that the decoder finds, also where bytes
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
     try {
       const ImageSize size = decoder.open(bytes, {});
-      const forebay::ImageExtent said = forebay::displayed_size(forebay::open_regular(path));
+      const forebay::data::ImageExtent said = forebay::data::displayed_size(forebay::open_regular(path));
       CHECK(said.width == size.width);
       CHECK(said.height == size.height);
       return true;
@@ -101,7 +103,7 @@ TEST_CASE("a header alone says the size that the decoder finds, also where bytes
     for (const unsigned byte : {0xFFU, 0xC0U, 0U, 11U, 8U, 0U, 20U, 0U, 40U, 1U, 1U, 0x11U, 0U, 0xFFU, 0xDAU})
       add(byte);
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-    const forebay::ImageExtent said = forebay::displayed_size(forebay::open_regular(path));
+    const forebay::data::ImageExtent said = forebay::data::displayed_size(forebay::open_regular(path));
     CHECK(said.width == (orientation >= 5 ? 20 : 40));
     CHECK(said.height == (orientation >= 5 ? 40 : 20));
   }
@@ -190,7 +192,7 @@ TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that 
   ImageDecoder decoder;
   Image image;
   Mask mask;
-  forebay::WideImage wide;
+  forebay::make::WideImage wide;
   for (const CodecFile& file : codec_files()) {
     CAPTURE(file.what);
     for (int i = 0; i < kDamagedPerFile; ++i) {
@@ -257,7 +259,7 @@ TEST_CASE("a mask has the values that are stored") {
 
 TEST_CASE("numbers of more than 8 bits keep all of them where they are asked for") {
   ImageDecoder decoder;
-  forebay::WideImage image;
+  forebay::make::WideImage image;
   std::size_t wide = 0;
   for (const CodecFile& file : codec_files()) {
     CAPTURE(file.what);
@@ -296,7 +298,7 @@ TEST_CASE("what is no image is named") {
   const auto reason = [&](std::string_view text) {
     return refusal(decoder, std::as_bytes(std::span(text)), {}, image).value_or("decoded");
   };
-  CHECK(reason("") == "not an image (" + std::string(forebay::kImageKinds) + "): empty");
+  CHECK(reason("") == "not an image (" + std::string(forebay::data::kImageKinds) + "): empty");
   CHECK(reason("GIF89a").ends_with("): a GIF image"));
   CHECK(reason("hello").ends_with("): text"));
 }
@@ -306,8 +308,8 @@ TEST_CASE("a file whose library this build lacks is told from a damaged one") {
   Image image;
   for (const auto& [start, title] :
        {std::pair{"RIFF\x0c\0\0\0WEBPVP8 "sv, "WebP"sv}, std::pair{"II*\0\x08\0\0\0"sv, "TIFF"sv}}) {
-    const auto* const codec = std::ranges::find(forebay::kCodecs, title, &forebay::NamedCodec::title);
-    REQUIRE(codec != forebay::kCodecs.end());
+    const auto* const codec = std::ranges::find(forebay::make::kCodecs, title, &forebay::make::NamedCodec::title);
+    REQUIRE(codec != forebay::make::kCodecs.end());
     const auto reason = refusal(decoder, std::as_bytes(std::span(start)), {}, image).value_or("decoded");
     CAPTURE(reason);
     if (codec->kind->make == nullptr) {

@@ -48,7 +48,7 @@ std::vector<Truth> read_truth(const fs::path& table) {
 
 bool can_decode(const std::string& magic) {
   const std::string_view title = magic == "png" ? "PNG" : magic == "webp" ? "WebP" : "TIFF";
-  return std::ranges::any_of(forebay::kCodecs, [&](const forebay::NamedCodec& codec) {
+  return std::ranges::any_of(forebay::make::kCodecs, [&](const forebay::make::NamedCodec& codec) {
     return codec.title == title && codec.kind->make != nullptr;
   });
 }
@@ -58,10 +58,10 @@ struct Decoded {
   std::optional<std::string> refusal;
 };
 
-Decoded decode(const fs::path& path, forebay::ImageDecoder& decoder) {
+Decoded decode(const fs::path& path, forebay::make::ImageDecoder& decoder) {
   std::ifstream file(path, std::ios::binary);
   const std::string content{std::istreambuf_iterator<char>(file), {}};
-  forebay::Image image;
+  forebay::make::Image image;
   try {
     const auto size = decoder.open(std::as_bytes(std::span(content)), {.exif = false});
     decoder.decode({0, 0, size.width, size.height}, 1, image);
@@ -108,7 +108,7 @@ TEST_CASE("every image that Pillow reads has the same pixels") {
   }
   const std::vector<Truth> all = read_truth(*data / "truth/images.tsv");
   REQUIRE_FALSE(all.empty());
-  forebay::ImageDecoder decoder;
+  forebay::make::ImageDecoder decoder;
   std::size_t equal = 0;
   std::size_t refused_by_both = 0;
   std::string known;

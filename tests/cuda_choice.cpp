@@ -11,6 +11,9 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 

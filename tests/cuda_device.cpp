@@ -7,6 +7,8 @@
 #include "fake_cuda.hpp"
 #include "support.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::testing {
 namespace {
 

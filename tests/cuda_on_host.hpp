@@ -165,10 +165,10 @@ struct Bits16 {
   std::uint16_t bits;
 };
 inline Bits16 __float2half_rn(float value) {
-  return {static_cast<std::uint16_t>(forebay::encode(value, forebay::DType::float16))};
+  return {static_cast<std::uint16_t>(forebay::make::encode(value, forebay::DType::float16))};
 }
 inline Bits16 __float2bfloat16_rn(float value) {
-  return {static_cast<std::uint16_t>(forebay::encode(value, forebay::DType::bfloat16))};
+  return {static_cast<std::uint16_t>(forebay::make::encode(value, forebay::DType::bfloat16))};
 }
 inline std::uint16_t __half_as_ushort(Bits16 half) { return half.bits; }
 inline std::uint16_t __bfloat16_as_ushort(Bits16 half) { return half.bits; }

@@ -8,6 +8,7 @@
 // What every dataset must do, run over every format.
 
 using namespace forebay;
+using namespace forebay::data;
 using namespace forebay::testing;
 
 namespace {

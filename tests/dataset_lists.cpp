@@ -4,6 +4,8 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

@@ -15,6 +15,8 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

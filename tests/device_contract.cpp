@@ -3,6 +3,8 @@
 #include "device/host_device.hpp"
 #include "simulated_device.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::testing {
 namespace {
 

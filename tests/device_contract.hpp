@@ -20,7 +20,7 @@ inline Bytes random_bytes(Random& random, std::size_t size) {
 }
 
 // What a device has at an address once a stream has come so far.
-inline Bytes read(Device& device, const std::byte* from, std::size_t size, StreamView stream) {
+inline Bytes read(device::Device& device, const std::byte* from, std::size_t size, StreamView stream) {
   Bytes bytes(size, std::byte{0xEE});
   device.copy_out(bytes.data(), from, size, stream);
   return bytes;
@@ -28,7 +28,7 @@ inline Bytes read(Device& device, const std::byte* from, std::size_t size, Strea
 
 // Buffers of one size, on the device and beside it.
 struct Places {
-  Places(Device& device, std::size_t each, std::size_t count, std::size_t staged_count)
+  Places(device::Device& device, std::size_t each, std::size_t count, std::size_t staged_count)
       : size(each), memory(device.allocate(each * count)), staging(device.allocate_staging(each * staged_count)) {}
 
   [[nodiscard]] std::byte* at(std::size_t index) const { return memory->bytes().data() + index * size; }
@@ -40,21 +40,21 @@ struct Places {
   }
 
   std::size_t size;
-  std::unique_ptr<Arena> memory;
-  std::unique_ptr<Arena> staging;
+  std::unique_ptr<device::Arena> memory;
+  std::unique_ptr<device::Arena> staging;
 };
 
 constexpr std::uint64_t kSeeds = 40;
 
 TEST_CASE_TEMPLATE_DEFINE("device: memory is zero, aligned and as large as was asked for", Bench, device_memory) {
   Bench bench(1);
-  Device& device = bench.device();
+  device::Device& device = bench.device();
   const StreamView stream = device.make_stream();
   for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{100'001}}) {
     CAPTURE(size);
     const auto memory = device.allocate(size);
     const auto staging = device.allocate_staging(size);
-    for (Arena* const arena : {memory.get(), staging.get()}) {
+    for (device::Arena* const arena : {memory.get(), staging.get()}) {
       CHECK(arena->bytes().size() >= size);
       CHECK(reinterpret_cast<std::uintptr_t>(arena->bytes().data()) % 4096 == 0);
       CHECK_FALSE(arena->describe().empty());
@@ -89,7 +89,7 @@ TEST_CASE_TEMPLATE_DEFINE("device: what is on one stream happens in its order", 
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Bench bench(seed);
-    Device& device = bench.device();
+    device::Device& device = bench.device();
     Random random(seed);
     const Places places(device, kBytes, 1, kCopies);
     const StreamView stream = device.make_stream();
@@ -110,13 +110,13 @@ TEST_CASE_TEMPLATE_DEFINE("device: an event is complete from the start, and afte
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Bench bench(seed);
-    Device& device = bench.device();
+    device::Device& device = bench.device();
     Random random(seed);
     const Places places(device, 64, 3, 3);
     const StreamView first = device.make_stream();
     const StreamView second = device.make_stream();
     const StreamView other = device.make_stream();
-    const DeviceEvent event = device.make_event();
+    const device::DeviceEvent event = device.make_event();
     CHECK(device.is_complete(event));
     device.synchronize(event);
     device.wait(first, event);
@@ -151,11 +151,11 @@ TEST_CASE_TEMPLATE_DEFINE("device: streams that wait for each other's events act
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Bench bench(seed);
-    Device& device = bench.device();
+    device::Device& device = bench.device();
     Random random(seed);
     const Places places(device, 48, kPlaces, kSteps);
     const std::vector<StreamView> streams{device.make_stream(), device.make_stream(), device.make_stream()};
-    std::vector<DeviceEvent> written;
+    std::vector<device::DeviceEvent> written;
     std::vector<Bytes> expected(kPlaces, Bytes(places.size));
     for (std::size_t place = 0; place < kPlaces; ++place) written.push_back(device.make_event());
     for (std::size_t step = 0; step < kSteps; ++step) {
@@ -182,12 +182,12 @@ TEST_CASE_TEMPLATE_DEFINE("device: a wait is for the record that was there when 
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Bench bench(seed);
-    Device& device = bench.device();
+    device::Device& device = bench.device();
     Random random(seed);
     const Places places(device, 64, 1, 2);
     const StreamView first = device.make_stream();
     const StreamView second = device.make_stream();
-    const DeviceEvent event = device.make_event();
+    const device::DeviceEvent event = device.make_event();
     places.stage(0, random);
     const Bytes last = places.stage(1, random);
     device.copy_in(places.at(0), places.staged(0), places.size, first);
@@ -203,11 +203,11 @@ TEST_CASE_TEMPLATE_DEFINE("device: a wait is for the record that was there when 
 
 TEST_CASE_TEMPLATE_DEFINE("device: any thread may use it", Bench, device_threads) {
   Bench bench(7);
-  Device& device = bench.device();
+  device::Device& device = bench.device();
   Random random(7);
   const Places places(device, 256, 1, 1);
   const Bytes bytes = places.stage(0, random);
-  const DeviceEvent copied = device.make_event();
+  const device::DeviceEvent copied = device.make_event();
   std::thread([&] {
     device.enter_thread();
     const StreamView stream = device.make_stream();

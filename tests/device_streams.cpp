@@ -5,6 +5,11 @@
 #include "simulated_device.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+using namespace forebay::ring;
+using namespace forebay::serve;
+
 namespace forebay::testing {
 
 // Bugs that can be planted between the house and the device, one at a time.

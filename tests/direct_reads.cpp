@@ -14,6 +14,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 // Reads past the page cache: of any file system that can do them, whatever the one is that the tests run on. Here files
 // are "direct" that have the flag O_APPEND, which means nothing where nobody writes, and their reads must be of whole
 // blocks into aligned memory.
@@ -265,7 +267,7 @@ TEST_CASE("every sample of a dataset is the same, also of several that are read 
   }
   const auto buffered = build_dataset(testing::options_for(path));
   const auto direct = build_dataset(testing::options_for(path));
-  const std::string problem = bypass_page_cache(*direct);
+  const std::string problem = data::bypass_page_cache(*direct);
   CHECK(problem.empty() != file_system.refuses_flag);
   if (!problem.empty()) {
     CHECK(testing::contains(problem, "data_batch_1.bin: its file system refuses it: Invalid argument"));
@@ -291,7 +293,7 @@ TEST_CASE("a file that changed after it was indexed is noticed, and damage withi
   std::string file = tfrecord_file(5);
   testing::write_file(folder / "x.tfrecord", file);
   const auto dataset = build_dataset(testing::options_for(folder / "x.tfrecord"));
-  REQUIRE(bypass_page_cache(*dataset).empty());
+  REQUIRE(data::bypass_page_cache(*dataset).empty());
   SUBCASE("before it was opened") {
     testing::write_file(folder / "x.tfrecord", tfrecord_file(6));
     CHECK_THROWS_WITH_AS(read_sample(*dataset, 1), doctest::Contains("is not the file that its index was made from"),

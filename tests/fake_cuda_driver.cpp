@@ -9,6 +9,8 @@
 #include "fake_cuda_runtime.hpp"
 #include "make/renderers.hpp"
 
+using namespace forebay::make;
+
 namespace {
 
 using namespace forebay::testing;
@@ -102,9 +104,9 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** address, unsigned
 // The launch functions of the CUDA kernels: what they put on a stream renders on the host, one pixel after the other.
 namespace {
 
-using forebay::RenderBatch;
-using forebay::RenderPlan;
 using forebay::cuda::RenderLaunch;
+using forebay::make::RenderBatch;
+using forebay::make::RenderPlan;
 
 constexpr std::byte kDrawn{0x5D};
 
@@ -152,7 +154,7 @@ int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
         // Views of another serving, drawn too early or too late, would give other pixels.
         const bool is_ours =
             found.scratch[0] == kDrawn && found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF);
-        if (is_ours) forebay::TwinRenderer(found.plan).render(batch, found.out, {});
+        if (is_ours) forebay::make::TwinRenderer(found.plan).render(batch, found.out, {});
       },
       stream);
 }

@@ -192,12 +192,12 @@ class FakeJob {
   std::uint32_t tardiness_;
 };
 
-inline const BadLimit kAnyBad{
+inline const ranks::BadLimit kAnyBad{
     .allowed = std::numeric_limits<std::uint64_t>::max(), .skipped = 0, .samples = 100, .quarantine = ""};
 
 // How a run of one rank ended.
 struct Outcome {
-  Verdict verdict = Verdict::proceed;
+  ranks::Verdict verdict = ranks::Verdict::proceed;
   std::uint64_t steps = 0;  // batches served
   std::uint64_t epochs = 0;
   std::uint64_t bad = 0;
@@ -209,15 +209,15 @@ struct Outcome {
 // Drives a coordinator the way a feeder does, for at most `kTooMany` steps: `serve(coordinator, step)` stands for the
 // rest of next() and returns {stop requested, epochs served} for the step after it.
 template <typename Serve>
-Outcome drive(Communicator& communicator, const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
+Outcome drive(Communicator& communicator, const ranks::RunPlan& plan, const ranks::BadLimit& limit, Serve&& serve) {
   constexpr std::uint64_t kTooMany = 100'000;
-  Coordinator coordinator(communicator, plan, limit);
+  ranks::Coordinator coordinator(communicator, plan, limit);
   std::pair<bool, std::uint64_t> said{false, 0};
   for (std::uint64_t step = 0;; ++step) {
     const bool is_done = said.second > coordinator.epochs_completed();
-    const Verdict verdict =
+    const ranks::Verdict verdict =
         coordinator.step({.served = is_done ? 1 : 0, .stop = said.first, .to_serve = communicator.size()});
-    if (verdict != Verdict::proceed || step == kTooMany)
+    if (verdict != ranks::Verdict::proceed || step == kTooMany)
       return {verdict, step, coordinator.epochs_completed(), coordinator.bad_samples(), coordinator.cause()};
     said = serve(coordinator, step);
   }

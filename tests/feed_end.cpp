@@ -7,6 +7,8 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

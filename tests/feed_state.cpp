@@ -6,6 +6,8 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

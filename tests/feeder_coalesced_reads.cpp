@@ -10,6 +10,10 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+using namespace forebay::make;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

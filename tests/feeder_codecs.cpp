@@ -5,6 +5,8 @@
 #include "make/sample_maker.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 // Image files of all kinds, from a folder to batches.
 namespace forebay {
 namespace {

@@ -9,6 +9,11 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::feeder;
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::measure;
+
 // transform.decode, from files to batches.
 namespace forebay {
 namespace {

@@ -5,6 +5,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 

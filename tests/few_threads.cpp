@@ -13,6 +13,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
+using namespace forebay::read;
 using namespace forebay::testing;
 using Refuses = ThreadLimit::Refuses;
 

@@ -7,6 +7,8 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

@@ -11,6 +11,7 @@
 // that changed.
 
 using namespace forebay;
+using namespace forebay::data;
 using namespace forebay::testing;
 
 namespace {

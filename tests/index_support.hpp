@@ -13,12 +13,12 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 
 // The content of an index and its record, as they stand in the bytes.
 inline std::span<const std::byte> content_of(std::span<const std::byte> index) {
-  return index.subspan(read_index_layout(index.first(kIndexHeader), index.size(), "sound").content_at);
+  return index.subspan(data::read_index_layout(index.first(data::kIndexHeader), index.size(), "sound").content_at);
 }
-inline IndexRecord record_of(std::span<const std::byte> index) {
-  const IndexLayout at = read_index_layout(index.first(kIndexHeader), index.size(), "sound");
-  return read_index_record(at, index.subspan(at.sums_at, at.sums_bytes), index.subspan(at.record_at, at.record_bytes),
-                           "sound");
+inline data::IndexRecord record_of(std::span<const std::byte> index) {
+  const data::IndexLayout at = data::read_index_layout(index.first(data::kIndexHeader), index.size(), "sound");
+  return data::read_index_record(at, index.subspan(at.sums_at, at.sums_bytes),
+                                 index.subspan(at.record_at, at.record_bytes), "sound");
 }
 
 // A saved index, and what opening it again says.

@@ -5,6 +5,9 @@
 #include "ring/slot_store.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+using namespace forebay::ring;
+
 namespace forebay {
 namespace {
 

@@ -5,6 +5,8 @@
 #include "make/raw_sample.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 
@@ -130,7 +132,7 @@ TEST_CASE("grey is the luma that is stored, of any region; of CMYK what its colo
     CAPTURE(recipe.progressive);
     const auto file = make_jpeg(recipe);
     auto expected = plain_decode(file, true);
-    if (recipe.components == 4) forebay::make_grey(expected);
+    if (recipe.components == 4) forebay::make::make_grey(expected);
     Image image;
     decoder.decode(file, {.grey = true}, image);
     REQUIRE(pixels_of(image) == expected);
@@ -351,27 +353,27 @@ TEST_CASE("made bombs are refused quickly or decoded within the limit") {
 TEST_CASE("raw samples become RGB") {
   Image image;
   const Bytes grey{std::byte{1}, std::byte{2}, std::byte{250}, std::byte{4}, std::byte{5}, std::byte{6}};
-  forebay::decode_raw(grey, raw(3, 2, 1), image);
+  forebay::make::decode_raw(grey, raw(3, 2, 1), image);
   CHECK(image.width == 3);
   CHECK(image.height == 2);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 1, 1, 2, 2, 2, 250, 250, 250, 4, 4, 4, 5, 5, 5, 6, 6, 6});
-  forebay::decode_raw(grey, raw(1, 2, 3), image);
+  forebay::make::decode_raw(grey, raw(1, 2, 3), image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 2, 250, 4, 5, 6});
   auto planes = raw(2, 1, 3);
   planes.planar = true;
-  forebay::decode_raw(grey, planes, image);
+  forebay::make::decode_raw(grey, planes, image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{1, 250, 5, 2, 4, 6});
   planes.bgr = true;
-  forebay::decode_raw(grey, planes, image);
+  forebay::make::decode_raw(grey, planes, image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{5, 250, 1, 6, 4, 2});
   planes.planar = false;
-  forebay::decode_raw(grey, planes, image);
+  forebay::make::decode_raw(grey, planes, image);
   CHECK(pixels_of(image) == std::vector<std::uint8_t>{250, 2, 1, 6, 5, 4});
-  CHECK_THROWS_WITH_AS(forebay::decode_raw(grey, raw(3, 3, 1), image),
+  CHECK_THROWS_WITH_AS(forebay::make::decode_raw(grey, raw(3, 3, 1), image),
                        doctest::Contains("need 9 bytes, but there are 6"), forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw(grey, raw(1, 2, 2), image), forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw(grey, raw(0, 2, 1), image), forebay::SampleError);
-  CHECK_THROWS_AS(forebay::decode_raw({}, raw(-1, -1, 1), image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::make::decode_raw(grey, raw(1, 2, 2), image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::make::decode_raw(grey, raw(0, 2, 1), image), forebay::SampleError);
+  CHECK_THROWS_AS(forebay::make::decode_raw({}, raw(-1, -1, 1), image), forebay::SampleError);
 }
 
 struct Entry {
@@ -424,7 +426,8 @@ class Writer {
 TEST_CASE("every orientation is read in both byte orders") {
   for (const bool big_endian : {false, true}) {
     for (std::uint16_t value = 1; value <= 8; ++value) {
-      CHECK(forebay::exif_orientation(Writer(big_endian).segment({{0x010f, 2, 4, 7}, orientation(value)})) == value);
+      CHECK(forebay::data::exif_orientation(Writer(big_endian).segment({{0x010f, 2, 4, 7}, orientation(value)})) ==
+            value);
     }
   }
 }
@@ -432,7 +435,8 @@ TEST_CASE("every orientation is read in both byte orders") {
 TEST_CASE("an orientation is a number of any integer type") {
   for (const bool big_endian : {false, true}) {
     const auto read = [&](unsigned type) {
-      return forebay::exif_orientation(Writer(big_endian).segment({{0x0112, static_cast<std::uint16_t>(type), 1, 6}}));
+      return forebay::data::exif_orientation(
+          Writer(big_endian).segment({{0x0112, static_cast<std::uint16_t>(type), 1, 6}}));
     };
     for (const unsigned type : {1U, 3U, 4U, 6U, 8U, 9U}) CHECK(read(type) == 6);
     for (const unsigned type : {0U, 2U, 5U, 7U, 10U, 11U, 12U, 13U, 99U}) CHECK(read(type) == 1);
@@ -442,7 +446,7 @@ TEST_CASE("an orientation is a number of any integer type") {
 TEST_CASE("what is absent or out of range is orientation 1") {
   for (const bool big_endian : {false, true}) {
     const auto read = [&](const std::vector<Entry>& entries, std::uint32_t directory = 8) {
-      return forebay::exif_orientation(Writer(big_endian).segment(entries, directory));
+      return forebay::data::exif_orientation(Writer(big_endian).segment(entries, directory));
     };
     CHECK(read({}) == 1);
     CHECK(read({{0x010f, 2, 4, 6}}) == 1);
@@ -455,14 +459,14 @@ TEST_CASE("what is absent or out of range is orientation 1") {
     CHECK(read({orientation(6)}, 0xfffffff0) == 1);
     CHECK(read({orientation(6)}, 200) == 1);
   }
-  CHECK(forebay::exif_orientation({}) == 1);
+  CHECK(forebay::data::exif_orientation({}) == 1);
 }
 
 TEST_CASE("other APP1 segments are not EXIF") {
   const std::string_view xmp = "http://ns.adobe.com/xap/1.0/";
-  CHECK_FALSE(forebay::is_exif(std::as_bytes(std::span(xmp.data(), xmp.size()))));
-  CHECK_FALSE(forebay::is_exif({}));
-  CHECK(forebay::is_exif(Writer(true).segment({})));
+  CHECK_FALSE(forebay::data::is_exif(std::as_bytes(std::span(xmp.data(), xmp.size()))));
+  CHECK_FALSE(forebay::data::is_exif({}));
+  CHECK(forebay::data::is_exif(Writer(true).segment({})));
 }
 
 TEST_CASE("damaged segments give 1 to 8 and are never read past their end") {
@@ -478,7 +482,7 @@ TEST_CASE("damaged segments give 1 to 8 and are never read past their end") {
     }
     // A copy of exactly this size, so that AddressSanitizer sees a read behind it.
     const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(random.below(bytes.size() + 1)));
-    const int value = forebay::exif_orientation(cut);
+    const int value = forebay::data::exif_orientation(cut);
     CHECK_MESSAGE((value >= 1 && value <= 8), "round " << round);
   }
 }
@@ -488,7 +492,7 @@ TEST_CASE("a segment cut anywhere before its value is orientation 1") {
   constexpr std::size_t kValueEnd = 6 + 8 + 2 + 10;
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
-    CHECK(forebay::exif_orientation(cut) == (size >= kValueEnd ? 6 : 1));
+    CHECK(forebay::data::exif_orientation(cut) == (size >= kValueEnd ? 6 : 1));
   }
 }
 

@@ -7,6 +7,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+using namespace forebay::jpeg;
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 
@@ -38,7 +41,7 @@ TEST_CASE("regions of every plain kind of file come by the index as without it")
     CAPTURE(i);
     const bool is_turned = i % 4 == 1;  // by its EXIF orientation
     const int width = 333 + std::array{0, 1, 7, 0}[i % 4];
-    const forebay::ImageSize size{is_turned ? 290 : width, is_turned ? width : 290};
+    const forebay::make::ImageSize size{is_turned ? 290 : width, is_turned ? width : 290};
     for (int k = 0; k < kRegions; ++k) {
       const Box region = forebay::testing::random_region(random, size);
       CAPTURE(forebay::testing::text_of(region));
@@ -112,7 +115,7 @@ TEST_CASE("a file that has changed, anywhere, is decoded without the index") {
 }
 
 TEST_CASE("what an index holds of a file does not depend on the processor") {
-  const auto kernels = forebay::supported_pixel_kernels();
+  const auto kernels = forebay::jpeg::supported_pixel_kernels();
   for (const Bytes& file : large_files()) {
     const Bytes expected = points_of(file);
     CHECK_FALSE(expected.empty());
@@ -154,7 +157,7 @@ TEST_CASE("a hostile index leads to no access outside the file, whatever it says
         points[random.below(points.size())] = forebay::testing::any_byte(random);
       }
       DecodeIndexWriter writer;
-      writer.add(forebay::key_of(file), points);
+      writer.add(forebay::jpeg::key_of(file), points);
       writer.save(path);
       const DecodeIndex index(path);
       JpegDecoder decoder(twin_kernels(), &index);
@@ -174,7 +177,7 @@ TEST_CASE("points of another frame are not taken for a file's") {
   const Bytes file = make_jpeg(recipe_of(300, 260, {2, 2}, 0));
   Bytes points = points_of(make_jpeg(recipe_of(400, 260, {2, 2}, 0)));
   DecodeIndexWriter writer;
-  writer.add(forebay::key_of(file), std::move(points));
+  writer.add(forebay::jpeg::key_of(file), std::move(points));
   writer.save(path);
   const DecodeIndex index(path);
   JpegDecoder decoder(twin_kernels(), &index);
@@ -204,7 +207,7 @@ TEST_CASE("among thousands of files each is found by its key, and of the same on
   constexpr std::uint32_t kBits = 7;  // that the keys of so many are looked up by
   constexpr std::size_t kOthers = 5000;
   const Bytes base = make_jpeg(recipe_of(250, 200, {2, 2}, 3));
-  const auto bucket_of = [](const Bytes& file) { return forebay::key_of(file).hash >> (64 - kBits); };
+  const auto bucket_of = [](const Bytes& file) { return forebay::jpeg::key_of(file).hash >> (64 - kBits); };
   std::vector<Bytes> files;  // of the first bucket, of the last one, and of two more
   for (const std::uint64_t bucket : {0, 127, 1, 64}) {
     std::uint32_t number = 0;
@@ -213,13 +216,13 @@ TEST_CASE("among thousands of files each is found by its key, and of the same on
   }
   Random random(65);
   const Bytes wrong(points_of(base).size());
-  std::vector<std::pair<forebay::JpegKey, Bytes>> others;
+  std::vector<std::pair<forebay::jpeg::JpegKey, Bytes>> others;
   for (std::size_t i = 0; i < kOthers; ++i) {
-    others.emplace_back(forebay::JpegKey{.hash = random.below(~std::uint64_t{0}), .size = 100}, Bytes(i % 50));
+    others.emplace_back(forebay::jpeg::JpegKey{.hash = random.below(~std::uint64_t{0}), .size = 100}, Bytes(i % 50));
   }
-  others.emplace_back(forebay::JpegKey{.hash = 0, .size = 100}, wrong);
-  others.emplace_back(forebay::JpegKey{.hash = ~std::uint64_t{0}, .size = 100}, wrong);
-  for (const Bytes& file : files) others.emplace_back(forebay::key_of(file), wrong);  // once more
+  others.emplace_back(forebay::jpeg::JpegKey{.hash = 0, .size = 100}, wrong);
+  others.emplace_back(forebay::jpeg::JpegKey{.hash = ~std::uint64_t{0}, .size = 100}, wrong);
+  for (const Bytes& file : files) others.emplace_back(forebay::jpeg::key_of(file), wrong);  // once more
   Indexed indexed(files, others);
   CHECK(indexed.files() == files.size() + kOthers + 2);
   const Bytes header = read(indexed.path());

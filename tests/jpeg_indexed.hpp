@@ -13,7 +13,7 @@ namespace forebay::testing {
 using Bytes = std::vector<std::byte>;
 
 inline Bytes points_of(const Bytes& file) {
-  JpegDecoder decoder(twin_kernels());
+  make::JpegDecoder decoder(twin_kernels());
   (void)decoder.open(file, {});
   return decoder.locate();
 }
@@ -22,12 +22,12 @@ inline Bytes points_of(const Bytes& file) {
 class Indexed {
  public:
   // `others`: entries beside those of the files, added after them.
-  explicit Indexed(const std::vector<Bytes>& files, const std::vector<std::pair<JpegKey, Bytes>>& others = {})
+  explicit Indexed(const std::vector<Bytes>& files, const std::vector<std::pair<jpeg::JpegKey, Bytes>>& others = {})
       : path_((dir_ / "x.points").string()) {
-    DecodeIndexWriter writer;
+    jpeg::DecodeIndexWriter writer;
     for (const Bytes& file : files) {
       Bytes points = points_of(file);
-      if (!points.empty()) writer.add(key_of(file), std::move(points));
+      if (!points.empty()) writer.add(jpeg::key_of(file), std::move(points));
     }
     for (const auto& [key, points] : others) writer.add(key, points);
     writer.save(path_);
@@ -35,17 +35,17 @@ class Indexed {
   }
 
   void open() {
-    decoder_ = JpegDecoder();
+    decoder_ = make::JpegDecoder();
     index_.emplace(path_);
-    decoder_ = JpegDecoder(twin_kernels(), &*index_);
+    decoder_ = make::JpegDecoder(twin_kernels(), &*index_);
   }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t files() const noexcept { return index_->files(); }
 
   // Decodes a region by the index and by libjpeg-turbo, and gives back whether it was the index's work.
   bool compare(const Bytes& file, const Box& region, bool grey = false) {
-    const auto given = [&](ImageSize) { return region; };
-    const ImageOptions options{.exif = true, .max_pixels = 10'000'000, .grey = grey};
+    const auto given = [&](make::ImageSize) { return region; };
+    const make::ImageOptions options{.exif = true, .max_pixels = 10'000'000, .grey = grey};
     const auto expected = decode(turbo_, file, options, given, expected_);
     const auto found = decode(decoder_, file, options, given, found_);
     CHECK(found.refusal == expected.refusal);
@@ -57,11 +57,11 @@ class Indexed {
  private:
   TemporaryDirectory dir_;
   std::string path_;
-  std::optional<DecodeIndex> index_;
-  JpegDecoder decoder_;
-  JpegDecoder turbo_;
-  Image found_;
-  Image expected_;
+  std::optional<jpeg::DecodeIndex> index_;
+  make::JpegDecoder decoder_;
+  make::JpegDecoder turbo_;
+  make::Image found_;
+  make::Image expected_;
 };
 
 inline Recipe recipe_of(int width, int height, std::pair<int, int> luma, int restart_interval) {

@@ -8,6 +8,9 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
+using namespace forebay::jpeg;
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 
@@ -22,14 +25,14 @@ TEST_CASE("every kind of kernels transforms blocks as the scalar ones do, and re
   MESSAGE("seed " << kSeed);
   Random random(kSeed);
   struct Line {
-    alignas(64) std::array<std::int16_t, kBlocks * forebay::kBlockSize> coefficients{};
+    alignas(64) std::array<std::int16_t, kBlocks * forebay::jpeg::kBlockSize> coefficients{};
     std::array<std::uint8_t, kBlocks> extents{};
   };
   int refused = 0;
   int wrong = 0;
   constexpr int kRounds = kSanitized ? 2'000 : 20'000;
   for (int round = 0; round < kRounds; ++round) {
-    alignas(16) std::array<std::uint16_t, forebay::kBlockSize> quantiser{};
+    alignas(16) std::array<std::uint16_t, forebay::jpeg::kBlockSize> quantiser{};
     const std::int32_t most = std::array{1, 20, 255, PixelKernels::kMostQuantiser}[random.below(4)];
     for (auto& factor : quantiser) factor = static_cast<std::uint16_t>(1 + below(random, most));
     Line line;
@@ -54,9 +57,9 @@ TEST_CASE("every kind of kernels transforms blocks as the scalar ones do, and re
       return good;
     };
     Bytes expected;
-    const bool good = transformed(forebay::scalar_pixel_kernels(), expected);
+    const bool good = transformed(forebay::jpeg::scalar_pixel_kernels(), expected);
     if (!good) ++refused;
-    for (const auto& kernels : forebay::supported_pixel_kernels()) {
+    for (const auto& kernels : forebay::jpeg::supported_pixel_kernels()) {
       Bytes given;
       if (transformed(kernels, given) != good || (good && given != expected)) ++wrong;
     }
@@ -86,8 +89,8 @@ TEST_CASE("every kind of kernels converts all colours as the scalar ones do") {
       red[i] = static_cast<std::uint8_t>(i);
     }
     const std::size_t count = cb == 0 ? kCount : kCount - cb % 100;
-    const Bytes expected = converted(forebay::scalar_pixel_kernels(), count);
-    for (const auto& kernels : forebay::supported_pixel_kernels()) {
+    const Bytes expected = converted(forebay::jpeg::scalar_pixel_kernels(), count);
+    for (const auto& kernels : forebay::jpeg::supported_pixel_kernels()) {
       if (converted(kernels, count) != expected) ++wrong;
     }
   }
@@ -106,7 +109,7 @@ TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
   // Three times two rows: across with a far row and without, and down.
   const auto enlarged = [&](const PixelKernels& kernels, std::size_t count, int bias) {
     std::vector<Bytes> rows(3, Bytes(2 * kMost + PixelKernels::kSlack));
-    const forebay::ChromaRows both{near.data() + kMargin, far.data() + kMargin};
+    const forebay::jpeg::ChromaRows both{near.data() + kMargin, far.data() + kMargin};
     kernels.double_across(both, count, sums.data(), rows[0].data());
     kernels.double_across({both.near, nullptr}, count, sums.data(), rows[1].data());
     kernels.mix_rows(both, count, bias, rows[2].data());
@@ -121,8 +124,8 @@ TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
       for (auto& sample : *row) sample = static_cast<std::uint8_t>(extreme ? 255 * random.below(2) : random.bits());
     }
     const int bias = 1 + below(random, 2);
-    const auto expected = enlarged(forebay::scalar_pixel_kernels(), count, bias);
-    for (const auto& kernels : forebay::supported_pixel_kernels()) {
+    const auto expected = enlarged(forebay::jpeg::scalar_pixel_kernels(), count, bias);
+    for (const auto& kernels : forebay::jpeg::supported_pixel_kernels()) {
       if (enlarged(kernels, count, bias) != expected) ++wrong;
     }
   }
@@ -130,36 +133,37 @@ TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
 }
 
 TEST_CASE("only kernels that give libjpeg's pixels are trusted") {
-  const auto all = forebay::supported_pixel_kernels();
-  CHECK(forebay::trusted_pixel_kernels() == all.data());
+  const auto all = forebay::jpeg::supported_pixel_kernels();
+  CHECK(forebay::jpeg::trusted_pixel_kernels() == all.data());
   std::vector<PixelKernels> candidates{all.front(), all.front(), all.front(), all.back()};
-  candidates[0].mix_rows = [](const forebay::ChromaRows& rows, std::size_t count, int, std::uint8_t* out) noexcept {
-    forebay::scalar_pixel_kernels().mix_rows(rows, count, 2, out);
+  candidates[0].mix_rows = [](const forebay::jpeg::ChromaRows& rows, std::size_t count, int,
+                              std::uint8_t* out) noexcept {
+    forebay::jpeg::scalar_pixel_kernels().mix_rows(rows, count, 2, out);
   };
   candidates[1].from_ycc = [](const std::uint8_t* const* parts, std::size_t count, std::uint8_t* out) noexcept {
-    forebay::scalar_pixel_kernels().from_rgb(parts, count, out);
+    forebay::jpeg::scalar_pixel_kernels().from_rgb(parts, count, out);
   };
   candidates[2].transform = [](std::int16_t*, const std::uint8_t*, std::size_t, const std::uint16_t*, std::uint8_t*,
                                std::size_t) noexcept { return false; };
-  CHECK(forebay::trusted_pixel_kernels(candidates) == &candidates[3]);
-  CHECK(forebay::trusted_pixel_kernels(std::span(candidates).first(3)) == nullptr);
+  CHECK(forebay::jpeg::trusted_pixel_kernels(candidates) == &candidates[3]);
+  CHECK(forebay::jpeg::trusted_pixel_kernels(std::span(candidates).first(3)) == nullptr);
 }
 
 TEST_CASE("libjpeg-turbo decodes everything where no trusted kernels are faster, and the reason says so") {
-  const auto all = forebay::supported_pixel_kernels();
+  const auto all = forebay::jpeg::supported_pixel_kernels();
   REQUIRE(all.size() > 1);  // every processor that the tests run on has vectors
-  CHECK(forebay::choose_pixel_kernels().kernels == all.data());
-  CHECK(forebay::choose_pixel_kernels().reason.empty());
-  const auto plain = forebay::choose_pixel_kernels(all.last(1));
+  CHECK(forebay::jpeg::choose_pixel_kernels().kernels == all.data());
+  CHECK(forebay::jpeg::choose_pixel_kernels().reason.empty());
+  const auto plain = forebay::jpeg::choose_pixel_kernels(all.last(1));
   CHECK(plain.kernels == nullptr);
   CHECK(plain.reason.find("no vector code") != std::string_view::npos);
   PixelKernels wrong = all.front();
   wrong.from_ycc = wrong.from_rgb;
   const std::vector<PixelKernels> untrusted{wrong, all.back()};
-  const auto slow = forebay::choose_pixel_kernels(untrusted);
+  const auto slow = forebay::jpeg::choose_pixel_kernels(untrusted);
   CHECK(slow.kernels == nullptr);
   CHECK(slow.reason.find("other pixels with vector code") != std::string_view::npos);
-  const auto none = forebay::choose_pixel_kernels(std::span(&wrong, 1));
+  const auto none = forebay::jpeg::choose_pixel_kernels(std::span(&wrong, 1));
   CHECK(none.kernels == nullptr);
   CHECK(none.reason.find("gives other pixels") != std::string_view::npos);
 }
@@ -189,10 +193,10 @@ std::vector<std::int16_t> coefficients_of(CoefficientRow& row, const JpegFrame& 
 TEST_CASE("a row whose first wanted MCU reaches to the end of the bytes at hand is decoded as any other") {
   // So twelve MCUs end four bytes before the end of a window that begins with the first of them.
   static_assert(12 * kMcuBits / 8 == (16U << 10U) - 4);
-  JpegFrame frame{.width = 17 * 8, .height = 18 * 16, .colour = forebay::JpegColour::ycbcr, .components = 3};
+  JpegFrame frame{.width = 17 * 8, .height = 18 * 16, .colour = forebay::jpeg::JpegColour::ycbcr, .components = 3};
   for (auto& component : frame.component) component.v = 2;
   frame.complete();
-  REQUIRE(forebay::ScanPoints::step_of(frame) == 16);
+  REQUIRE(forebay::jpeg::ScanPoints::step_of(frame) == 16);
   const StreamCode dc({{0, 7}});
   const StreamCode ac({{0x01, 2}, {0x0f, 16}});
   Bytes bytes;
@@ -223,7 +227,7 @@ TEST_CASE("a row whose first wanted MCU reaches to the end of the bytes at hand 
     scan.points = {};
     ScanDecoder one;
     REQUIRE(one.open(frame, scan));
-    scan.points = forebay::ScanPoints(frame, points);
+    scan.points = forebay::jpeg::ScanPoints(frame, points);
     ScanDecoder two;
     REQUIRE(two.open(frame, scan));
     CoefficientRow expected;
@@ -252,7 +256,7 @@ Box region_of(Random& random, ImageSize size, bool at_edge) {
 
 class Comparison {
  public:
-  explicit Comparison(std::uint64_t seed) : random_(seed), own_(forebay::trusted_pixel_kernels()) {}
+  explicit Comparison(std::uint64_t seed) : random_(seed), own_(forebay::jpeg::trusted_pixel_kernels()) {}
 
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] int compared() const noexcept { return compared_; }

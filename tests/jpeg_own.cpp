@@ -13,6 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace forebay;
+using namespace forebay::make;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
@@ -200,20 +201,20 @@ TEST_CASE("only samples that became whole count as decoded without libjpeg, or a
   const auto workspace_after = [&](bool fails, bool together) {
     options.operations.clear();
     if (fails) options.operations.emplace_back("fails");
-    const forebay::SampleMaker maker(options, 7, true, forebay::Transform::Stores::normal,
-                                     forebay::OperationChain(registry, options, false));
-    forebay::SampleMaker::Workspace workspace;
-    workspace.decoder = forebay::ImageDecoder(twin_kernels());
+    const forebay::make::SampleMaker maker(options, 7, true, forebay::make::Transform::Stores::normal,
+                                           forebay::make::OperationChain(registry, options, false));
+    forebay::make::SampleMaker::Workspace workspace;
+    workspace.decoder = forebay::make::ImageDecoder(twin_kernels());
     Bytes out(2 * maker.sample_bytes());
     const auto place = [&](std::size_t i) {
-      return forebay::SamplePlace(std::span(out).subspan(i * maker.sample_bytes(), maker.sample_bytes()));
+      return forebay::make::SamplePlace(std::span(out).subspan(i * maker.sample_bytes(), maker.sample_bytes()));
     };
     if (together) {
-      std::vector<forebay::SampleMaker::Member> members(2);
+      std::vector<forebay::make::SampleMaker::Member> members(2);
       for (std::size_t i = 0; i < 2; ++i) members[i] = {.sample = {}, .epoch = 0, .position = i, .out = place(i)};
       CHECK(maker.make_together(file, members, workspace) == !fails);
     } else if (fails) {
-      CHECK_THROWS_AS(maker.make(file, {}, 0, 0, place(0), workspace), forebay::OperationError);
+      CHECK_THROWS_AS(maker.make(file, {}, 0, 0, place(0), workspace), forebay::make::OperationError);
     } else {
       maker.make(file, {}, 0, 0, place(0), workspace);
     }
@@ -253,8 +254,8 @@ TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and wha
     }
     files.push_back(make_jpeg(recipe));
   }
-  const auto whole = [](forebay::ImageSize size) { return Box{0, 0, size.width, size.height}; };
-  const auto centre = [](forebay::ImageSize size) {
+  const auto whole = [](forebay::make::ImageSize size) { return Box{0, 0, size.width, size.height}; };
+  const auto centre = [](forebay::make::ImageSize size) {
     return Box{size.width / 3, size.height / 3, size.width / 3 + 1, size.height / 3 + 1};
   };
   JpegDecoder own(twin_kernels());

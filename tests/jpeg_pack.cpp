@@ -10,6 +10,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::jpeg;
+using namespace forebay::pack;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
@@ -36,7 +38,7 @@ std::vector<std::int16_t> content_of(CoefficientRow& row, const JpegFrame& frame
 // Whether the coefficients of a region are those that libjpeg reads, with all kernels.
 bool same_coefficients(const Bytes& file, const Bytes& packed_file, const PackTables& tables, const McuRegion& region,
                        std::size_t components) {
-  forebay::LibjpegCoefficients expected;
+  forebay::jpeg::LibjpegCoefficients expected;
   if (!expected.open(file)) return false;
   const JpegFrame& frame = expected.frame();
   PackedJpeg parts;
@@ -44,7 +46,7 @@ bool same_coefficients(const Bytes& file, const Bytes& packed_file, const PackTa
   CoefficientRow wanted;
   CoefficientRow found;
   std::optional<std::vector<std::int16_t>> first;
-  for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+  for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
     PackedCoefficients coefficients(kernels);
     coefficients.open(parts, frame);
     std::vector<std::int16_t> all;
@@ -74,10 +76,10 @@ TEST_CASE("plain files of every kind come back byte by byte, and their coefficie
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(i);
     const Bytes bytes = packed(packer, files[i]);
-    CHECK(forebay::starts_as_packed_jpeg(bytes));
-    CHECK(forebay::tables_of(bytes) == tables.key());
+    CHECK(forebay::pack::starts_as_packed_jpeg(bytes));
+    CHECK(forebay::pack::tables_of(bytes) == tables.key());
     CHECK(packer.unpack(bytes) == files[i]);
-    CHECK(forebay::unpack_jpeg(bytes, tables) == files[i]);
+    CHECK(forebay::pack::unpack_jpeg(bytes, tables) == files[i]);
     const auto header = PlainHeader::read(files[i]);
     REQUIRE(header.has_value());
     for (int n = 0; n < 3; ++n) {
@@ -116,12 +118,12 @@ TEST_CASE("files of every size come back") {
   for (int width = 1; width <= 70; width += forebay::testing::kSanitized ? 23 : 3) {
     for (int height = 1; height <= 70; height += forebay::testing::kSanitized ? 17 : 4) {
       for (const int quality : {1, 30, 75, 95, 100}) {
-        const auto file = forebay::encoded_noise({.width = width,
-                                                  .height = height,
-                                                  .h = 1 + width % 2,
-                                                  .v = 1 + height % 2,
-                                                  .grey = width % 5 == 0,
-                                                  .quality = quality});
+        const auto file = forebay::jpeg::encoded_noise({.width = width,
+                                                        .height = height,
+                                                        .h = 1 + width % 2,
+                                                        .v = 1 + height % 2,
+                                                        .grey = width % 5 == 0,
+                                                        .quality = quality});
         CHECK(packer.unpack(packed(packer, file)) == file);
       }
     }
@@ -225,7 +227,7 @@ TEST_CASE(
       }
     }
     // Whoever means harm computes the checksum too.
-    if (i % 8 != 0 && bytes.size() > 12) forebay::set_checksum(bytes);
+    if (i % 8 != 0 && bytes.size() > 12) forebay::pack::set_checksum(bytes);
     bytes.shrink_to_fit();
     try {
       (void)packer.unpack(bytes);
@@ -241,7 +243,7 @@ TEST_CASE(
     if (!header || header->frame.mcus_across > 200 || header->frame.mcus_down > 200) continue;
     const McuRegion region = any_region(random, header->frame);
     std::optional<std::vector<std::int16_t>> first;
-    for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+    for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
       std::vector<std::int16_t> content;
       try {
         PackedCoefficients coefficients(kernels);
@@ -270,9 +272,9 @@ TEST_CASE("tables come back from their bytes, and damaged ones are refused") {
   const PackTables again = PackTables::from_bytes(tables.to_bytes());
   CHECK(again.key() == tables.key());
   JpegPacker packer(tables);
-  CHECK(forebay::unpack_jpeg(packed(packer, files.back()), again) == files.back());
+  CHECK(forebay::pack::unpack_jpeg(packed(packer, files.back()), again) == files.back());
   CHECK(tables_for(files).key() == tables.key());  // the same files give the same tables
-  CHECK_THROWS_AS((void)forebay::unpack_jpeg(packed(packer, files.back()), PackTraining().finish()),
+  CHECK_THROWS_AS((void)forebay::pack::unpack_jpeg(packed(packer, files.back()), PackTraining().finish()),
                   forebay::SampleError);
 
   const Bytes bytes(tables.to_bytes().begin(), tables.to_bytes().end());
@@ -305,7 +307,7 @@ TEST_CASE("tables come back from their bytes, and damaged ones are refused") {
 TEST_CASE("headers that files have in common are stored once") {
   std::vector<Bytes> files;
   for (int i = 0; i < 12; ++i)
-    files.push_back(forebay::encoded_noise({.width = 32, .height = 32, .quality = 20 + i / 6}));
+    files.push_back(forebay::jpeg::encoded_noise({.width = 32, .height = 32, .quality = 20 + i / 6}));
   const PackTables tables = tables_for(files);
   JpegPacker packer(tables);
   const auto header = PlainHeader::read(files[0]);

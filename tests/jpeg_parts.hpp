@@ -12,7 +12,7 @@ inline std::int32_t below(Random& random, std::int32_t bound) {
   return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(bound)));
 }
 
-inline Box random_region(Random& random, ImageSize size) {
+inline Box random_region(Random& random, make::ImageSize size) {
   const auto left = below(random, size.width);
   const auto top = below(random, size.height);
   return {left, top, left + 1 + below(random, size.width - left), top + 1 + below(random, size.height - top)};
@@ -24,7 +24,7 @@ inline bool covers(const Box& area, const Box& region) {
 }
 
 // Whether `part` covers the region and all of its pixels are those of the whole image.
-inline bool is_part_of(const Image& part, const Image& image, const Box& region) {
+inline bool is_part_of(const make::Image& part, const make::Image& image, const Box& region) {
   if (part.shrink != image.shrink || !covers(part.area, region)) return false;
   if (part.area.width() != part.width * part.shrink || part.area.height() != part.height * part.shrink) return false;
   const Box in_part = part.place_of(region);
@@ -46,7 +46,7 @@ inline std::string text_of(const Box& box) {
 }
 
 // Whether both images show the same in a region that both cover.
-inline bool same_region(const Image& a, const Image& b, const Box& region) {
+inline bool same_region(const make::Image& a, const make::Image& b, const Box& region) {
   if (!covers(a.area, region) || !covers(b.area, region)) return false;
   const auto bytes = static_cast<std::size_t>(region.width()) * 3;
   for (std::int32_t y = region.top; y < region.bottom; ++y) {
@@ -59,9 +59,9 @@ inline bool same_region(const Image& a, const Image& b, const Box& region) {
 
 // What a JpegDecoder takes. Runs a test case twice: with Forebay's own decoding of plain files, and with libjpeg-turbo
 // alone. To be called once in it.
-inline const PixelKernels* either_way() {
+inline const jpeg::PixelKernels* either_way() {
   SUBCASE("own") {
-    const PixelKernels* const kernels = trusted_pixel_kernels();
+    const jpeg::PixelKernels* const kernels = jpeg::trusted_pixel_kernels();
     REQUIRE(kernels != nullptr);
     return kernels;
   }
@@ -72,22 +72,22 @@ inline const PixelKernels* either_way() {
 // Forebay's own decoding of JPEG files beside libjpeg-turbo's.
 inline constexpr std::int64_t kMostTwinPixels = 1'000'000;
 
-inline const PixelKernels* twin_kernels() {
-  const auto* const trusted = trusted_pixel_kernels();
+inline const jpeg::PixelKernels* twin_kernels() {
+  const auto* const trusted = jpeg::trusted_pixel_kernels();
   REQUIRE(trusted != nullptr);
   return trusted;
 }
 
 struct TwinResult {
-  std::optional<ImageSize> size;  // if the header was accepted
-  std::string refusal;            // empty: decoded
+  std::optional<make::ImageSize> size;  // if the header was accepted
+  std::string refusal;                  // empty: decoded
   bool is_own = false;
 };
 
 // `region` chooses from the size.
 template <typename Region>
-TwinResult decode(JpegDecoder& decoder, const std::vector<std::byte>& file, const ImageOptions& options,
-                  const Region& region, Image& image) {
+TwinResult decode(make::JpegDecoder& decoder, const std::vector<std::byte>& file, const make::ImageOptions& options,
+                  const Region& region, make::Image& image) {
   TwinResult result;
   try {
     result.size = decoder.open(file, options);
@@ -108,13 +108,14 @@ class Twins {
 
   // Decodes a region, and gives back whether that was Forebay's own work.
   bool compare(const std::vector<std::byte>& file, const Box& region,
-               const ImageOptions& options = {.max_pixels = kMostTwinPixels}) {
-    const auto given = [&](ImageSize) { return region; };
+               const make::ImageOptions& options = {.max_pixels = kMostTwinPixels}) {
+    const auto given = [&](make::ImageSize) { return region; };
     return compare_with(file, options, given);
   }
-  bool compare_any(const std::vector<std::byte>& file, const ImageOptions& options = {.max_pixels = kMostTwinPixels}) {
+  bool compare_any(const std::vector<std::byte>& file,
+                   const make::ImageOptions& options = {.max_pixels = kMostTwinPixels}) {
     const std::uint64_t seed = random_.bits();
-    const auto any = [&](ImageSize size) {
+    const auto any = [&](make::ImageSize size) {
       Random random(seed);
       return random.below(3) == 0 ? Box{0, 0, size.width, size.height} : random_region(random, size);
     };
@@ -127,7 +128,7 @@ class Twins {
 
  private:
   template <typename Region>
-  bool compare_with(const std::vector<std::byte>& file, const ImageOptions& options, const Region& region) {
+  bool compare_with(const std::vector<std::byte>& file, const make::ImageOptions& options, const Region& region) {
     const TwinResult expected = decode(turbo_, file, options, region, expected_);
     const TwinResult found = decode(own_, file, options, region, found_);
     CHECK(found.refusal == expected.refusal);
@@ -140,10 +141,10 @@ class Twins {
   }
 
   Random random_;
-  JpegDecoder own_;
-  JpegDecoder turbo_;
-  Image found_;
-  Image expected_;
+  make::JpegDecoder own_;
+  make::JpegDecoder turbo_;
+  make::Image found_;
+  make::Image expected_;
 };
 
 }  // namespace forebay::testing

@@ -13,6 +13,9 @@
 #include "make/jpeg_memory.hpp"
 #include "test.hpp"
 
+using namespace forebay::jpeg;
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 
@@ -23,7 +26,7 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::uint8_t kUntouched = 0xa5;
 
 // Rows with something between them that must stay as it is.
-class GuardedRows final : public forebay::RgbRows {
+class GuardedRows final : public forebay::jpeg::RgbRows {
  public:
   void reset(const Box& region) {
     row_size_ = static_cast<std::size_t>(region.width()) * 3;
@@ -70,8 +73,8 @@ class Truth {
  public:
   void set(std::span<const std::byte> file) {
     REQUIRE(coefficients_.open(file));
-    colours_ = forebay::decoded_by_libjpeg(file, false);
-    luma_ = forebay::decoded_by_libjpeg(file, true);
+    colours_ = forebay::jpeg::decoded_by_libjpeg(file, false);
+    luma_ = forebay::jpeg::decoded_by_libjpeg(file, true);
     REQUIRE(!colours_.empty());
   }
 
@@ -103,7 +106,7 @@ class Truth {
 
 std::vector<PixelStage> all_stages() {
   std::vector<PixelStage> stages;
-  for (const auto& kernels : forebay::supported_pixel_kernels()) stages.emplace_back(kernels);
+  for (const auto& kernels : forebay::jpeg::supported_pixel_kernels()) stages.emplace_back(kernels);
   return stages;
 }
 
@@ -168,12 +171,12 @@ TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1
   Counts counts;
   for (int quality = 1; quality <= 100; quality += kSanitized ? 9 : 1) {
     for (const bool grey : {false, true}) {
-      truth.set(forebay::encoded_noise({.width = 1 + below(random, 400),
-                                        .height = 1 + below(random, 120),
-                                        .h = 1 + below(random, 2),
-                                        .v = 1 + below(random, 2),
-                                        .grey = grey,
-                                        .quality = quality}));
+      truth.set(forebay::jpeg::encoded_noise({.width = 1 + below(random, 400),
+                                              .height = 1 + below(random, 120),
+                                              .h = 1 + below(random, 2),
+                                              .v = 1 + below(random, 2),
+                                              .grey = grey,
+                                              .quality = quality}));
       compare_all(stages, truth, 5, random, counts);
       CHECK_MESSAGE(counts.wrong == 0, "quality " << quality);
     }
@@ -193,7 +196,7 @@ TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1
 }
 
 // The same number everywhere.
-class FlatSource final : public forebay::CoefficientSource {
+class FlatSource final : public forebay::jpeg::CoefficientSource {
  public:
   explicit FlatSource(std::int16_t value) : value_(value) {}
   bool read(std::int32_t mcu_row, CoefficientRow& row) override {
@@ -227,7 +230,7 @@ JpegFrame frame_420(std::uint16_t factor) {
 }
 
 TEST_CASE("coefficients and quantisers too large for 16 bits are left to libjpeg") {
-  PixelStage stage(forebay::supported_pixel_kernels().front());
+  PixelStage stage(forebay::jpeg::supported_pixel_kernels().front());
   GuardedRows rows;
   const Box all{0, 0, 100, 100};
   for (const auto& [value, factor] : {std::pair{32767, 1}, {-32768, 255}, {8192, 1}, {1, 8192}, {-8192, 1}, {600, 1}}) {
@@ -249,7 +252,7 @@ TEST_CASE("coefficients and quantisers too large for 16 bits are left to libjpeg
 
 TEST_CASE("rows that a region does not need are not asked for") {
   const auto frame = frame_420(1);
-  PixelStage stage(forebay::supported_pixel_kernels().front());
+  PixelStage stage(forebay::jpeg::supported_pixel_kernels().front());
   GuardedRows rows;
   const auto asked = [&](const Box& region, Colours colours) {
     FlatSource source(0);
@@ -270,16 +273,16 @@ TEST_CASE("rows that a region does not need are not asked for") {
 }
 
 TEST_CASE("a source that stops or throws ends the decode, and the next image is not touched by it") {
-  class Failing final : public forebay::CoefficientSource {
+  class Failing final : public forebay::jpeg::CoefficientSource {
     bool read(std::int32_t /*mcu_row*/, CoefficientRow& row) override {
       row.blocks(0, 0)[3] = 77;
       row.extents(0, 0)[0] = 63;
       throw std::runtime_error("cut short");
     }
   };
-  PixelStage stage(forebay::supported_pixel_kernels().front());
+  PixelStage stage(forebay::jpeg::supported_pixel_kernels().front());
   Truth truth;
-  truth.set(forebay::encoded_noise({.width = 64, .height = 40, .h = 2, .v = 2}));
+  truth.set(forebay::jpeg::encoded_noise({.width = 64, .height = 40, .h = 2, .v = 2}));
   Failing failing;
   GuardedRows rows;
   const Box all{0, 0, 64, 40};
@@ -298,9 +301,9 @@ TEST_CASE("a source that stops or throws ends the decode, and the next image is 
 }
 
 TEST_CASE("a stage allocates nothing for images no larger than one before") {
-  PixelStage stage(forebay::supported_pixel_kernels().front());
+  PixelStage stage(forebay::jpeg::supported_pixel_kernels().front());
   std::vector<Bytes> lines(1, Bytes(300 * 3));
-  class OneRow final : public forebay::RgbRows {
+  class OneRow final : public forebay::jpeg::RgbRows {
    public:
     explicit OneRow(Bytes& bytes) : bytes_(bytes) {}
     std::uint8_t* row(std::int32_t /*y*/) override { return bytes_.data(); }
@@ -309,9 +312,9 @@ TEST_CASE("a stage allocates nothing for images no larger than one before") {
     Bytes& bytes_;
   } rows(lines[0]);
   std::vector<LibjpegCoefficients> images(3);
-  REQUIRE(images[0].open(forebay::encoded_noise({.width = 300, .height = 100, .h = 2, .v = 2})));
-  REQUIRE(images[1].open(forebay::encoded_noise({.width = 170, .height = 90, .h = 2})));
-  REQUIRE(images[2].open(forebay::encoded_noise({.width = 250, .height = 20, .grey = true})));
+  REQUIRE(images[0].open(forebay::jpeg::encoded_noise({.width = 300, .height = 100, .h = 2, .v = 2})));
+  REQUIRE(images[1].open(forebay::jpeg::encoded_noise({.width = 170, .height = 90, .h = 2})));
+  REQUIRE(images[2].open(forebay::jpeg::encoded_noise({.width = 250, .height = 20, .grey = true})));
   std::size_t allocations = 0;
   for (int round = 0; round < 3; ++round) {
     const forebay::testing::AllocationCounter counter;

@@ -33,8 +33,8 @@ inline std::vector<std::vector<std::byte>> plain_files(const std::vector<std::pa
   return files;
 }
 
-inline PackTables tables_for(const std::vector<std::vector<std::byte>>& files) {
-  PackTraining training;
+inline pack::PackTables tables_for(const std::vector<std::vector<std::byte>>& files) {
+  pack::PackTraining training;
   for (const auto& file : files) (void)training.add(file);
   return training.finish();
 }
@@ -45,7 +45,7 @@ inline std::vector<std::vector<std::byte>> plain_files() {
   return plain_files({{1, 1}, {8, 8}, {17, 9}, {33, 70}, {150, 70}, {321, 290}});
 }
 
-inline std::vector<std::byte> packed(JpegPacker& packer, std::span<const std::byte> file) {
+inline std::vector<std::byte> packed(pack::JpegPacker& packer, std::span<const std::byte> file) {
   auto bytes = packer.pack(file);
   REQUIRE(bytes.has_value());
   return *std::move(bytes);

@@ -8,6 +8,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace forebay;
+using namespace forebay::make;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 

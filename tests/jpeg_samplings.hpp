@@ -53,7 +53,7 @@ inline void fill(jpeg_compress_struct& info, jvirt_barray_ptr array, int compone
 // A file made of coefficients: libjpeg cannot sample pixels in all of these ways. Interleaved
 // where a file can be, else a scan for each component.
 inline std::vector<std::byte> make_sampled_file(const Factors& across, const Factors& down, Random& random,
-                                                int quality = 75, ImageSize image = {kWidest, kHighest}) {
+                                                int quality = 75, make::ImageSize image = {kWidest, kHighest}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
   info.err = jpeg_std_error(&errors);  // exits on error: what is made is right
@@ -100,7 +100,7 @@ inline std::vector<std::byte> make_sampled_file(const Factors& across, const Fac
 
 // Writes another size into the header. A smaller image takes fewer blocks out of each scan, in another arrangement;
 // what is left over is surplus, which libjpeg skips with a warning.
-inline void set_size(std::vector<std::byte>& file, ImageSize size) {
+inline void set_size(std::vector<std::byte>& file, make::ImageSize size) {
   static constexpr std::array kFrame{std::byte{0xff}, std::byte{0xc0}};
   const auto frame = std::search(file.begin(), file.end(), kFrame.begin(), kFrame.end());
   REQUIRE(frame != file.end());

@@ -40,7 +40,7 @@ struct StreamCode {
     std::uint32_t bits = 0;
     std::uint32_t length = 0;  // 0: no such symbol
   };
-  HuffmanCode code;
+  jpeg::HuffmanCode code;
   std::array<Word, 256> words{};
   std::vector<std::uint8_t> symbols;
 

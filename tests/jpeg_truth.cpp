@@ -47,7 +47,7 @@ std::size_t read_number(const std::string& pnm, std::size_t& at) {
 }
 
 // Whether the image is what the P5 or P6 file shows.
-bool same_pixels(const forebay::Image& image, const std::string& pnm) {
+bool same_pixels(const forebay::make::Image& image, const std::string& pnm) {
   if (pnm.size() < 8 || pnm[0] != 'P' || (pnm[1] != '5' && pnm[1] != '6')) return false;
   const std::size_t channels = pnm[1] == '5' ? 1 : 3;
   std::size_t at = 2;
@@ -95,7 +95,7 @@ struct Result {
   std::string reason;  // why we refused
 };
 
-Result compare(const fs::path& path, forebay::JpegDecoder& decoder, forebay::Image& image) {
+Result compare(const fs::path& path, forebay::make::JpegDecoder& decoder, forebay::make::Image& image) {
   const auto content = read_file(path);
   std::optional<std::string> refused;
   try {
@@ -141,8 +141,8 @@ TEST_CASE("every JPEG that djpeg reads decodes to the same bytes") {
   std::atomic<std::size_t> next{0};
   {
     const auto work = [&] {
-      forebay::JpegDecoder decoder(forebay::trusted_pixel_kernels());
-      forebay::Image image;
+      forebay::make::JpegDecoder decoder(forebay::jpeg::trusted_pixel_kernels());
+      forebay::make::Image image;
       for (std::size_t i = 0; (i = next++) < files.size();) results[i] = compare(files[i], decoder, image);
     };
     const std::jthread helper(work);

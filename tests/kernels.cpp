@@ -8,7 +8,8 @@
 namespace {
 
 using namespace forebay;
-using Stores = forebay::Transform::Stores;
+using namespace forebay::make;
+using Stores = forebay::make::Transform::Stores;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -41,30 +42,30 @@ Bytes resampled(const Kernels& kernels, const Bytes& row, const Columns& columns
 
 bool same_resampled(Random& random, const Kernels& kernels, std::int32_t in, std::int32_t out) {
   Columns columns;
-  columns.set(forebay::resampling_axis(in, out), random.below(2) == 1);
+  columns.set(forebay::make::resampling_axis(in, out), random.below(2) == 1);
   const auto row = noise(random, static_cast<std::size_t>(in) * 3);
-  return resampled(kernels, row, columns) == resampled(forebay::scalar_kernels(), row, columns);
+  return resampled(kernels, row, columns) == resampled(forebay::make::scalar_kernels(), row, columns);
 }
 
 // `taps` rows of `count` bytes, mixed with the coefficients of output pixel `at` of a table that has so many.
-bool same_blend(Random& random, const Kernels& kernels, const forebay::Resampling& table, std::size_t count) {
+bool same_blend(Random& random, const Kernels& kernels, const forebay::make::Resampling& table, std::size_t count) {
   std::vector<Bytes> rows;
   std::vector<const std::uint8_t*> pointers;
   for (std::size_t t = 0; t < table.taps(); ++t) rows.push_back(noise(random, count));
   for (const auto& row : rows) pointers.push_back(row.data());
   const auto at = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(table.out())));
-  const forebay::RowMix mix{pointers.data(), table.coefficients(at), table.taps(), table.precision()};
+  const forebay::make::RowMix mix{pointers.data(), table.coefficients(at), table.taps(), table.precision()};
   Bytes given(count + 1, 0xdd);
   Bytes expected(count + 1, 0xdd);
   kernels.blend(mix, count, given.data());
-  forebay::scalar_kernels().blend(mix, count, expected.data());
+  forebay::make::scalar_kernels().blend(mix, count, expected.data());
   return given == expected;
 }
 
 std::vector<std::byte> sample(const Kernels& kernels, const forebay::TransformOptions& options, const Image& image,
                               std::uint64_t position, std::size_t offset, Stores stores) {
-  const forebay::Transform transform(options, kSeed, false, stores, kernels);
-  forebay::Resizer scratch(kernels);
+  const forebay::make::Transform transform(options, kSeed, false, stores, kernels);
+  forebay::make::Resizer scratch(kernels);
   constexpr std::size_t kLine = 64;
   const auto size = transform.sample_bytes();
   std::vector<std::byte> slot(size + offset + 2 * kLine, std::byte{0xa5});
@@ -81,18 +82,18 @@ std::vector<std::byte> sample(const Kernels& kernels, const forebay::TransformOp
 }  // namespace
 
 TEST_CASE("the scalar kernels are there, and last") {
-  const auto all = forebay::supported_kernels();
+  const auto all = forebay::make::supported_kernels();
   REQUIRE(!all.empty());
   std::string names;
   for (const auto& kernels : all) names += std::string(" ") + kernels.name;
   MESSAGE("kernels:" << names);
   CHECK(std::string(all.back().name) == "scalar");
-  CHECK(&forebay::best_kernels() == all.data());
+  CHECK(&forebay::make::best_kernels() == all.data());
 }
 
 TEST_CASE("every kind of kernels resamples rows as the scalar ones do") {
   MESSAGE("seed " << kSeed);
-  for (const auto& kernels : forebay::supported_kernels()) {
+  for (const auto& kernels : forebay::make::supported_kernels()) {
     CAPTURE(kernels.name);
     Random random(kSeed);
     int wrong = 0;
@@ -114,10 +115,10 @@ TEST_CASE("every kind of kernels resamples rows as the scalar ones do") {
 
 TEST_CASE("every kind of kernels mixes rows as the scalar ones do") {
   MESSAGE("seed " << kSeed);
-  for (const auto& kernels : forebay::supported_kernels()) {
+  for (const auto& kernels : forebay::make::supported_kernels()) {
     CAPTURE(kernels.name);
     Random random(kSeed);
-    forebay::Resampling table;
+    forebay::make::Resampling table;
     int wrong = 0;
     for (int round = 0; round < 3000; ++round) {
       const auto out = side(random, 60);
@@ -144,13 +145,13 @@ TEST_CASE("every coefficient of linear interpolation rounds as the scalar kernel
   const std::array<const std::uint8_t*, 2> rows{first.data(), second.data()};
   Bytes given(first.size());
   Bytes expected(first.size());
-  for (const auto& kernels : forebay::supported_kernels()) {
+  for (const auto& kernels : forebay::make::supported_kernels()) {
     for (int coefficient = 0; coefficient <= 1 << 14; coefficient += coefficient % 1024 < 3 ? 1 : 511) {
       const std::array coefficients{static_cast<std::int16_t>((1 << 14) - coefficient),
                                     static_cast<std::int16_t>(coefficient)};
-      const forebay::RowMix mix{rows.data(), coefficients.data(), 2, 14};
+      const forebay::make::RowMix mix{rows.data(), coefficients.data(), 2, 14};
       kernels.blend(mix, given.size(), given.data());
-      forebay::scalar_kernels().blend(mix, expected.size(), expected.data());
+      forebay::make::scalar_kernels().blend(mix, expected.size(), expected.data());
       REQUIRE_MESSAGE(given == expected, kernels.name << ", coefficient " << coefficient);
     }
   }
@@ -158,7 +159,7 @@ TEST_CASE("every coefficient of linear interpolation rounds as the scalar kernel
 
 TEST_CASE("whole samples are the same bytes with every kind of kernels, dtype, layout and alignment") {
   MESSAGE("seed " << kSeed);
-  for (const auto& kernels : forebay::supported_kernels()) {
+  for (const auto& kernels : forebay::make::supported_kernels()) {
     CAPTURE(kernels.name);
     Random random(kSeed);
     int wrong = 0;
@@ -181,7 +182,7 @@ TEST_CASE("whole samples are the same bytes with every kind of kernels, dtype, l
       }
       const auto offset = random.below(2) == 0 ? 0 : random.below(64);
       const auto position = random.bits();
-      const auto expected = sample(forebay::scalar_kernels(), options, image, position, 0, Stores::normal);
+      const auto expected = sample(forebay::make::scalar_kernels(), options, image, position, 0, Stores::normal);
       for (const auto stores : {Stores::normal, Stores::streaming}) {
         if (sample(kernels, options, image, position, offset, stores) != expected) ++wrong;
       }

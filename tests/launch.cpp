@@ -14,6 +14,9 @@
 #include "produce/tuner.hpp"
 #include "test.hpp"
 
+using namespace forebay::job;
+using namespace forebay::produce;
+
 namespace forebay {
 namespace {
 

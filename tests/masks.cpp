@@ -9,6 +9,9 @@
 #include "make/mask_drawer.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 

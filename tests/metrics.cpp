@@ -12,6 +12,10 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::ranks;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

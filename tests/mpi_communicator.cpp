@@ -13,6 +13,8 @@
 #include "ranks/coordinator.hpp"
 #include "test.hpp"
 
+using namespace forebay::ranks;
+
 namespace forebay {
 namespace {
 

@@ -8,6 +8,9 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

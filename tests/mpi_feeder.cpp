@@ -5,6 +5,8 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "states.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

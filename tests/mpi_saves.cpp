@@ -11,6 +11,9 @@
 #include "ranks/saves.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+using namespace forebay::ranks;
+
 namespace {
 
 std::atomic<bool> disk_stalls{false};

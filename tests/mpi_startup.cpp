@@ -12,6 +12,8 @@
 // How the ranks of a job get one index.
 
 using namespace forebay;
+using namespace forebay::data;
+using namespace forebay::job;
 using namespace forebay::testing;
 
 namespace {

@@ -8,6 +8,8 @@
 #include "test.hpp"
 #include "zip_files.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 
@@ -372,7 +374,7 @@ std::string refusal(const std::string& file) {
 
 std::string in_c_order(const NpyArray& array) {
   std::string copy(array.elements.size(), '\0');
-  forebay::copy_in_c_order(array, std::as_writable_bytes(std::span(copy)));
+  forebay::data::copy_in_c_order(array, std::as_writable_bytes(std::span(copy)));
   return copy;
 }
 

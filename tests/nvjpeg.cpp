@@ -6,6 +6,9 @@
 #include "jpeg_support.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+
 namespace forebay::testing {
 namespace {
 

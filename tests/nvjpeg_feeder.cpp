@@ -9,6 +9,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::testing {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "make/sample_maker.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+
 namespace forebay {
 namespace {
 

@@ -5,6 +5,8 @@
 #include "order/schedule.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

@@ -11,6 +11,8 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

@@ -11,6 +11,8 @@
 // Damaged and hostile shards: an error that names the file and the byte, a sample that is bad, and never other bytes.
 
 using namespace forebay;
+using namespace forebay::archive;
+using namespace forebay::data;
 using namespace forebay::testing;
 
 namespace {

@@ -12,6 +12,7 @@
 // Packing while a store fails, and again once it is well: nothing that could be read later is missing for good.
 
 using namespace forebay;
+using namespace forebay::archive;
 using namespace forebay::testing;
 
 namespace {

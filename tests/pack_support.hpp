@@ -12,8 +12,8 @@
 // Packing small datasets, and comparing what came of it.
 namespace forebay::testing {
 
-inline PackSettings pack_settings(const std::filesystem::path& out, const DatasetOptions& options) {
-  PackSettings settings;
+inline archive::PackSettings pack_settings(const std::filesystem::path& out, const DatasetOptions& options) {
+  archive::PackSettings settings;
   settings.out = out;
   settings.samples = options.samples;
   settings.threads = 3;
@@ -31,9 +31,9 @@ inline DatasetOptions class_folder(const TemporaryDirectory& dir, int images = 1
 // Packs it into `out`, in small shards, and returns how it is read then: the same options with another path.
 inline DatasetOptions packed_options(const DatasetOptions& options, const std::filesystem::path& out,
                                      std::uint64_t shard_bytes = 30) {
-  PackSettings settings = pack_settings(out, options);
+  archive::PackSettings settings = pack_settings(out, options);
   settings.shard_bytes = shard_bytes;
-  const PackReport report = pack_dataset(*build_dataset(options), settings, {});
+  const archive::PackReport report = archive::pack_dataset(*build_dataset(options), settings, {});
   CHECK(report.left_out.empty());
   CHECK(report.written == report.shards);
   DatasetOptions packed = options;
@@ -45,7 +45,7 @@ inline DatasetOptions packed_options(const DatasetOptions& options, const std::f
 
 // Everything that a run can know of each sample, in order: names, labels, boxes, shapes, bytes, fields.
 inline std::vector<std::string> contents_of(const Dataset& dataset) {
-  const SampleNames names(dataset);
+  const order::SampleNames names(dataset);
   std::vector<std::string> all;
   for (std::uint64_t id = 0; id < dataset.size(); ++id) {
     const Sample sample = dataset.sample(id);

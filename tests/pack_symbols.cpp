@@ -8,6 +8,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::pack;
 using Bytes = std::vector<std::uint8_t>;
 
 // Counts that fall off as fast as `steepness` says, over some of the symbols.
@@ -48,7 +49,7 @@ Bytes any_symbols(Random& random, const CodeLengths& lengths, std::size_t count)
 }
 
 Bytes coded(const Bytes& symbols, std::size_t begin, std::size_t end, const CodeLengths& lengths) {
-  const CodeWords words = forebay::code_words(lengths);
+  const CodeWords words = forebay::pack::code_words(lengths);
   Bytes bytes;
   std::size_t bits = 0;
   for (std::size_t i = begin; i < end; ++i) {
@@ -137,9 +138,10 @@ struct AnyBlocks {
 
  private:
   void add_value(Random& random, std::size_t stream, std::uint64_t rarity) {
-    const auto value = static_cast<std::uint8_t>(random.below(rarity) == 0 ? forebay::kEscapedValue : random.bits());
+    const auto value =
+        static_cast<std::uint8_t>(random.below(rarity) == 0 ? forebay::pack::kEscapedValue : random.bits());
     values[stream].push_back(value);
-    if (value != forebay::kEscapedValue) return;
+    if (value != forebay::pack::kEscapedValue) return;
     for (int i = 0; i < 2; ++i) escaped[stream].push_back(static_cast<std::byte>(random.bits()));
   }
   static void finish(Bytes& bytes) {
@@ -154,8 +156,8 @@ TEST_CASE("a code is shorter than what its symbols hold by less than a bit each,
   Random random(31);
   for (int i = 0; i < 200; ++i) {
     const SymbolCounts counts = any_counts(random, random.uniform(0, 0.2));
-    const CodeLengths lengths = forebay::shortest_code(counts);
-    REQUIRE(forebay::is_prefix_code(lengths));
+    const CodeLengths lengths = forebay::pack::shortest_code(counts);
+    REQUIRE(forebay::pack::is_prefix_code(lengths));
     std::uint64_t total = 0;
     for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) {
       total += counts[symbol];
@@ -179,40 +181,40 @@ TEST_CASE("words are no longer than a look at the stream, however rare their sym
     b = a + b;
     a = b - a;
   }
-  const CodeLengths lengths = forebay::shortest_code(counts);
-  CHECK(forebay::is_prefix_code(lengths));
+  const CodeLengths lengths = forebay::pack::shortest_code(counts);
+  CHECK(forebay::pack::is_prefix_code(lengths));
   CHECK(*std::ranges::max_element(lengths) == kSymbolBits);
 }
 
 TEST_CASE("codes of no symbol, of one, of two and of all") {
   SymbolCounts counts{};
-  CHECK(forebay::shortest_code(counts) == CodeLengths{});
+  CHECK(forebay::pack::shortest_code(counts) == CodeLengths{});
   counts[7] = 3;
-  CHECK(forebay::shortest_code(counts)[7] == 1);
+  CHECK(forebay::pack::shortest_code(counts)[7] == 1);
   counts[200] = 1'000'000;
-  CHECK(forebay::shortest_code(counts)[7] == 1);
-  CHECK(forebay::shortest_code(counts)[200] == 1);
+  CHECK(forebay::pack::shortest_code(counts)[7] == 1);
+  CHECK(forebay::pack::shortest_code(counts)[200] == 1);
   counts.fill(5);
-  const CodeLengths all = forebay::shortest_code(counts);
+  const CodeLengths all = forebay::pack::shortest_code(counts);
   CHECK(std::ranges::all_of(all, [](unsigned length) { return length == 8; }));
 }
 
 TEST_CASE("lengths that are no code are told") {
   CodeLengths lengths{};
-  CHECK(forebay::is_prefix_code(lengths));
+  CHECK(forebay::pack::is_prefix_code(lengths));
   lengths[0] = lengths[1] = lengths[2] = 1;
-  CHECK_FALSE(forebay::is_prefix_code(lengths));
+  CHECK_FALSE(forebay::pack::is_prefix_code(lengths));
   lengths = {};
   lengths[9] = kSymbolBits + 1;
-  CHECK_FALSE(forebay::is_prefix_code(lengths));
+  CHECK_FALSE(forebay::pack::is_prefix_code(lengths));
 }
 
 TEST_CASE("every kernel reads the symbols that were written, from one lane and from four, and nothing behind them") {
-  for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+  for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
     CAPTURE(kernels.name);
     Random random(32);
     for (int i = 0; i < (forebay::testing::kSanitized ? 60 : 300); ++i) {
-      const CodeLengths lengths = forebay::shortest_code(any_counts(random, random.uniform(0, 0.5)));
+      const CodeLengths lengths = forebay::pack::shortest_code(any_counts(random, random.uniform(0, 0.5)));
       const SymbolTable table(lengths);
       const std::size_t count = i < 150 ? static_cast<std::size_t>(i) : random.below(3000);
       const Bytes symbols = any_symbols(random, lengths, count);
@@ -231,7 +233,7 @@ TEST_CASE("every kernel reads the symbols that were written, from one lane and f
 TEST_CASE("whatever the bytes are, all kernels read the same from them, and none read others") {
   Random random(33);
   for (int i = 0; i < (forebay::testing::kSanitized ? 100 : 400); ++i) {
-    CodeLengths lengths = forebay::shortest_code(any_counts(random, 0.1));
+    CodeLengths lengths = forebay::pack::shortest_code(any_counts(random, 0.1));
     if (i % 3 == 0) lengths[random.below(kSymbols)] = 0;  // a code with words left over
     const SymbolTable table(lengths);
     Coded coded({}, kLanes, lengths);
@@ -241,8 +243,8 @@ TEST_CASE("whatever the bytes are, all kernels read the same from them, and none
       lane.shrink_to_fit();
     }
     const std::size_t count = random.below(2000);
-    const Decoded expected = decode(forebay::scalar_pack_kernels(), coded.readers(), table, count);
-    for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+    const Decoded expected = decode(forebay::pack::scalar_pack_kernels(), coded.readers(), table, count);
+    for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
       const Decoded found = decode(kernels, coded.readers(), table, count);
       CHECK(found.symbols == expected.symbols);
       CHECK(found.bits == expected.bits);
@@ -252,7 +254,7 @@ TEST_CASE("whatever the bytes are, all kernels read the same from them, and none
 
 TEST_CASE("every kernel counts the same bits and bytes") {
   Random random(34);
-  for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+  for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
     for (std::size_t count = 0; count < 200; ++count) {
       Bytes bytes(count + PackKernels::kSlack);
       for (auto& byte : bytes) byte = random.below(3) == 0 ? 0x80 : static_cast<std::uint8_t>(random.bits());
@@ -270,7 +272,7 @@ TEST_CASE("every kernel counts the same bits and bytes") {
 
 TEST_CASE("every kernel gives the same sums, as far as the first escape") {
   Random random(36);
-  for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+  for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
     for (std::size_t count = 0; count < 200; ++count) {
       Bytes differences(count + PackKernels::kSlack);
       for (auto& byte : differences) byte = random.below(60) == 0 ? 0x80 : static_cast<std::uint8_t>(random.bits());
@@ -291,7 +293,7 @@ TEST_CASE("every kernel gives the same sums, as far as the first escape") {
 TEST_CASE("every kernel takes the same blocks out of their streams, and passes the same ones") {
   constexpr std::size_t kMost = 40;
   struct Taken {
-    alignas(64) std::array<std::int16_t, kMost * forebay::kBlockSize> blocks{};
+    alignas(64) std::array<std::int16_t, kMost * forebay::jpeg::kBlockSize> blocks{};
     std::array<std::uint8_t, kMost> extents{};
     BlockStreams left;
   };
@@ -309,8 +311,8 @@ TEST_CASE("every kernel takes the same blocks out of their streams, and passes t
       kernels.expand(all.left, then, first + passed, all.blocks.data(), all.extents.data());
       return all;
     };
-    const Taken expected = taken(forebay::scalar_pack_kernels());
-    for (const PackKernels& kernels : forebay::supported_pack_kernels()) {
+    const Taken expected = taken(forebay::pack::scalar_pack_kernels());
+    for (const PackKernels& kernels : forebay::pack::supported_pack_kernels()) {
       CAPTURE(kernels.name);
       const Taken found = taken(kernels);
       CHECK(found.blocks == expected.blocks);

@@ -10,6 +10,10 @@
 // Packed datasets of JPEG files: which are packed as coefficients, what they decode to, and that all come back.
 
 using namespace forebay;
+using namespace forebay::archive;
+using namespace forebay::data;
+using namespace forebay::make;
+using namespace forebay::order;
 using namespace forebay::testing;
 
 namespace {

@@ -12,6 +12,10 @@
 #include "pack/plain_header.hpp"
 #include "test.hpp"
 
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::pack;
+
 namespace forebay {
 namespace {
 

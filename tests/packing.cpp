@@ -14,6 +14,10 @@
 #include "pack_support.hpp"
 #include "support.hpp"
 
+using namespace forebay::archive;
+using namespace forebay::data;
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

@@ -10,6 +10,10 @@
 #include "measure/figures.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+using namespace forebay::make;
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

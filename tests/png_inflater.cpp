@@ -9,6 +9,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<std::uint8_t>;

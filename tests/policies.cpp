@@ -5,6 +5,8 @@
 #include "measure/recording.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

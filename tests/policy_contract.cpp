@@ -7,6 +7,9 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::simulate;
+
 namespace forebay {
 namespace {
 
@@ -92,10 +95,10 @@ Outcome run_checked(const Scenario& scenario, Checked::Findings& findings) {
   checked.add(scenario.policy.name, [&](const PolicyOptions& options) {
     return std::make_unique<Checked>(builtin.make(options), builtin.make(options), findings);
   });
-  return simulate(scenario, checked);
+  return simulate::simulate(scenario, checked);
 }
 
-Outcome run(const Scenario& scenario) { return simulate(scenario, PolicyRegistry::builtin()); }
+Outcome run(const Scenario& scenario) { return simulate::simulate(scenario, PolicyRegistry::builtin()); }
 
 // What replay follows here: greedy's decisions behind a source at half the trainer's speed.
 const std::string& recording() {

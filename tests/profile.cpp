@@ -3,6 +3,8 @@
 #include "measure/profiler.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay {
 namespace {
 

@@ -12,6 +12,11 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+using namespace forebay::job;
+using namespace forebay::measure;
+using namespace forebay::produce;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

@@ -9,6 +9,10 @@
 #include "ring/slot_ring.hpp"
 #include "test.hpp"
 
+using namespace forebay::job;
+using namespace forebay::read;
+using namespace forebay::ring;
+
 namespace forebay {
 namespace {
 

@@ -7,6 +7,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
+using namespace forebay::read;
 using namespace std::chrono_literals;
 using namespace testing;
 

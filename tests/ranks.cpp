@@ -7,6 +7,9 @@
 #include "ranks/ranks.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+using namespace forebay::ranks;
+
 namespace forebay {
 namespace {
 

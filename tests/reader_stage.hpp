@@ -75,23 +75,23 @@ class NotedDataset final : public Dataset {
 };
 
 // Remembers what was reported; with `queue` it asks for the next sample instead of a bad one, urgently.
-class Reports final : public BadSampleSink {
+class Reports final : public read::BadSampleSink {
  public:
-  void bad_sample(const ReadRequest& request, std::string_view reason) noexcept override {
+  void bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept override {
     {
       const std::lock_guard lock(mutex);
       bad.push_back(request.sample);
       reasons.emplace_back(reason);
     }
     if (queue != nullptr) {
-      ReadRequest next = request;
+      read::ReadRequest next = request;
       ++next.attempt;
       ++next.sample;
       queue->push_urgent({&next, 1});
     }
     changed.notify_all();
   }
-  void will_retry(const ReadRequest& request, std::string_view reason) noexcept override {
+  void will_retry(const read::ReadRequest& request, std::string_view reason) noexcept override {
     const std::lock_guard lock(mutex);
     retried.push_back(request.sample);
     reasons.emplace_back(reason);
@@ -117,7 +117,7 @@ class Reports final : public BadSampleSink {
     return changed.wait_until(limit(), [&] { return count() >= reports; });
   }
 
-  ReadQueue* queue = nullptr;
+  read::ReadQueue* queue = nullptr;
   std::mutex mutex;
   WaitPoint changed;
   std::vector<std::uint64_t> bad;
@@ -127,11 +127,11 @@ class Reports final : public BadSampleSink {
 };
 
 // Counts samples by place in the stream and checks their bytes.
-class Tally final : public SampleHandler {
+class Tally final : public read::SampleHandler {
  public:
   explicit Tally(std::size_t requests) : seen(requests) {}
 
-  std::uint32_t handle(const EncodedSample& sample, unsigned thread) override {
+  std::uint32_t handle(const read::EncodedSample& sample, unsigned thread) override {
     const std::uint64_t id = sample.request.sample;
     before(sample, thread);
     if (sample.bytes.size() != size_of(id)) wrong = true;
@@ -146,7 +146,7 @@ class Tally final : public SampleHandler {
     return changed.wait_until(limit(), [&] { return handled.load() >= samples; });
   }
 
-  std::function<void(const EncodedSample&, unsigned)> before = [](const EncodedSample&, unsigned) {};
+  std::function<void(const read::EncodedSample&, unsigned)> before = [](const read::EncodedSample&, unsigned) {};
   std::vector<std::atomic<int>> seen;
   std::atomic<int> handled{0};
   std::atomic<bool> wrong{false};
@@ -157,7 +157,7 @@ class Tally final : public SampleHandler {
 struct Stage {
   explicit Stage(std::uint64_t samples, std::size_t bytes = 1 << 20) : dataset(samples), budget(bytes) {}
 
-  [[nodiscard]] ReaderLinks reader_links() {
+  [[nodiscard]] read::ReaderLinks reader_links() {
     return {.dataset = dataset,
             .requests = requests,
             .budget = budget,
@@ -165,20 +165,20 @@ struct Stage {
             .sink = reports,
             .totals = totals};
   }
-  [[nodiscard]] DecoderLinks decoder_links(SampleHandler& handler) {
+  [[nodiscard]] make::DecoderLinks decoder_links(read::SampleHandler& handler) {
     return {.encoded = encoded, .buffers = budget, .handler = handler, .sink = reports, .totals = totals};
   }
   void request(std::uint64_t id) {
-    const ReadRequest request{.order = id, .position = id, .sample = id};
+    const read::ReadRequest request{.order = id, .position = id, .sample = id};
     requests.push({&request, 1});
   }
 
   Reports reports;
   FakeDataset dataset;
-  ReadQueue requests;
-  ByteBudget budget;
-  EncodedQueue encoded{1};
-  WorkerTotals totals;
+  read::ReadQueue requests;
+  read::ByteBudget budget;
+  read::EncodedQueue encoded{1};
+  read::WorkerTotals totals;
 };
 
 }  // namespace forebay::testing

@@ -10,6 +10,10 @@
 #include "ranks/rebalancer.hpp"
 #include "test.hpp"
 
+using namespace forebay::job;
+using namespace forebay::order;
+using namespace forebay::ranks;
+
 namespace forebay {
 namespace {
 

@@ -8,6 +8,9 @@
 #include "states.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+using namespace forebay::ranks;
+
 namespace forebay {
 namespace {
 

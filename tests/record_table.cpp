@@ -10,6 +10,9 @@
 #include "order/schedule.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

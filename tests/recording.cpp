@@ -9,6 +9,9 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

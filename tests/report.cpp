@@ -11,6 +11,9 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::report;
+
 namespace forebay {
 namespace {
 

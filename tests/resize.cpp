@@ -6,6 +6,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
 using Pixels = std::vector<std::uint8_t>;
 
 Image noise(std::int32_t width, std::int32_t height) {
@@ -26,7 +27,7 @@ Pixels rows_of(Resizer& resizer, std::int32_t width, std::int32_t height) {
   Pixels pixels;
   for (std::int32_t y = 0; y < height; ++y) {
     const auto* pixel = resizer.row(y);
-    for (std::int32_t x = 0; x < width; ++x, pixel += forebay::kPixelBytes) {
+    for (std::int32_t x = 0; x < width; ++x, pixel += forebay::make::kPixelBytes) {
       pixels.insert(pixels.end(), pixel, pixel + 3);
     }
   }
@@ -106,11 +107,11 @@ Box around(const Box& a, const Box& b) {
 // Of the middle of `box`, compared with the box resized whole in floating point, and then cut.
 double largest_error_of_middle(const Image& image, const Box& box, std::int32_t width, std::int32_t height,
                                double fraction) {
-  const forebay::ViewAxes axes = forebay::central_axes(box, width, height, fraction);
+  const forebay::make::ViewAxes axes = forebay::make::central_axes(box, width, height, fraction);
   const auto exact = exact_resize(image, box, axes.across.out, axes.down.out);
-  const Box pixels = forebay::pixels_of(axes);
+  const Box pixels = forebay::make::pixels_of(axes);
   REQUIRE(around(pixels, box) == box);
-  REQUIRE(around(forebay::shown_region(axes), pixels) == pixels);
+  REQUIRE(around(forebay::make::shown_region(axes), pixels) == pixels);
   // Only these are there, as after the decode of a region.
   Image part;
   part.resize(pixels.width(), pixels.height());
@@ -121,7 +122,7 @@ double largest_error_of_middle(const Image& image, const Box& box, std::int32_t 
   double worst = 0;
   Resizer resizer;
   for (const bool mirror : {false, true}) {
-    forebay::begin_exactly(resizer, part, axes, pixels, mirror);
+    forebay::make::begin_exactly(resizer, part, axes, pixels, mirror);
     const Pixels given = rows_of(resizer, width, height);
     for (std::int32_t y = 0; y < height; ++y) {
       for (std::int32_t x = 0; x < 3 * width; ++x) {
@@ -311,7 +312,7 @@ TEST_CASE("a reused resizer gives what a new one gives") {
 
 TEST_CASE("the same bytes on every machine, with every kind of kernels") {
   const auto image = noise(500, 375);
-  for (const auto& kernels : forebay::supported_kernels()) {
+  for (const auto& kernels : forebay::make::supported_kernels()) {
     Resizer resizer(kernels);
     Pixels all;
     for (const auto& [width, height] : {std::pair{224, 224}, std::pair{700, 500}, std::pair{31, 7}, std::pair{1, 1},
@@ -326,7 +327,7 @@ TEST_CASE("the same bytes on every machine, with every kind of kernels") {
 
 TEST_CASE("the middle is cut as torchvision's Resize and CenterCrop cut it") {
   const auto cut = [](const Box& box, std::int32_t width, std::int32_t height, double fraction) {
-    const auto [across, down] = forebay::central_axes(box, width, height, fraction);
+    const auto [across, down] = forebay::make::central_axes(box, width, height, fraction);
     return std::array{across.out, down.out, across.from, down.from};
   };
   // Sizes after Resize(n), and the left and upper side that CenterCrop takes, of torchvision 0.14.

@@ -5,6 +5,8 @@
 #include "order/job_state.hpp"
 #include "test.hpp"
 
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

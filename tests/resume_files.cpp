@@ -8,6 +8,9 @@
 #include "process.hpp"
 #include "test.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::order;
+
 namespace forebay {
 namespace {
 

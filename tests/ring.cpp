@@ -5,6 +5,10 @@
 #include "serve/reuse_pool.hpp"
 #include "test.hpp"
 
+using namespace forebay::device;
+using namespace forebay::ring;
+using namespace forebay::serve;
+
 namespace forebay {
 namespace {
 

@@ -8,6 +8,8 @@
 #include "ring/slot_ring.hpp"
 #include "test.hpp"
 
+using namespace forebay::ring;
+
 namespace forebay {
 namespace {
 

@@ -13,6 +13,8 @@
 #include "serve/watchdog.hpp"
 #include "test.hpp"
 
+using namespace forebay::serve;
+
 namespace forebay {
 namespace {
 

@@ -32,7 +32,7 @@ struct Screen {
     void operator()(std::FILE* stream) const noexcept { std::fclose(stream); }
   };
   std::unique_ptr<std::FILE, Close> file{std::tmpfile()};
-  ConsoleLog log;
+  measure::ConsoleLog log;
 };
 
 // The objects of a JSON lines file; throws when a line is not JSON.

@@ -5,6 +5,9 @@
 #include "server_bench.hpp"
 #include "test.hpp"
 
+using namespace forebay::ring;
+using namespace forebay::serve;
+
 namespace forebay {
 namespace {
 

@@ -8,7 +8,7 @@
 // A server on its own: no other thread and no other rank takes part.
 namespace forebay::testing {
 
-inline constexpr SlotFormat kTiny{
+inline constexpr ring::SlotFormat kTiny{
     .batch_size = 4, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
 inline constexpr std::uint64_t kEndless = UINT64_MAX;
 
@@ -48,19 +48,20 @@ inline Options small_queue() {
 // A server, its ring and its store; the test is the producer too.
 struct Bench {
   explicit Bench(const Options& options = small_queue(), std::uint64_t planned = kEndless)
-      : store(std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny,
-                                          SlotCounts{.slots = static_cast<std::uint32_t>(slots_of(options.queue))})),
+      : store(std::make_shared<SlotStore>(
+            std::make_shared<device::HostDevice>(), kTiny,
+            ring::SlotCounts{.slots = static_cast<std::uint32_t>(ring::slots_of(options.queue))})),
         ring(static_cast<std::uint32_t>(options.queue.capacity), store->size(), planned),
-        server(ServerLinks{.store = *store,
-                           .ring = ring,
-                           .time = time,
-                           .failure = failure,
-                           .retired = [this](std::uint64_t uses) { retired.push_back(uses); },
-                           .stop_requested = [this] { return stop; },
-                           .interrupted = [this] { return interrupted(); },
-                           .workers = [] { return std::string("2 readers asleep"); },
-                           .warn = [this](const std::string& line) { warnings.push_back(line); },
-                           .open_epochs = 2},
+        server(serve::ServerLinks{.store = *store,
+                                  .ring = ring,
+                                  .time = time,
+                                  .failure = failure,
+                                  .retired = [this](std::uint64_t uses) { retired.push_back(uses); },
+                                  .stop_requested = [this] { return stop; },
+                                  .interrupted = [this] { return interrupted(); },
+                                  .workers = [] { return std::string("2 readers asleep"); },
+                                  .warn = [this](const std::string& line) { warnings.push_back(line); },
+                                  .open_epochs = 2},
                options, with_rules(std::make_unique<Scripted>(script), rules(options))) {}
 
   static PolicyOptions rules(const Options& options) {
@@ -74,7 +75,7 @@ struct Bench {
   void publish(int batches = 1, bool padding = false, std::uint64_t epoch = 0) {
     const std::atomic<bool> stopped{false};
     for (int i = 0; i < batches; ++i) {
-      SlotRing::Claim claim{};
+      ring::SlotRing::Claim claim{};
       REQUIRE(ring.claim(stopped, claim));
       store->begin(claim.slot, claim.turn, {.epoch = epoch, .batch = claim.turn, .size = 4, .padding = padding});
       ring.publish(claim.turn);
@@ -83,19 +84,19 @@ struct Bench {
   // A batch is on its way.
   void claim() {
     const std::atomic<bool> stopped{false};
-    SlotRing::Claim claim{};
+    ring::SlotRing::Claim claim{};
     REQUIRE(ring.claim(stopped, claim));
   }
   // One step to its end.
-  Served step(const StepContext& context = {}) {
-    const Served served = server.serve(context, Server::Clock::now());
-    server.returned(served, Server::Clock::now());
+  serve::Served step(const serve::StepContext& context = {}) {
+    const serve::Served served = server.serve(context, serve::Server::Clock::now());
+    server.returned(served, serve::Server::Clock::now());
     return served;
   }
-  Lease lease(const Served& served) { return LeaseMaker::make(store, served.slot, {}); }
+  Lease lease(const serve::Served& served) { return LeaseMaker::make(store, served.slot, {}); }
 
   std::shared_ptr<SlotStore> store;
-  SlotRing ring;
+  ring::SlotRing ring;
   RunningTime time{std::chrono::seconds(1), RunningTime::Clock::time_point{}};
   Failure failure;
   Script script;
@@ -103,10 +104,10 @@ struct Bench {
   std::vector<std::string> warnings;
   bool stop = false;
   std::function<bool()> interrupted = [] { return false; };
-  Server server;
+  serve::Server server;
 };
 
-inline void check_padding(const Served& served) {
+inline void check_padding(const serve::Served& served) {
   CHECK(served.padding);
   CHECK(served.decision == Decision::reuse);
   CHECK(served.use_index > 0);

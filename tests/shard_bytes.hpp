@@ -13,10 +13,10 @@ namespace forebay::testing {
 // With what `change` makes of the header, and the checksum to it.
 template <typename Change>
 std::string with_header(std::string bytes, Change&& change) {
-  PackHeader header;
+  data::PackHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
   change(header);
-  const std::vector<std::byte> block = pack_header_block(header);
+  const std::vector<std::byte> block = data::pack_header_block(header);
   std::memcpy(bytes.data(), block.data(), block.size());
   return bytes;
 }
@@ -33,14 +33,14 @@ inline std::string inflated_part(std::string_view compressed, std::uint64_t raw_
 }
 
 // With another part in place of its own, and the checksums to it. `compressed`: of `raw_bytes` bytes.
-inline std::string with_part(const std::string& bytes, PackPart PackHeader::*part, std::string_view compressed,
-                             std::uint64_t raw_bytes) {
+inline std::string with_part(const std::string& bytes, data::PackPart data::PackHeader::*part,
+                             std::string_view compressed, std::uint64_t raw_bytes) {
   std::string changed = bytes;
-  changed.resize(rounded_up(changed.size(), kPackBlock));
+  changed.resize(data::rounded_up(changed.size(), data::kPackBlock));
   const std::uint64_t at = changed.size();
   changed.append(compressed);
-  changed.resize(rounded_up(changed.size(), kPackBlock));
-  return with_header(changed, [&](PackHeader& header) {
+  changed.resize(data::rounded_up(changed.size(), data::kPackBlock));
+  return with_header(changed, [&](data::PackHeader& header) {
     header.*part = {.offset = at,
                     .bytes = compressed.size(),
                     .raw_bytes = raw_bytes,

@@ -5,6 +5,8 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+using namespace forebay::simulate;
+
 namespace forebay {
 namespace {
 
@@ -30,7 +32,7 @@ Scenario scenario_of(std::shared_ptr<const SourceSpec> source, std::string polic
   return scenario;
 }
 
-Outcome outcome_of(const Scenario& scenario) { return simulate(scenario, PolicyRegistry::builtin()); }
+Outcome outcome_of(const Scenario& scenario) { return simulate::simulate(scenario, PolicyRegistry::builtin()); }
 
 TEST_CASE("sources have the mean and the spread that were asked for") {
   constexpr int kBatches = 200'000;

@@ -8,7 +8,7 @@
 namespace forebay::testing {
 
 // A device whose streams are simulated: a copy reads the host's memory when the seed lets it, not when it is asked for.
-class SimulatedDevice : public Device {
+class SimulatedDevice : public device::Device {
  public:
   explicit SimulatedDevice(std::uint64_t seed) : streams_(seed) { (void)streams_.make_stream(); }
 
@@ -20,12 +20,14 @@ class SimulatedDevice : public Device {
 
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
   [[nodiscard]] std::string describe() const override { return "simulated device"; }
-  [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
-  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
+  [[nodiscard]] std::unique_ptr<device::Arena> allocate(std::size_t bytes) override {
+    return std::make_unique<Memory>(bytes);
+  }
+  [[nodiscard]] std::unique_ptr<device::Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
   [[nodiscard]] StreamView make_stream() override {
     return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(streams_.make_stream()))};
   }
-  [[nodiscard]] DeviceEvent make_event() override {
+  [[nodiscard]] device::DeviceEvent make_event() override {
     return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(streams_.make_event()))};
   }
   void copy_in(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) override {
@@ -37,14 +39,16 @@ class SimulatedDevice : public Device {
     streams_.record(done, number(stream));
     streams_.synchronize(done);
   }
-  void record(DeviceEvent event, StreamView stream) override { streams_.record(number(event), number(stream)); }
-  void wait(StreamView stream, DeviceEvent event) override { streams_.wait(number(stream), number(event)); }
-  [[nodiscard]] bool is_complete(DeviceEvent event) override { return streams_.query(number(event)); }
-  void synchronize(DeviceEvent event) override { streams_.synchronize(number(event)); }
-  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& /*plan*/) override { return nullptr; }
+  void record(device::DeviceEvent event, StreamView stream) override { streams_.record(number(event), number(stream)); }
+  void wait(StreamView stream, device::DeviceEvent event) override { streams_.wait(number(stream), number(event)); }
+  [[nodiscard]] bool is_complete(device::DeviceEvent event) override { return streams_.query(number(event)); }
+  void synchronize(device::DeviceEvent event) override { streams_.synchronize(number(event)); }
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& /*plan*/) override {
+    return nullptr;
+  }
 
  private:
-  class Memory final : public Arena {
+  class Memory final : public device::Arena {
    public:
     explicit Memory(std::size_t bytes) : pages_((bytes + sizeof(Page) - 1) / sizeof(Page) + 1) {}
     [[nodiscard]] std::span<std::byte> bytes() noexcept override {
@@ -59,7 +63,7 @@ class SimulatedDevice : public Device {
     std::vector<Page> pages_;
   };
 
-  [[nodiscard]] static SimulatedStreams::Event number(DeviceEvent event) noexcept {
+  [[nodiscard]] static SimulatedStreams::Event number(device::DeviceEvent event) noexcept {
     return static_cast<SimulatedStreams::Event>(reinterpret_cast<std::uintptr_t>(event.handle));
   }
 

@@ -14,13 +14,13 @@
 
 namespace forebay::testing {
 
-inline std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) {
+inline std::uint64_t blocks_of(const order::JobState& state, std::uint32_t shard) {
   return state.batches > shard ? (state.batches - shard - 1) / state.virtual_shards + 1 : 0;
 }
 
 // The numbers of a job that has `opened` epochs open after `epochs`, with settings as long as real ones; nothing left.
-inline JobState job(std::uint32_t virtual_shards, std::uint32_t ranks, std::uint64_t batches, std::uint64_t epochs,
-                    std::uint64_t opened) {
+inline order::JobState job(std::uint32_t virtual_shards, std::uint32_t ranks, std::uint64_t batches,
+                           std::uint64_t epochs, std::uint64_t opened) {
   return {.steps = 123'456'789'012,
           .epochs = epochs,
           .opened = epochs + opened,
@@ -52,8 +52,8 @@ inline JobState job(std::uint32_t virtual_shards, std::uint32_t ranks, std::uint
           .left = {}};
 }
 
-inline void put_in_order(JobState& state) {
-  std::ranges::sort(state.left, [](const BatchRange& a, const BatchRange& b) {
+inline void put_in_order(order::JobState& state) {
+  std::ranges::sort(state.left, [](const order::BatchRange& a, const order::BatchRange& b) {
     return std::tuple(a.epoch, a.shard, a.begin) < std::tuple(b.epoch, b.shard, b.begin);
   });
 }
@@ -61,7 +61,7 @@ inline void put_in_order(JobState& state) {
 // What is left when each rank has served as many blocks of the epochs as `served` says, in its own order and with
 // nothing handed over.
 template <typename Served>
-void leave(JobState& state, Served&& served) {
+void leave(order::JobState& state, Served&& served) {
   const std::uint64_t shards = std::min<std::uint64_t>(state.virtual_shards, state.batches);
   for (std::uint32_t rank = 0; rank < state.ranks; ++rank) {
     std::uint64_t done = served(rank);
@@ -84,8 +84,8 @@ void leave(JobState& state, Served&& served) {
 }
 
 // Small, with an item of every kind in its lists.
-inline JobState small_state() {
-  JobState state = job(8, 2, 43, 3, 2);
+inline order::JobState small_state() {
+  order::JobState state = job(8, 2, 43, 3, 2);
   state.settings = {{"seed", "17"}, {"dataset.batch_size", "64"}};
   leave(state, [](std::uint32_t rank) { return 9 + 3 * rank; });
   state.left.erase(state.left.begin() + 2);
@@ -94,11 +94,11 @@ inline JobState small_state() {
 }
 
 // Any ranges at all that a ledger can hold, in some shards none, in some several, of any rank.
-inline JobState random_state(Random& random) {
+inline order::JobState random_state(Random& random) {
   const auto shards = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 1024));
   const auto ranks = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? shards : std::min(shards, 8U)));
   const std::uint64_t batches = 1 + random.below(random.below(2) == 0 ? 3 * shards : 1'000'000'000);
-  JobState state = job(shards, ranks, batches, random.below(1000), random.below(5));
+  order::JobState state = job(shards, ranks, batches, random.below(1000), random.below(5));
   state.steps = random.bits() >> random.below(64);
   state.fresh_samples = random.bits() >> random.below(64);
   state.policy = random.below(2) == 0 ? "greedy" : "a \"policy\"\n\\of my own, \u00fc";
@@ -119,7 +119,7 @@ inline JobState random_state(Random& random) {
     }
   }
   state.left.resize(
-      std::min(state.left.size(), Ledger::most_ranges({.batches = batches, .shards = shards, .ranks = ranks})));
+      std::min(state.left.size(), order::Ledger::most_ranges({.batches = batches, .shards = shards, .ranks = ranks})));
   return state;
 }
 

@@ -16,6 +16,8 @@
 #include "test.hpp"
 #include "zip_files.hpp"
 
+using namespace forebay::data;
+
 namespace {
 
 struct FileSystem {

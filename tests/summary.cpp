@@ -9,6 +9,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::measure;
 using doctest::Approx;
 using nlohmann::json;
 

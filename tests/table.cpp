@@ -7,6 +7,8 @@
 #include "fuzz/kept.hpp"
 #include "test.hpp"
 
+using namespace forebay::data;
+
 namespace forebay {
 namespace {
 

@@ -10,6 +10,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::measure;
+using namespace forebay::read;
 using doctest::Approx;
 using namespace forebay::testing;
 using nlohmann::json;

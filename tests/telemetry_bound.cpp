@@ -16,6 +16,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::measure;
+using namespace forebay::report;
 using namespace forebay::testing;
 using nlohmann::json;
 

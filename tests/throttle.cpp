@@ -5,6 +5,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::read;
 using namespace std::chrono_literals;
 
 constexpr double kForEver = std::numeric_limits<double>::infinity();
@@ -45,9 +46,9 @@ class TwoFields final : public forebay::testing::FakeDataset {
                                       {.name = "age", .kind = forebay::FieldKind::bytes, .shape = {10}}};
 };
 
-class Count final : public forebay::SampleHandler {
+class Count final : public forebay::read::SampleHandler {
  public:
-  std::uint32_t handle(const forebay::EncodedSample& /*sample*/, unsigned /*thread*/) override {
+  std::uint32_t handle(const forebay::read::EncodedSample& /*sample*/, unsigned /*thread*/) override {
     ++handled;
     changed.notify_all();
     return 1;
@@ -277,15 +278,15 @@ TEST_CASE("a field with a file of its own is a request of its own, which may fai
   const TwoFields dataset(kSamples);
   forebay::testing::Stage stage(kSamples);
   Count handler;
-  forebay::DecoderPool decoders(stage.decoder_links(handler), 1);
-  const forebay::ReaderLinks links{.dataset = dataset,
-                                   .requests = stage.requests,
-                                   .budget = stage.budget,
-                                   .encoded = stage.encoded,
-                                   .sink = stage.reports,
-                                   .totals = stage.totals,
-                                   .throttle = &throttle};
-  forebay::ReaderPool readers(links, {.threads = 4, .attempts = 100, .backoff = 1ns});
+  forebay::make::DecoderPool decoders(stage.decoder_links(handler), 1);
+  const forebay::read::ReaderLinks links{.dataset = dataset,
+                                         .requests = stage.requests,
+                                         .budget = stage.budget,
+                                         .encoded = stage.encoded,
+                                         .sink = stage.reports,
+                                         .totals = stage.totals,
+                                         .throttle = &throttle};
+  forebay::read::ReaderPool readers(links, {.threads = 4, .attempts = 100, .backoff = 1ns});
   for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
   CHECK(handler.changed.wait_until(forebay::testing::limit(), [&] { return handler.handled == kSamples; }));
   CHECK(stage.totals.retries == retries);

@@ -4,6 +4,8 @@
 #include "simulate/trace.hpp"
 #include "test.hpp"
 
+using namespace forebay::simulate;
+
 namespace forebay {
 namespace {
 

@@ -7,6 +7,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
 using Bytes = std::vector<std::byte>;
 
 Image noise(std::int32_t width, std::int32_t height) {
@@ -78,26 +79,26 @@ TEST_CASE("16-bit formats round to nearest, ties to even, subnormals and infinit
                                                : decode16(bits + 1, exponent_bits);
       const double middle = value + (next - value) / 2;
       const std::uint32_t even = bits % 2 == 0 ? bits : bits + 1;
-      if (forebay::encode(value, dtype) != bits) ++wrong;
-      if (forebay::encode(middle, dtype) != even) ++wrong;
-      if (forebay::encode(std::nextafter(middle, 0.0), dtype) != bits) ++wrong;
-      if (forebay::encode(std::nextafter(middle, 1e300), dtype) != bits + 1) ++wrong;
-      if (forebay::encode(-middle, dtype) != (even | 0x8000U)) ++wrong;
+      if (forebay::make::encode(value, dtype) != bits) ++wrong;
+      if (forebay::make::encode(middle, dtype) != even) ++wrong;
+      if (forebay::make::encode(std::nextafter(middle, 0.0), dtype) != bits) ++wrong;
+      if (forebay::make::encode(std::nextafter(middle, 1e300), dtype) != bits + 1) ++wrong;
+      if (forebay::make::encode(-middle, dtype) != (even | 0x8000U)) ++wrong;
     }
     CHECK(wrong == 0);
-    CHECK(forebay::encode(1e300, dtype) == infinity);
-    CHECK(forebay::encode(-std::numeric_limits<double>::infinity(), dtype) == (infinity | 0x8000U));
-    CHECK(std::isnan(decode16(forebay::encode(std::nan(""), dtype), exponent_bits)));
-    CHECK(forebay::encode(5e-324, dtype) == 0);
-    CHECK(forebay::encode(-0.0, dtype) == 0x8000U);
+    CHECK(forebay::make::encode(1e300, dtype) == infinity);
+    CHECK(forebay::make::encode(-std::numeric_limits<double>::infinity(), dtype) == (infinity | 0x8000U));
+    CHECK(std::isnan(decode16(forebay::make::encode(std::nan(""), dtype), exponent_bits)));
+    CHECK(forebay::make::encode(5e-324, dtype) == 0);
+    CHECK(forebay::make::encode(-0.0, dtype) == 0x8000U);
   }
 }
 
 TEST_CASE("16-bit numbers are rounded once, not by way of float") {
   // Just above the middle of 1 and the next half; float would round it to the middle, and then to even.
   const double above = 1 + 0x1.0p-11 + 0x1.0p-40;
-  CHECK(forebay::encode(above, DType::float16) == 0x3c01U);
-  CHECK(forebay::encode(static_cast<double>(static_cast<float>(above)), DType::float16) == 0x3c00U);
+  CHECK(forebay::make::encode(above, DType::float16) == 0x3c01U);
+  CHECK(forebay::make::encode(static_cast<double>(static_cast<float>(above)), DType::float16) == 0x3c00U);
 }
 
 TEST_CASE("sample_bytes counts three planes of the dtype") {
@@ -123,7 +124,7 @@ TEST_CASE("every dtype and layout stores the table's values in its place") {
             const double value = image.row(static_cast<std::int32_t>(y))[3 * x + c];
             const std::size_t at = layout == Layout::nchw ? (c * 6 + y) * 9 + x : (y * 9 + x) * 3 + c;
             const double normalised = dtype == DType::uint8 ? value : normalise(options, c, value);
-            const auto expected = forebay::encode(normalised, dtype);
+            const auto expected = forebay::make::encode(normalised, dtype);
             if (std::memcmp(&expected, out.data() + at * forebay::size_of(dtype), forebay::size_of(dtype)) != 0)
               ++wrong;
           }
@@ -173,7 +174,7 @@ TEST_CASE("a box is clamped to the image, one outside of it is a bad sample") {
 }
 
 TEST_CASE("the central region has the output's ratio, scaled, centred") {
-  using forebay::central_region;
+  using forebay::make::central_region;
   CHECK(central_region({0, 0, 500, 375}, 224, 224, 1.0) == Box{62, 0, 437, 375});
   CHECK(central_region({0, 0, 500, 375}, 224, 224, 0.875) == Box{86, 23, 414, 351});
   CHECK(central_region({10, 20, 110, 220}, 2, 1, 1.0) == Box{10, 95, 110, 145});
@@ -193,9 +194,9 @@ TEST_CASE("regions lie inside their box, whatever is drawn") {
     const Box box{left, top, left + side(), top + side()};
     const double low = random.uniform(0.001, 1);
     const double flat = random.uniform(0.05, 3);
-    const auto rule = forebay::region_rule({low, random.uniform(low, 1)}, {flat, flat * random.uniform(1, 10)});
-    if (!inside(forebay::draw_region(rule, box, random), box)) ++outside;
-    if (!inside(forebay::central_region(box, side(), side(), random.uniform(0.01, 1)), box)) ++outside;
+    const auto rule = forebay::make::region_rule({low, random.uniform(low, 1)}, {flat, flat * random.uniform(1, 10)});
+    if (!inside(forebay::make::draw_region(rule, box, random), box)) ++outside;
+    if (!inside(forebay::make::central_region(box, side(), side(), random.uniform(0.01, 1)), box)) ++outside;
   }
   CHECK(outside == 0);
 }
@@ -205,7 +206,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   constexpr int kBins = 10;
   const std::array<double, 2> scale{0.08, 0.5};
   const std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
-  const auto rule = forebay::region_rule(scale, ratio);
+  const auto rule = forebay::make::region_rule(scale, ratio);
   const Box box{0, 0, 4000, 4000};  // every draw fits, so that the distributions are the plain ones
   std::array<int, kBins> areas{};
   std::array<int, kBins> ratios{};
@@ -218,7 +219,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   MESSAGE("seed " << kSeed);
   forebay::Random random(kSeed);
   for (int i = 0; i < kDraws; ++i) {
-    const auto region = forebay::draw_region(rule, box, random);
+    const auto region = forebay::make::draw_region(rule, box, random);
     const double area = static_cast<double>(region.width()) * region.height() / (4000.0 * 4000.0);
     count(areas, (area - scale[0]) / (scale[1] - scale[0]));
     const double shape = static_cast<double>(region.width()) / region.height();
@@ -234,10 +235,10 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
 }
 
 TEST_CASE("when no draw fits, the largest central region within the ratios is taken") {
-  const auto rule = forebay::region_rule({0.9, 1.0}, {3.0 / 4.0, 4.0 / 3.0});
+  const auto rule = forebay::make::region_rule({0.9, 1.0}, {3.0 / 4.0, 4.0 / 3.0});
   forebay::Random random(1);
-  CHECK(forebay::draw_region(rule, {0, 0, 1000, 30}, random) == Box{480, 0, 520, 30});
-  CHECK(forebay::draw_region(rule, {0, 0, 30, 1000}, random) == Box{0, 480, 30, 520});
+  CHECK(forebay::make::draw_region(rule, {0, 0, 1000, 30}, random) == Box{480, 0, 520, 30});
+  CHECK(forebay::make::draw_region(rule, {0, 0, 30, 1000}, random) == Box{0, 480, 30, 520});
 }
 
 TEST_CASE("what is drawn depends on seed, epoch and position, and on nothing else") {
@@ -294,7 +295,7 @@ TEST_CASE("deterministic means no mirror and the central crop") {
   for (std::uint64_t position = 0; position < 50; ++position) {
     const auto view = evaluation.choose_view(box, 0, position);
     CHECK_FALSE(view.mirror);
-    CHECK(view.axes == forebay::central_axes(box, 16, 16, options.center_fraction));
+    CHECK(view.axes == forebay::make::central_axes(box, 16, 16, options.center_fraction));
     CHECK(view.region == Box{107, 27, 533, 453});
     CHECK(center.choose_view(box, 0, position).region == view.region);
     CHECK(center.choose_view(box, 0, position).mirror);

@@ -5,6 +5,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::produce;
 
 // Workers between a store, cores and a trainer, as simple arithmetic.
 struct Machine {

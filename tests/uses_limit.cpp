@@ -5,6 +5,9 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+using namespace forebay::ring;
+using namespace forebay::simulate;
+
 namespace forebay {
 namespace {
 
@@ -188,19 +191,19 @@ TEST_CASE("auto: an outage of all ranks makes them wait, one of a few stops nobo
   for (const std::uint64_t ranks : {1U, 2U, 8U}) {
     CAPTURE(ranks);
     scenario.ranks = ranks;
-    const Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+    const Outcome outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
     CHECK(outcome.stall_s > 700);
     CHECK(outcome.uses_max <= 8);  // what it may be until the ranks have heard of each other included
   }
   // One rank in eight: the others' sources never pause.
   scenario.ranks = 8;
   scenario.sources = {with_outage(), steady(), steady(), steady(), steady(), steady(), steady(), steady()};
-  Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+  Outcome outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
   CHECK(outcome.stall_s < 1);
   CHECK(outcome.uses_max > 8);
   // A cap that was asked for is kept by each rank.
   scenario.policy.max_uses = 4;
-  outcome = simulate(scenario, PolicyRegistry::builtin());
+  outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
   CHECK(outcome.stall_s > 700);
   CHECK(outcome.uses_max <= 4);
 }
@@ -220,7 +223,7 @@ TEST_CASE("auto costs no policy anything behind a source without outages") {
         scenario.sources = {spec};
         scenario.steps = 20'000;
         scenario.policy.name = name;
-        const Outcome outcome = simulate(scenario, PolicyRegistry::builtin());
+        const Outcome outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
         CHECK(outcome.stall_s <= 0.005 * outcome.wall_s);
       }
     }

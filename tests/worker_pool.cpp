@@ -3,6 +3,9 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+using namespace forebay::make;
+using namespace forebay::read;
+
 namespace forebay {
 namespace {
 

@@ -141,10 +141,10 @@ struct StateJob {
     return testing::run(place.dir.path(), ranks, arguments(more));
   }
   // What was saved; fails the test when it is no whole state.
-  JobState saved() const {
-    const auto text = read_state(state);
+  order::JobState saved() const {
+    const auto text = order::read_state(state);
     REQUIRE(text);
-    return parse_state(*text, state.string());
+    return order::parse_state(*text, state.string());
   }
   std::uintmax_t size_of_log(int rank) const {
     std::error_code error;

@@ -34,6 +34,9 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::pack;
 using Bytes = std::vector<std::byte>;
 
 constexpr int kRounds = 7;
@@ -125,7 +128,7 @@ std::vector<Bytes> load(const std::filesystem::path& folder) {
   return files;
 }
 
-PackedFiles pack(const std::vector<Bytes>& files) {
+PackedFiles pack_files(const std::vector<Bytes>& files) {
   constexpr std::size_t kSample = 400;
   PackTraining training;
   for (std::size_t i = 0; i < files.size(); i += (files.size() + kSample - 1) / kSample) (void)training.add(files[i]);
@@ -231,7 +234,7 @@ Difference scaled_error(const std::vector<Bytes>& files, const Transform& transf
     ++error.smaller;
     if (snap) {
       const Box region = snapped(view.region, shrink);
-      view = {region, view.mirror, forebay::axes_of(region, transform.width(), transform.height()), region};
+      view = {region, view.mirror, forebay::make::axes_of(region, transform.width(), transform.height()), region};
     }
     decode(decoder, files[i], view.region, 1, image);
     transform.render(image, view, exact, scratch);
@@ -291,7 +294,7 @@ int main(int argc, char** argv) {
   try {
     const auto files = load(argv[1]);
     if (files.empty()) throw std::runtime_error(std::string("no JPEG files below ") + argv[1]);
-    const PackedFiles packed = pack(files);
+    const PackedFiles packed = pack_files(files);
     for (int i = 2; i < argc; ++i) report(files, packed, std::atoll(argv[i]));
     if (argc == 2) report(files, packed, 224);
   } catch (const std::exception& error) {

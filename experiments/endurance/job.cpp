@@ -28,6 +28,8 @@
 #include "measure/run_files.hpp"
 #include "memory_dataset.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay::endurance {
 namespace {
 

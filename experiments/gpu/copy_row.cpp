@@ -14,6 +14,8 @@
 #include "checks.hpp"
 #include "gpu.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::gpu_check {
 namespace {
 

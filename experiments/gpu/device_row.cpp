@@ -9,6 +9,8 @@
 #include "device/cuda/memory.hpp"
 #include "gpu.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::gpu_check {
 namespace {
 

@@ -22,8 +22,8 @@ inline void require(cudaError_t status, const char* call) {
 }
 
 // The device of the setup, current on the calling thread.
-inline std::unique_ptr<Device> open_device(const Setup& setup) {
-  std::unique_ptr<Device> device = make_device(setup.device).device;
+inline std::unique_ptr<device::Device> open_device(const Setup& setup) {
+  std::unique_ptr<device::Device> device = device::make_device(setup.device).device;
   device->enter_thread();
   return device;
 }

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <span>
 
+using namespace forebay::make;
+
 namespace forebay::gpu_check {
 namespace {
 

@@ -29,6 +29,6 @@ constexpr std::size_t kRenderKernels = 32;
 
 // The one that renders a plan, in words. Says again what with_kernel() decides, which only a CUDA compiler can read;
 // tests/canvas_kernel.cpp holds the two together.
-[[nodiscard]] std::string kernel_of(const RenderPlan& plan);
+[[nodiscard]] std::string kernel_of(const make::RenderPlan& plan);
 
 }  // namespace forebay::gpu_check

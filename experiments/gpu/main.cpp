@@ -91,7 +91,7 @@ Arguments parse(const std::vector<std::string>& words) {
 // Why there is nothing to check here; empty when there is.
 std::string no_gpu(const Setup& setup) {
   try {
-    static_cast<void>(forebay::make_device(setup.device));
+    static_cast<void>(forebay::device::make_device(setup.device));
     return "";
   } catch (const forebay::ConfigError& error) {
     return error.what();

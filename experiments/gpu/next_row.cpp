@@ -11,6 +11,8 @@
 #include "gpu.hpp"
 #include "measure.hpp"
 
+using namespace forebay::device;
+
 namespace forebay::gpu_check {
 namespace {
 

@@ -18,6 +18,9 @@
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "gpu.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+
 namespace forebay::gpu_check {
 namespace {
 

@@ -9,6 +9,9 @@
 #include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+
 namespace forebay::gpu_check {
 namespace {
 

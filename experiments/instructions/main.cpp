@@ -26,6 +26,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::make;
+using namespace forebay::read;
 
 // Work that comes in units, and how many one call does.
 using Work = std::function<int()>;

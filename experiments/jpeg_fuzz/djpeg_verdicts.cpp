@@ -35,6 +35,9 @@ extern char** environ;
 namespace {
 
 using namespace forebay;
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::pack;
 using forebay::testing::DjpegVerdict;
 using forebay::testing::FieldDamage;
 using forebay::testing::JpegBytes;

@@ -30,6 +30,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::jpeg;
+using namespace forebay::make;
 using forebay::testing::JpegBytes;
 
 constexpr std::int64_t kMostPixels = 100'000;

@@ -46,18 +46,18 @@ int build(const std::string& format, const std::string& path, const std::string&
   const double build_s = seconds([&] { dataset = forebay::build_dataset(options); });
   const double save_s = seconds([&] { forebay::save_index(*dataset, file); });
   std::printf("{\"samples\": %llu, \"build_s\": %.4f, \"save_s\": %.4f, \"bytes\": %zu, \"peak_mb\": %.1f}\n",
-              static_cast<unsigned long long>(dataset->size()), build_s, save_s, forebay::image_of(*dataset)->bytes(),
-              process_memory().peak);
+              static_cast<unsigned long long>(dataset->size()), build_s, save_s,
+              forebay::data::image_of(*dataset)->bytes(), process_memory().peak);
   return 0;
 }
 
 int synthesize(std::uint64_t samples, const std::string& file) {
-  forebay::IndexRecord record;
+  forebay::data::IndexRecord record;
   record.origin.format = "folder";
   record.origin.path = "/synthetic";
   record.root = "/synthetic";
   record.counts.images = samples;
-  forebay::RecordTable table;
+  forebay::data::RecordTable table;
   for (int i = 0; i < 1000; ++i) table.classes.push_back("class" + std::to_string(i));
   char path[48];
   for (std::uint64_t i = 0; i < samples; ++i) {
@@ -66,7 +66,7 @@ int synthesize(std::uint64_t samples, const std::string& file) {
     const std::uint32_t source = table.add_source({path, static_cast<std::size_t>(length)});
     table.add(source, static_cast<std::int32_t>(i % 1000));
   }
-  forebay::save_index(*forebay::make_dataset(record, std::move(table)), file);
+  forebay::save_index(*forebay::data::make_dataset(record, std::move(table)), file);
   std::printf("{\"peak_mb\": %.1f}\n", process_memory().peak);
   return 0;
 }
@@ -87,8 +87,9 @@ std::unique_ptr<Dataset> read_whole(const std::string& file) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
   in.seekg(0);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  auto dataset = forebay::restore_index(forebay::index_in_memory(forebay::owned_bytes(std::move(bytes)), file));
-  forebay::image_of(*dataset)->check();
+  auto dataset =
+      forebay::data::restore_index(forebay::data::index_in_memory(forebay::data::owned_bytes(std::move(bytes)), file));
+  forebay::data::image_of(*dataset)->check();
   return dataset;
 }
 
@@ -110,7 +111,7 @@ int open(bool whole, const std::string& file, std::uint64_t count) {
       "{\"samples\": %llu, \"bytes\": %zu, \"open_s\": %.6f, \"open_own_mb\": %.2f, "
       "\"used_own_mb\": %.2f, \"first_ns\": %.0f, \"again_ns\": %.0f, "
       "\"fingerprint\": \"%016llx\"}\n",
-      static_cast<unsigned long long>(dataset->size()), forebay::image_of(*dataset)->bytes(), open_s,
+      static_cast<unsigned long long>(dataset->size()), forebay::data::image_of(*dataset)->bytes(), open_s,
       opened.own - before.own, used.own - before.own, per_lookup(first_s), per_lookup(again_s),
       static_cast<unsigned long long>(fingerprint));
   return sum == 0 ? 0 : 1;

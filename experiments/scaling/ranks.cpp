@@ -70,8 +70,8 @@ Fields start(forebay::Communicator& communicator, const std::string& list, const
   (void)communicator.all_gather("");
   const ProcessMemory before = process_memory();
   const auto begun = Clock::now();
-  const auto dataset = forebay::share_dataset(options.dataset, communicator);
-  forebay::require_same_run(options, *dataset, communicator);
+  const auto dataset = forebay::job::share_dataset(options.dataset, communicator);
+  forebay::job::require_same_run(options, *dataset, communicator);
   Fields fields{{"start_s", seconds_since(begun)}, {"samples", static_cast<double>(dataset->size())}};
   // As an epoch would: a part of the samples, at random.
   const forebay::Order order({.samples = dataset->size(), .batch_size = 1, .seed = 17 + communicator.rank()});
@@ -150,7 +150,7 @@ class Trainer {
   }
 
  private:
-  forebay::Census census_;
+  forebay::ranks::Census census_;
   std::vector<float> gradients_;
 };
 

@@ -34,6 +34,8 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::order;
+using namespace forebay::ranks;
 constexpr std::size_t kLag = 2;
 constexpr std::size_t kAhead = 16 + kLag + 1;  // queue.capacity = 16
 constexpr std::uint64_t kSteps = 3 * Rebalancer::kPeriod;

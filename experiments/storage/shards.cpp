@@ -19,6 +19,7 @@
 namespace {
 
 using namespace forebay;
+using namespace forebay::order;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 

@@ -31,6 +31,11 @@
 #include "ring/queue_slots.hpp"
 #include "ring/slot_store.hpp"
 
+using namespace forebay::device;
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::ring;
+
 namespace forebay::throughput {
 namespace {
 

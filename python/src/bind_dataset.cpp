@@ -54,7 +54,7 @@ std::vector<T> elements_in(nb::handle object) {
 Field declared_field(const Options& options, const nb::list& classes) {
   FieldOptions field = options.dataset.fields.at(0);
   field.classes = to_strings(classes);
-  return field_of(field);
+  return data::field_of(field);
 }
 
 // A Column of forebay/_columns.py.

@@ -64,7 +64,7 @@ Options load(const std::string& file) {
 
 nb::dict values_of(const Options& options) {
   nb::dict all;
-  for (const auto& [key, value] : settings_of(options)) all[key.c_str()] = value;
+  for (const auto& [key, value] : config::settings_of(options)) all[key.c_str()] = value;
   return all;
 }
 
@@ -222,7 +222,7 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
           "_summary",
           [](PythonFeeder& self) {
             const Summary summary = self.call([](Feeder& f) { return f.summary(); });
-            return std::pair(to_json(summary), summary_text(summary));
+            return std::pair(to_json(summary), measure::summary_text(summary));
           },
           "As JSON, and as lines of a label and words.")
       .def("_profile", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.profile()); }); });

@@ -122,7 +122,7 @@ std::string place(std::string_view origin, const toml::source_position& position
 std::string read_file(const std::filesystem::path& file) {
   try {
     std::string text = read_text_file(file, kLargestFile);
-    const std::string nature = nature_of(std::as_bytes(std::span(text)));
+    const std::string nature = data::nature_of(std::as_bytes(std::span(text)));
     if (!nature.empty()) throw Error("is " + nature);
     return text;
   } catch (const Error& error) {

@@ -116,7 +116,7 @@ constexpr std::array kKeys{
     Key{"run", "steps", Integer{field<&O::run, &Run::steps>(), kCount}, "end after this many steps; 0 = by epochs"},
     Key{"run", "eval", Flag{field<&O::run, &Run::eval>()}, "in order, once, never reuses; steps > 0 ends it early"},
 
-    Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), kFormatChoices}, kFormatChoicesText},
+    Key{"dataset", "format", Text{field<&O::dataset, &Data::format>(), data::kFormatChoices}, data::kFormatChoicesText},
     Key{"dataset", "path", Text{field<&O::dataset, &Data::path>(), {}},
         "folder, list file (its entries are relative to its folder), or file of records"},
     Key{"dataset", "labels", Text{field<&O::dataset, &Data::labels>(), {}},
@@ -175,7 +175,7 @@ constexpr std::array kKeys{
         "enqueue (once) | dequeue (another view at every use)"},
     Key{"transform", "canvas", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::canvas>(), {0, 8L * 16384}},
         "dequeue: height, width of the place of a sample; 0 = 8/7 of size"},
-    Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()}, kOperationChoicesText},
+    Key{"transform", "operations", TextList{field<&O::transform, &Shape::operations>()}, make::kOperationChoicesText},
 
     Key{"colour", "brightness", Real{field<&O::transform, &Shape::colour, &Colour::brightness>(), kShare},
         "factor from 1 - this to 1 + this"},

@@ -4,9 +4,9 @@
 
 #include "measure/run_log.hpp"
 
-namespace forebay {
+namespace forebay::config {
 
 // Every key with its value: what the runs of a comparison may differ in. In values.cpp.
-[[nodiscard]] Settings settings_of(const Options& options);
+[[nodiscard]] measure::Settings settings_of(const Options& options);
 
-}  // namespace forebay
+}  // namespace forebay::config

@@ -84,9 +84,9 @@ std::optional<Problem> field_problem(const FieldOptions& field, const TransformO
     const std::string name = full_name(section, key.name);
     return Problem{name, name + ": expected " + expectation(key.kind) + ", found " + value_text(key, alone)};
   }
-  if (is_image_or_label(field.name)) return std::nullopt;
+  if (data::is_image_or_label(field.name)) return std::nullopt;
   try {
-    const Field made = field_of(field);
+    const Field made = data::field_of(field);
     if (!follows_view(made.kind) || transform.when == When::enqueue) return std::nullopt;
   } catch (const ConfigError& error) {
     const std::string message = error.what();
@@ -109,7 +109,7 @@ std::optional<Problem> fields_problem(const Options& options) {
 
 // Whether this machine has the device is checked when a run begins: a file may be checked elsewhere.
 std::optional<Problem> device_problem(const std::string& device) {
-  if (parse_device_name(device)) return std::nullopt;
+  if (device::parse_device_name(device)) return std::nullopt;
   return Problem{"device", "device = \"" + device +
                                R"(": there is no such device; use "auto", "host", "cuda" or "cuda:N", )" +
                                "N = 0, 1, ..."};
@@ -117,14 +117,15 @@ std::optional<Problem> device_problem(const std::string& device) {
 
 // Sides of the place that a canvas has in a slot.
 std::array<std::int64_t, 2> canvas_of(const TransformOptions& transform) noexcept {
-  return {canvas_side(transform.canvas[0], transform.size[0]), canvas_side(transform.canvas[1], transform.size[1])};
+  return {make::canvas_side(transform.canvas[0], transform.size[0]),
+          make::canvas_side(transform.canvas[1], transform.size[1])};
 }
 
 std::optional<Problem> oversized_canvas(const TransformOptions& transform) {
   if (transform.when != When::dequeue) return std::nullopt;
   const auto canvas = canvas_of(transform);
   for (std::size_t i = 0; i < canvas.size(); ++i) {
-    if (canvas[i] <= kMostShrink * transform.size[i]) continue;
+    if (canvas[i] <= make::kMostShrink * transform.size[i]) continue;
     const std::string side = i == 0 ? "height" : "width";
     return Problem{"transform.canvas", "transform.canvas: a " + side + " of " + std::to_string(canvas[i]) +
                                            " is more than 8 times that of transform.size, " +
@@ -166,7 +167,7 @@ std::optional<Problem> missing_recording(const PolicyOptions& policy) {
 std::optional<Problem> misplaced_metrics(const TelemetryOptions& telemetry) {
   if (telemetry.prometheus.empty()) return std::nullopt;
   try {
-    static_cast<void>(metrics_place(telemetry.prometheus, 0, 1));
+    static_cast<void>(measure::metrics_place(telemetry.prometheus, 0, 1));
     return std::nullopt;
   } catch (const ConfigError& error) {
     return Problem{"telemetry.prometheus", error.what()};
@@ -176,7 +177,7 @@ std::optional<Problem> misplaced_metrics(const TelemetryOptions& telemetry) {
 // Ranks in lockstep decide by what they knew `lag` steps ago.
 std::optional<Problem> out_of_step(const Options& options) {
   if (options.mpi.mode != MpiMode::lockstep) return std::nullopt;
-  if (!is_automatic(options.queue) && options.queue.capacity <= options.mpi.lag) {
+  if (!ring::is_automatic(options.queue) && options.queue.capacity <= options.mpi.lag) {
     return Problem{"queue.capacity", "queue.capacity = " + std::to_string(options.queue.capacity) +
                                          " is too small for mpi.mode = \"lockstep\": it must be above mpi.lag = " +
                                          std::to_string(options.mpi.lag)};
@@ -214,7 +215,7 @@ std::optional<Problem> oversized(const Options& options) {
                        static_cast<double>(width) * static_cast<double>(canvases ? 3 : options.transform.channels) *
                        element;
   const auto& queue = options.queue;
-  const auto slots = static_cast<double>(slots_of(queue));
+  const auto slots = static_cast<double>(ring::slots_of(queue));
   if (batch * slots <= kMostBytes) return std::nullopt;
   return Problem{"queue.capacity", std::string("dataset.batch_size, transform.") + (canvases ? "canvas" : "size") +
                                        " and queue (capacity + pool + max_leases) together need " +

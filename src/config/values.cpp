@@ -258,8 +258,12 @@ std::vector<ConfigKey> config_keys() {
   return all;
 }
 
-Settings settings_of(const Options& options) {
-  Settings settings;
+}  // namespace forebay
+
+namespace forebay::config {
+
+measure::Settings settings_of(const Options& options) {
+  measure::Settings settings;
   for (const config::Key& key : config::keys()) {
     settings.emplace_back(config::full_name(key), config::value_text(key, options));
   }
@@ -270,6 +274,10 @@ Settings settings_of(const Options& options) {
   }
   return settings;
 }
+
+}  // namespace forebay::config
+
+namespace forebay {
 
 std::string to_toml(const Options& options) {
   std::string out;

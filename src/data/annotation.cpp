@@ -23,7 +23,7 @@
 #include "base/text.hpp"
 #include "xml_text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using tinyxml2::XMLDocument;
@@ -152,4 +152,4 @@ Annotation parse_annotation(std::span<const std::byte> xml) {
   return annotation;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -11,7 +11,7 @@
 
 #include "stated_sizes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // One <object> of a Pascal VOC / ILSVRC annotation.
 struct AnnotatedObject {
@@ -36,4 +36,4 @@ struct Annotation {
 // or ENTITY declaration (refused whole: entity bombs, external entities), nested too deep, no <annotation> root.
 [[nodiscard]] Annotation parse_annotation(std::span<const std::byte> xml);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -16,7 +16,7 @@
 #include "npz.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::string_view kNpyEnding = ".npy";
@@ -143,4 +143,4 @@ std::uint64_t ArrayFiles::offset_of(const Found& found) const {
   });
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -13,7 +13,7 @@
 #include "npy.hpp"
 #include "zip_file.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The arrays of a dataset: those of an .npz archive, or .npy files in one folder. One thread at a time.
 class ArrayFiles {
@@ -70,4 +70,4 @@ class ArrayFiles {
   std::optional<ZipFile> archive_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -14,7 +14,7 @@
 #include "build.hpp"
 #include "class_text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // One in so many labels may be damaged, as in lists and tables (LabelCensus).
@@ -147,4 +147,4 @@ ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<
                    R"(rows; serve more of them as a field of kind "multilabel" or "numbers")");
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 
 #include "array_files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The labels that an array has for its entries.
 struct ArrayLabels {
@@ -22,4 +22,4 @@ struct ArrayLabels {
 // something else. REQUIRES: a dimension.
 [[nodiscard]] ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<std::string>& given);
 
-}  // namespace forebay
+}  // namespace forebay::data

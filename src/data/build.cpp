@@ -34,7 +34,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: what a person may read. Beyond it, notes are only counted by extension, of which the most
@@ -392,4 +392,4 @@ PathContents::Tree PathContents::kind_of_tree() {
   return kind_.emplace(has_voc ? Tree::voc : otherwise);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -19,7 +19,7 @@
 #include "record_table.hpp"
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The input of every index builder.
 struct BuildContext {
@@ -176,4 +176,4 @@ struct AnnotatedFiles {
 // and annotations that cannot be used.
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
-}  // namespace forebay
+}  // namespace forebay::data

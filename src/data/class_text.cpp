@@ -18,7 +18,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 bool is_real(std::string_view text) noexcept {
@@ -152,4 +152,4 @@ bool LabelCensus::are_numbers(const std::string& file, std::string_view field) c
   return false;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -9,7 +9,7 @@
 
 // Classes that are written as text, in lists, tables and members of archives: one rule for what is a class number and
 // what is a name, so that the same data have the same labels whichever way they are given.
-namespace forebay {
+namespace forebay::data {
 
 // Class numbers are smaller; a larger one shows that a column is not one of labels.
 inline constexpr std::int64_t kMostClassNumbers = 1'000'000;
@@ -63,4 +63,4 @@ class LabelCensus {
   Kind words_;     // the rest: names
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -5,7 +5,7 @@
 
 #include "build.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Which categories have objects.
@@ -64,4 +64,4 @@ std::map<std::string_view, std::uint32_t> CocoClasses::by_name(const CocoFile& c
   return named;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

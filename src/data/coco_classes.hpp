@@ -10,7 +10,7 @@
 
 #include "coco_file.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 inline constexpr std::uint32_t kNoElement = UINT32_MAX;
 
@@ -64,4 +64,4 @@ class CocoClasses {
   std::vector<std::int32_t> numbers_;  // by category
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

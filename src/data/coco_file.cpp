@@ -28,7 +28,7 @@
 #include "coco_segmentation.hpp"
 #include "json_bytes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: COCO's own files have five levels, down to a polygon of a segmentation.
@@ -389,4 +389,4 @@ CocoFile read_coco(const OpenFile& file, const std::function<void(std::uint64_t 
   return coco;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -10,7 +10,7 @@
 #include "base/file_io.hpp"
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The contents of a COCO instances file. List elements without an id, a name or a box are in `bad`; nothing else has
 // been checked.
@@ -83,4 +83,4 @@ enum class CocoMasks : bool { none, all };
                                  const std::function<void(std::uint64_t elements, double share)>& progress,
                                  CocoMasks masks = CocoMasks::none);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -8,7 +8,7 @@
 #include "coco_segmentation.hpp"
 #include "fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // The name for the masks of objects in [fields.NAME].
@@ -103,4 +103,4 @@ void CocoMaskFields::finish(RecordTable& table) {
   table.field_names.emplace_back(kSegmentation);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

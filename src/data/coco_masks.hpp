@@ -12,7 +12,7 @@
 #include "drawn_mask.hpp"
 #include "record_table.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The fields of masks that are drawn from the segmentation of a COCO file's objects: of all objects of an image, where
 // later ones cover earlier ones, or of the one object that a sample is. One thread.
@@ -49,4 +49,4 @@ class CocoMaskFields {
   std::vector<std::pair<std::int32_t, std::span<const std::byte>>> objects_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

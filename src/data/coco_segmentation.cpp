@@ -13,7 +13,7 @@
 #include <limits>
 #include <utility>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::size_t kFewestCorners = 3;
@@ -186,4 +186,4 @@ std::string CocoSegmentation::problem() {
   return problem_.empty() ? "" : "segmentation: " + problem_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -9,7 +9,7 @@
 
 #include "drawn_mask.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Reads the "segmentation" of one annotation after the other, from the events of a JSON parser: polygons, or runs of
 // pixels (RLE), as a list of numbers or as pycocotools' text. One thread.
@@ -63,4 +63,4 @@ struct RunsSize {
 };
 [[nodiscard]] RunsSize size_of_runs(std::span<const std::byte> shapes);
 
-}  // namespace forebay
+}  // namespace forebay::data

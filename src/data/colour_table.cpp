@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // A whole number up to 255.
@@ -91,4 +91,4 @@ std::optional<std::uint8_t> ColourTable::class_of(const Colour& colour) const no
   return found != classes_.end() && found->first == colour ? found->second : other_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // Which class each colour of a mask stands for (fields.NAME.colours). Immutable: any thread may call.
 class ColourTable {
@@ -37,4 +37,4 @@ class ColourTable {
   std::optional<std::uint8_t> other_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 #include "base/retry.hpp"
 #include "gzip.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A window of 4 KiB: headers of neighbouring records of a few hundred bytes come with one read, and
 // little is read in vain where images of 100 KB lie between them. On an error the window is
@@ -95,4 +95,4 @@ bool starts_as_picture(std::span<const std::byte> head) noexcept {
          starts_with("GIF8"sv);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

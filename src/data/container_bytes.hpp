@@ -12,7 +12,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Where some bytes of a container lie.
 struct Extent {
@@ -76,4 +76,4 @@ struct Inflated {
 // Whether the bytes begin a picture of a kind that is common in containers: JPEG, PNG, WebP, TIFF, GIF.
 [[nodiscard]] bool starts_as_picture(std::span<const std::byte> head) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

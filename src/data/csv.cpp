@@ -4,7 +4,7 @@
 #include <forebay/error.hpp>
 #include <utility>
 
-namespace forebay {
+namespace forebay::data {
 
 // RFC 4180 as Python's csv module and pandas read it: quotes doubled within quotes, line breaks
 // within quotes, any of the three line ends. Fields are views of the text, except quoted ones.
@@ -73,4 +73,4 @@ void CsvRows::end_row() {
   rest_.remove_prefix(rest_.starts_with("\r\n") ? 2 : 1);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // Reads a text table row by row: RFC 4180 as Python's csv module reads it. A field that begins with a double quote is
 // quoted: it may hold separators and line breaks, and "" is a quote. Rows end with LF, CRLF or CR; empty ones are
@@ -36,4 +36,4 @@ class CsvRows {
   std::deque<std::string> quoted_;  // of this row
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

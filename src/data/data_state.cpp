@@ -28,7 +28,7 @@
 #include "parallel.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::uint64_t kUnreadable = 1;  // the sum of a file that cannot be read
@@ -206,4 +206,4 @@ std::vector<std::byte> load_annotation(const std::string& path, DataState::Annot
   });
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

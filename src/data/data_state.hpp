@@ -9,7 +9,7 @@
 
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // What the data was like when its index was made: the names in its folders, and what its annotations held. Times only
 // spare the work: where they are the same, nothing changed; where they differ, as in a copy of the data, names and
@@ -64,4 +64,4 @@ class DataState {
 // what it was like before it was read; its sum has a value for a file that cannot be read, too. Throws SampleError.
 [[nodiscard]] std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -35,7 +35,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // "auto, voc and idx"
@@ -237,25 +237,30 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
   return make_dataset(record, std::move(draft.table), draft.state.serialize());
 }
 
+}  // namespace forebay::data
+
+namespace forebay {
+
 std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const IndexProgress& progress) {
-  return build_dataset_with({.options = options, .progress = progress, .threads = index_threads()});
+  return data::build_dataset_with({.options = options, .progress = progress, .threads = data::index_threads()});
 }
 
 // Of what ids mean, not of times or paths: ranks compare it before a run, and they may have
 // different copies of the data. A dataset of the program's own is what its serialize() says; if
 // that gives an index, only the content counts, as for others.
 std::uint64_t fingerprint(const Dataset& dataset) {
-  if (const IndexImage* image = image_of(dataset)) return image->fingerprint();
+  if (const data::IndexImage* image = data::image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
-  if (begins_as_index(bytes)) {
-    const auto header = std::span(bytes).first(std::min(bytes.size(), kIndexHeader));
-    return read_index_layout(header, bytes.size(), "the index of a dataset").fingerprint;
+  if (data::begins_as_index(bytes)) {
+    const auto header = std::span(bytes).first(std::min(bytes.size(), data::kIndexHeader));
+    return data::read_index_layout(header, bytes.size(), "the index of a dataset").fingerprint;
   }
   return XXH3_64bits(bytes.data(), bytes.size());
 }
 
 std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin) {
-  return restore_index(index_in_memory(owned_bytes({bytes.begin(), bytes.end()}), std::string(origin)));
+  return data::restore_index(
+      data::index_in_memory(data::owned_bytes({bytes.begin(), bytes.end()}), std::string(origin)));
 }
 
 // Written beside and renamed, so that a process that has the old one open keeps reading it
@@ -268,7 +273,13 @@ void save_index(const Dataset& dataset, const std::string& file) {
   }
 }
 
-std::unique_ptr<Dataset> load_index(const std::string& file) { return restore_index(open_index_file(file)); }
+std::unique_ptr<Dataset> load_index(const std::string& file) {
+  return data::restore_index(data::open_index_file(file));
+}
+
+}  // namespace forebay
+
+namespace forebay::data {
 
 // Sources are files of records, the state has folders and annotations; each format records what it
 // depends on.
@@ -325,9 +336,17 @@ DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress
   return compared;
 }
 
+}  // namespace forebay::data
+
+namespace forebay {
+
 std::unique_ptr<Dataset> open_dataset(const DatasetOptions& options, const IndexProgress& progress) {
-  return open_with_remark(options, progress).dataset;
+  return data::open_with_remark(options, progress).dataset;
 }
+
+}  // namespace forebay
+
+namespace forebay::data {
 
 // exists() is false both for a missing file and on an error; `unknown` tells the two apart.
 OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgress& progress) {
@@ -354,4 +373,4 @@ OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgres
   return {std::move(dataset), {std::move(compared.done), compared.times_differ}};
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

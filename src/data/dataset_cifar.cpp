@@ -10,7 +10,7 @@
 
 // The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
 // and 32 x 32 pixels, first all red values, then green, then blue.
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // The layouts are those of https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
@@ -139,4 +139,4 @@ const Format formats::cifar{.needs = "a .bin file of CIFAR",
                             .hash = hash_cifar,
                             .hashed = "the CIFAR files"};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -27,7 +27,7 @@
 #include "object_samples.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // How many images are looked for to find their folder.
@@ -357,4 +357,4 @@ const Format formats::coco{.needs = "a COCO file of instances (.json)",
                            .has_objects = true,
                            .finds_files = false};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -21,7 +21,7 @@
 #include "tool_images.hpp"
 #include "xml_text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using tinyxml2::XMLElement;
@@ -246,4 +246,4 @@ const Format formats::cvat{.needs = "an XML file of CVAT for images",
                            .chooses_image = true,
                            .has_objects = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

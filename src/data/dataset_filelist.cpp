@@ -26,7 +26,7 @@
 #include "split_list.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -125,7 +125,8 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
   };
   lists.images = load_list(options.path, "dataset.path", is_there);
   for (const ListRecord& each : lists.images.records) {
-    if (store::is_url(each.first)) (void)store::object_name(std::string(each.first));  // before a secret is in the index
+    if (store::is_url(each.first))
+      (void)store::object_name(std::string(each.first));  // before a secret is in the index
   }
   const std::string split_root = resolve_split_list(context, lists.images.records, lists.images.quoted, skipped);
   if (!split_root.empty()) root = split_root;
@@ -354,4 +355,4 @@ const Format formats::filelist{.needs = "a text file with one path[,label] per l
                                .finds_files = false,
                                .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -19,7 +19,7 @@
 #include "folder_roles.hpp"
 #include "formats.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
@@ -179,4 +179,4 @@ const Format formats::folder{.needs = "a folder of class folders",
                              .build = build_folder,
                              .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -15,7 +15,7 @@
 #include "formats.hpp"
 #include "idx_file.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +260,4 @@ const Format formats::idx{.needs = "an idx file of images",
                           .hashed = "the idx files",
                           .takes_labels = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

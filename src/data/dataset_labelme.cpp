@@ -23,7 +23,7 @@
 #include "parallel.hpp"
 #include "tool_images.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: labelme's own files are five deep.
@@ -258,4 +258,4 @@ const Format formats::labelme{.needs = "a folder of images and JSON files of lab
                               .build = build_labelme,
                               .has_objects = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -23,7 +23,7 @@
 #include "store/files.hpp"
 #include "wire_format.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using ValueWire = WireField::Type;
@@ -265,4 +265,4 @@ IndexDraft build_lmdb(PathContents& contents) {
 const Format formats::lmdb{
     .needs = "an LMDB environment", .detect = is_lmdb, .build = build_lmdb, .takes_patterns = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

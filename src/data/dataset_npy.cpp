@@ -29,7 +29,7 @@
 #include "npz.hpp"
 #include "sample_fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Common names for arrays of images, the likeliest first.
@@ -389,4 +389,4 @@ const Format formats::npy{.needs = "NumPy arrays",
                           .takes_labels = true,
                           .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -25,7 +25,7 @@
 #include "stated_sizes.hpp"
 #include "store/url.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 bool is_pack_name(std::string_view name) { return name.ends_with(kPackEnding); }
@@ -326,4 +326,4 @@ const Format formats::pack{.needs = "a folder that forebay pack made",
                            .holds_tables = true,
                            .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

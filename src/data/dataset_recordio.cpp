@@ -13,7 +13,7 @@
 #include "formats.hpp"
 #include "shards.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // dmlc/recordio.h. The word behind it has 3 bits of kind (PartKind) and 29 bits of length.
@@ -191,4 +191,4 @@ const Format formats::recordio{.needs = "a RecordIO file",
                                .takes_patterns = true,
                                .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -27,7 +27,7 @@
 #include "store/files.hpp"
 #include "table_fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: the table is in memory while it is read.
@@ -399,4 +399,4 @@ const Format formats::table{.needs = "a table of text (.csv, .tsv) with a header
                             .has_objects = true,
                             .finds_files = false};
 
-}  // namespace forebay
+}  // namespace forebay::data

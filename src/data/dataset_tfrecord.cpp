@@ -21,7 +21,7 @@
 #include "stated_sizes.hpp"
 #include "tf_example.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // tensorflow/core/lib/io/record_writer.h: uint64 length, uint32 masked CRC-32C of the length, the
@@ -307,4 +307,4 @@ const Format formats::tfrecord{.needs = "a TFRecord file",
                                .chooses_image = true,
                                .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

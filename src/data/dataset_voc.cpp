@@ -21,7 +21,7 @@
 #include "pairing.hpp"
 #include "parallel.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // The result of a run of annotation files, parsed by one thread. Compact, since a dataset has millions of objects.
@@ -364,4 +364,4 @@ const Format formats::voc{.needs = "a folder of images and XML files",
                           .build = build_voc,
                           .has_objects = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

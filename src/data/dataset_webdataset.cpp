@@ -26,7 +26,7 @@
 #include "stated_sizes.hpp"
 #include "tar_file.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Members that may be the image, the likeliest first.
@@ -421,4 +421,4 @@ const Format formats::webdataset{.needs = "a tar archive",
                                  .chooses_image = true,
                                  .reads_urls = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -29,7 +29,7 @@
 #include "yolo_images.hpp"
 #include "yolo_labels.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen, so that the threads' common counter is taken rarely.
@@ -383,4 +383,4 @@ const Format formats::yolo{.needs = "a folder of images with YOLO labels, their 
                            .hashed = "data.yaml, classes.txt or a list",
                            .has_objects = true};
 
-}  // namespace forebay
+}  // namespace forebay::data

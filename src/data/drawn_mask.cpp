@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Its first byte begins neither a text in UTF-8 nor a file of the formats that masks come in.
@@ -51,4 +51,4 @@ void MaskDrawing::add(std::uint8_t value, std::span<const std::byte> shapes) {
   append_bytes(bytes_, shapes);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

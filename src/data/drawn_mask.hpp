@@ -9,7 +9,7 @@
 
 // A mask that an index holds as shapes, which are drawn when a sample is made: polygons and runs of pixels, as COCO
 // has them. Its bytes are a signature, width and height, and for each object its value and the bytes of its shapes.
-namespace forebay {
+namespace forebay::data {
 
 // The signature, which no image file begins with.
 [[nodiscard]] std::span<const std::byte> drawn_mask_signature() noexcept;
@@ -58,4 +58,4 @@ class MaskDrawing {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

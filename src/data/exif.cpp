@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, std::byte{'i'},
@@ -93,4 +93,4 @@ int tiff_orientation(std::span<const std::byte> structure) noexcept {
   return kAsStored;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

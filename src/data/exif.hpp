@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace forebay {
+namespace forebay::data {
 
 // The orientation, 1 to 8, that the EXIF data of an APP1 segment states (the segment's bytes after its length field,
 // from "Exif\0\0" on); 1 = as stored. Anything absent, damaged or out of range is 1: an image is not worth refusing
@@ -17,4 +17,4 @@ namespace forebay {
 // Whether `segment` is an EXIF one at all; APP1 also carries XMP.
 [[nodiscard]] bool is_exif(std::span<const std::byte> segment) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -21,7 +21,7 @@
 #include "npz.hpp"
 #include "store/url.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::uint32_t kNotYet = UINT32_MAX;
@@ -276,4 +276,4 @@ std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields
   return lines;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

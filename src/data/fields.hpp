@@ -13,7 +13,7 @@
 // looks at options.fields, makes a RecordTable::FieldColumn from field_of() for each one that it knows, and fills it
 // for each sample that it adds; see the comment there. A field that no builder filled is an error, or a file beside
 // each image. One thread calls all of these.
-namespace forebay {
+namespace forebay::data {
 
 // The field that these options describe, with the defaults of its kind; `key` names the section in errors. The number
 // of classes of a multilabel field is known if `options.classes` is given, else left to the builder. Throws ConfigError
@@ -46,4 +46,4 @@ void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan);
 // One line per section, to tell whether a saved index was made for these fields.
 [[nodiscard]] std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -17,7 +17,7 @@
 
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using namespace std::string_view_literals;
@@ -160,4 +160,4 @@ bool may_be_zlib(std::span<const std::byte> head) noexcept {
   return (0x7800U + std::to_integer<unsigned>(head[1])) % 31 == 0;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // What a file really is where it holds something in place of what its name says, and what to do about it: "a pointer of
 // Git LFS, not the file itself; run `git lfs pull`". For files that no format of this house looks like: pointers of Git
@@ -28,4 +28,4 @@ void refuse_foreign(const std::string& path);
 // Whether the bytes may begin zlib data (RFC 1950). Two bytes are no proof: ask where what they should be is not there.
 [[nodiscard]] bool may_be_zlib(std::span<const std::byte> head) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

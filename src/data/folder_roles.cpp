@@ -21,7 +21,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // What a folder's name says of it. Each word stands for one part of a dataset, under whichever spelling.
@@ -362,4 +362,4 @@ void refuse_roles_as_classes(const BuildContext& context, const Scan& scan) {
                        "read the part that you mean:" + Choices(context, scan).text());
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

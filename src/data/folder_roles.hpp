@@ -3,7 +3,7 @@
 #include "build.hpp"
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // For format = "auto": throws ConfigError if the top folders of a tree, which would become its classes, are named like
 // the parts of a dataset: splits (train, val, test), images, or what belongs to images (labels, masks, annotations).
@@ -21,4 +21,4 @@ void refuse_roles_as_classes(const BuildContext& context, const Scan& scan);
 // where there is none.
 [[nodiscard]] std::string remark_on_splits(const DatasetOptions& options, const Scan& scan);
 
-}  // namespace forebay
+}  // namespace forebay::data

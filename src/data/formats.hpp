@@ -26,7 +26,7 @@
   FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")                     \
   FORMAT(pack, "a folder that `forebay pack` made of any of these")
 
-namespace forebay {
+namespace forebay::data {
 
 class PathContents;
 struct IndexDraft;
@@ -91,4 +91,4 @@ inline constexpr std::string_view kFormatChoicesText = "auto" FOREBAY_FORMATS(FO
 // Null if there is none of this name.
 [[nodiscard]] const Format* find_format(std::string_view name) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

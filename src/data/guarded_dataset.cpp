@@ -15,7 +15,7 @@
 #include "base/limits.hpp"
 #include "index_image.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // What was thrown, for a message. REQUIRES: within a catch.
@@ -174,4 +174,4 @@ void try_out(const Dataset& dataset) {
   (void)dataset.source(0);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -4,7 +4,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // Holds a program's own dataset to its contract: whatever its functions throw becomes an error that says which function
 // threw what, and for which sample. In read() it is a SampleError, permanent unless the dataset's own was transient; in
@@ -15,4 +15,4 @@ namespace forebay {
 // Calls what the feeder will call first, so that an error appears at construction. Throws Error.
 void try_out(const Dataset& dataset);
 
-}  // namespace forebay
+}  // namespace forebay::data

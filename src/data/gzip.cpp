@@ -8,7 +8,7 @@
 #include "base/limits.hpp"
 #include "base/retry.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 Error without_memory() { return out_of_memory("to decompress a file"); }
@@ -107,4 +107,4 @@ bool starts_as_gzip(std::span<const std::byte> head) noexcept {
 
 std::unique_ptr<ByteSource> open_gzip(const OpenFile& file) { return std::make_unique<GzipSource>(file); }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Bytes in order, from a plain file or from inside a gzip file.
 class ByteSource {
@@ -30,4 +30,4 @@ class ByteSource {
 // files, and a smaller one for small files.
 [[nodiscard]] std::uint64_t largest_inflated(std::uint64_t file_bytes);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -18,7 +18,7 @@
 #include "gzip.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 class PlainSource final : public ByteSource {
@@ -37,7 +37,7 @@ class PlainSource final : public ByteSource {
   std::size_t position_ = 0;
 };
 
-std::string in_hex(std::byte value) { return "0x" + hex(std::to_integer<unsigned>(value), 2); }
+std::string in_hex(std::byte value) { return "0x" + forebay::hex(std::to_integer<unsigned>(value), 2); }
 
 std::string type_name(std::byte type) {
   switch (std::to_integer<unsigned>(type)) {
@@ -161,4 +161,4 @@ std::vector<std::byte> IdxFile::load_payload() {
   return values;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

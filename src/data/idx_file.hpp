@@ -11,7 +11,7 @@
 #include "base/file_io.hpp"
 #include "gzip.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // An idx file of bytes, as MNIST comes in: two zero bytes, a type, the number of dimensions, each dimension as a big
 // endian 32-bit number, then the values, the last dimension fastest.
@@ -51,4 +51,4 @@ class IdxFile {
   IdxHeader header_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

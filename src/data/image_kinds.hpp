@@ -13,7 +13,7 @@
   KIND(bmp, "BMP", ".bmp")          \
   KIND(pnm, "PPM", ".ppm, .pgm, .pbm, .pnm")
 
-namespace forebay {
+namespace forebay::data {
 
 // "JPEG, PNG, ...".
 #define FOREBAY_KIND_TITLE(NAME, TITLE, ENDINGS) ", " TITLE
@@ -26,4 +26,4 @@ inline constexpr std::string_view kImageEndings = ".jpg, .jpeg, .jpe" FOREBAY_IM
 inline constexpr std::string_view kOtherImageEndings = kImageEndings.substr(kImageEndings.find(".jpe, ") + 6);
 #undef FOREBAY_KIND_ENDINGS
 
-}  // namespace forebay
+}  // namespace forebay::data

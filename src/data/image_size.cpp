@@ -23,7 +23,7 @@
 #include "image_kinds.hpp"
 #include "npy.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using HeaderPart = std::span<const std::byte>;
@@ -257,4 +257,4 @@ ImageExtent displayed_size(const OpenFile& file) {
                     ")" + nature_as_cause(header.at(0, 1024)));
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -4,7 +4,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 struct ImageExtent {
   std::int32_t width = 0;
@@ -16,4 +16,4 @@ struct ImageExtent {
 // thread.
 [[nodiscard]] ImageExtent displayed_size(const OpenFile& file);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -19,7 +19,7 @@
 
 #include "file_nature.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
@@ -201,4 +201,4 @@ IndexRecord read_index_record(const IndexLayout& layout, std::span<const std::by
   return read;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

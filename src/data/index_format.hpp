@@ -19,7 +19,7 @@
 // *state* says what the data was like (data_state.hpp). The content is cut into chunks, and the sums are the checksums
 // of its chunks: so an index can be opened without reading all of it, and each chunk is checked when it is first used
 // (index_image.hpp). Numbers are little endian.
-namespace forebay {
+namespace forebay::data {
 
 static_assert(std::endian::native == std::endian::little, "indexes are written in the machine's byte order");
 
@@ -160,4 +160,4 @@ inline constexpr std::size_t kIndexHeader = 72;
                                                 const std::function<void(IndexWriter&)>& write,
                                                 std::span<const std::byte> state = {});
 
-}  // namespace forebay
+}  // namespace forebay::data

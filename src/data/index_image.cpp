@@ -24,7 +24,7 @@
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 class IndexInMemory final : public IndexImage {
@@ -307,4 +307,4 @@ void IndexImage::require_within(std::uint64_t offset, std::uint64_t bytes) const
   require(offset <= content_bytes() && bytes <= content_bytes() - offset, "a part of it reaches past its end");
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

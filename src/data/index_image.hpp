@@ -12,7 +12,7 @@
 
 #include "index_format.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A serialized index of which only what is used is read; its header, sums and record are sound. What content() and
 // value() return has been checked, and whoever reads offsets, counts or numbers checks them before use: damage ends in
@@ -108,4 +108,4 @@ inline constexpr std::size_t kMostInMemory = std::size_t{64} << 20U;
 // The index that a dataset is read from; null for a dataset of the program's own.
 [[nodiscard]] const IndexImage* image_of(const Dataset& dataset) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

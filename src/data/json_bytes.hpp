@@ -11,7 +11,7 @@
 #include "base/retry.hpp"
 
 // What nlohmann's parser needs to read a file as a stream.
-namespace forebay {
+namespace forebay::data {
 
 // The bytes of a file in sequence, read piece by piece.
 class PiecewiseBytes {
@@ -73,4 +73,4 @@ struct ByteIterator {
   friend bool operator!=(const ByteIterator& a, const ByteIterator& b) noexcept { return !(a == b); }
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

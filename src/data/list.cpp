@@ -21,7 +21,7 @@
 #include "base/text.hpp"
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::string_view kBlank = " \t";
@@ -336,4 +336,4 @@ std::vector<ListRecord> parse_list(std::string_view text, const std::string& fil
   return ListParser(text, file, quoted, is_file).parse();
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // One record of a list file: a path (or a label, in a file of labels) and perhaps a label. Views, because a list may
 // have ten million lines.
@@ -72,4 +72,4 @@ struct HeaderFound {
 // has not.
 [[nodiscard]] std::string problem_of_separator(std::string_view line);
 
-}  // namespace forebay
+}  // namespace forebay::data

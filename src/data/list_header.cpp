@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "list.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::array<std::string_view, 15> kPathWords{"path",       "file",      "filename",  "filepath",  "image",
@@ -128,4 +128,4 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
   return found;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

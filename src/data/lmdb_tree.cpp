@@ -15,7 +15,7 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::uint32_t kLmdbMagic = 0xBEEFC0DE;
@@ -206,4 +206,4 @@ LmdbEntry LmdbTree::entry(std::uint64_t page, std::size_t i) {
   return entry;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 
 #include "container_bytes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // An entry of an LMDB database.
 struct LmdbEntry {
@@ -63,4 +63,4 @@ class LmdbTree {
 // Whether the bytes begin the data file of an LMDB environment.
 [[nodiscard]] bool starts_as_lmdb(std::span<const std::byte> head) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

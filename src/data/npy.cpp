@@ -22,7 +22,7 @@
 
 #include "file_nature.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using namespace std::string_view_literals;
@@ -345,4 +345,4 @@ void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

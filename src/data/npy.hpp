@@ -8,7 +8,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // An intact array that does not have the type, shape or values that are needed.
 class UnfitArray final : public SampleError {
@@ -68,4 +68,4 @@ enum class NpyTexts : std::uint8_t { refused, read };
 // REQUIRES: to.size() == array.elements.size(). Any thread may call.
 void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::string_view kArrayMark = ".npz:";
@@ -66,4 +66,4 @@ void read_array(const ArrayPlace& place, ReadTarget& target) {
   archive.read(member, target.reserve(static_cast<std::size_t>(member.bytes)));
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -10,7 +10,7 @@
 
 // Arrays in .npz archives. A path of a sample or a field may name one: "depth/a.npz:depth" is the array "depth" (the
 // member "depth.npy") of the archive "depth/a.npz", and "a.npz:" the only one in it. Any thread may call.
-namespace forebay {
+namespace forebay::data {
 
 struct ArrayPlace {
   std::string archive;
@@ -28,4 +28,4 @@ void read_array(const ArrayPlace& place, ReadTarget& target);
 // problem_of_file() for paths that may name an array.
 [[nodiscard]] std::string problem_of_source(const std::string& path);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -14,7 +14,7 @@
 
 #include "sample_fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Whether the section asks for the objects of an image. Throws ConfigError if objects cannot be served that way.
@@ -145,4 +145,4 @@ void ObjectSamples::finish(RecordTable& table) {
   if (are_images_) table.field_names = {std::string(kObjects)};
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -13,7 +13,7 @@
 #include "record_table.hpp"
 #include "stated_sizes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The name for the objects of images in [fields.NAME]: their boxes and classes.
 inline constexpr std::string_view kObjects = "objects";
@@ -66,4 +66,4 @@ using BoxSides = std::array<double, 4>;
 // The common class of all objects; -1 if they differ or there are none.
 [[nodiscard]] std::int32_t common_class(std::span<const FoundObject> objects) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

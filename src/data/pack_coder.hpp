@@ -22,7 +22,7 @@
 // first; signed ones have their sign in the lowest bit. A column of whole numbers is their count and the difference of
 // each from the one before it. What is written together is read together: one function for both directions calls
 // coder(value, ...).
-namespace forebay {
+namespace forebay::data {
 
 template <typename T>
 concept PackNumber = std::integral<T> || std::is_enum_v<T>;
@@ -187,4 +187,4 @@ class PackReader {
   std::uint64_t memory_left_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

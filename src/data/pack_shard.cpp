@@ -30,7 +30,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Each takes much more memory than it has bytes in the index. A shard has fewer samples.
@@ -259,7 +259,7 @@ Hash128 hash128(std::span<const std::byte> bytes) noexcept {
   return {.low = hash.low64, .high = hash.high64};
 }
 
-std::string hex(const Hash128& hash) { return hex(hash.high, 16) + hex(hash.low, 16); }
+std::string hex(const Hash128& hash) { return forebay::hex(hash.high, 16) + forebay::hex(hash.low, 16); }
 
 std::string pack_shard_name(std::uint32_t number, std::uint32_t count) {
   const auto digits = [](std::uint32_t value) {
@@ -405,4 +405,4 @@ void sort_pack_names(std::vector<std::string>& names) {
   std::ranges::sort(names, {}, [](const std::string& name) { return std::pair(name.size(), std::string_view(name)); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

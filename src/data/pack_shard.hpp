@@ -16,7 +16,7 @@
 
 // A shard of a packed dataset: a header, tables of the codec, samples, and two indexes, of which a run needs only the
 // first. docs/packing.md describes the file; numbers in it are little-endian.
-namespace forebay {
+namespace forebay::data {
 
 struct Hash128 {
   std::uint64_t low = 0;
@@ -166,4 +166,4 @@ struct PackShard {
 // Puts names of shards in the order of their numbers, which have five digits or more.
 void sort_pack_names(std::vector<std::string>& names);
 
-}  // namespace forebay
+}  // namespace forebay::data

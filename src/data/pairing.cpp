@@ -20,7 +20,7 @@
 
 #include "annotation.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::string_view kFolder = "Annotations";
@@ -31,7 +31,7 @@ std::string_view without_extension(std::string_view path) {
 
 // A path without its extension, with folders named like Annotations spelled the same.
 // Only folders are normalized, never the stem.
-std::string place_of(std::string_view path) {
+std::string place_of_path(std::string_view path) {
   std::string place;
   std::string_view rest = without_extension(path);
   for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
@@ -172,15 +172,15 @@ std::size_t AnnotationLookup::Place::operator()(std::string_view place) const no
 }
 
 std::size_t AnnotationLookup::Place::operator()(std::size_t annotation) const {
-  return (*this)(std::string_view(place_of(annotations[annotation])));
+  return (*this)(std::string_view(place_of_path(annotations[annotation])));
 }
 
 bool AnnotationLookup::Place::operator()(std::size_t a, std::size_t b) const {
-  return place_of(annotations[a]) == place_of(annotations[b]);
+  return place_of_path(annotations[a]) == place_of_path(annotations[b]);
 }
 
 bool AnnotationLookup::Place::operator()(std::string_view place, std::size_t annotation) const {
-  return place_of(annotations[annotation]) == place;
+  return place_of_path(annotations[annotation]) == place;
 }
 
 bool AnnotationLookup::Place::operator()(std::size_t annotation, std::string_view place) const {
@@ -193,7 +193,7 @@ AnnotationLookup::AnnotationLookup(std::span<const std::string_view> annotations
     : places_(0, Place{annotations}, Place{annotations}) {
   places_.reserve(annotations.size());
   for (std::size_t i = 0; i < annotations.size(); ++i) {
-    has_folders_ = has_folders_ || ("/" + place_of(annotations[i])).find("/Annotations/") != std::string::npos;
+    has_folders_ = has_folders_ || ("/" + place_of_path(annotations[i])).find("/Annotations/") != std::string::npos;
     places_.insert(i);
   }
 }
@@ -203,12 +203,14 @@ std::size_t AnnotationLookup::at(std::string_view place) const {
   return found == places_.end() ? kNone : *found;
 }
 
-std::size_t AnnotationLookup::representative(std::string_view annotation) const { return at(place_of(annotation)); }
+std::size_t AnnotationLookup::representative(std::string_view annotation) const {
+  return at(place_of_path(annotation));
+}
 
 // From the image's folder upward: the nearest Annotations wins, first as a child of the folder,
 // then as its sibling.
 std::size_t AnnotationLookup::find(std::string_view image) const {
-  const std::string place = place_of(image);
+  const std::string place = place_of_path(image);
   if (const auto found = at(place); found != kNone || !has_folders_) return found;
   // `above` ends with '/' or is empty; `below` is what follows it.
   std::string_view above = std::string_view(place).substr(0, place.rfind('/') + 1);
@@ -295,4 +297,4 @@ void adopt_bare_annotations(const std::string& root, Scan& scan) {
   scan.others = std::move(others);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -10,7 +10,7 @@
 
 #include "scan.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Finds an image's annotation by name alone. For the image A/B/x.jpg these places are looked at, nearest first:
 // A/B/x.xml, then for each folder on the way up a folder named Annotations (in any case) in it, holding the same path
@@ -81,4 +81,4 @@ void leave_out_masks(Scan& scan);
 // extension that are named like an image become its annotations, provided that one of them is in VOC's format.
 void adopt_bare_annotations(const std::string& root, Scan& scan);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -10,7 +10,7 @@
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Chosen: at least 4, also on one core, because indexing mostly waits for the store; at most 64.
 unsigned index_threads() {
@@ -72,4 +72,4 @@ void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgres
   if (failure.happened()) failure.rethrow();
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

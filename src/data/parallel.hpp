@@ -4,7 +4,7 @@
 #include <forebay/dataset.hpp>
 #include <functional>
 
-namespace forebay {
+namespace forebay::data {
 
 // Threads that an index build uses: one for each core of this process (base/cores.hpp), but a few at least, since they
 // mostly wait for the store.
@@ -22,4 +22,4 @@ struct ParallelTask {
 // Uses fewer threads if the system refuses some; throws Error if it refuses all.
 void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::data

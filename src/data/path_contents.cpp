@@ -14,7 +14,7 @@
 #include "store/url.hpp"
 #include "yolo_config.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // A pattern without a match is a mistake of spelling in nearly every case, so it is an error, as an
@@ -92,4 +92,4 @@ void PathContents::take_pattern(struct stat& status) {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

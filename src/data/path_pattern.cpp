@@ -18,7 +18,7 @@
 #include "scan.hpp"
 #include "store/url.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: far more shards than a dataset has.
@@ -126,4 +126,4 @@ std::vector<std::string> expand_path_pattern(const std::string& pattern) {
   return distinct;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

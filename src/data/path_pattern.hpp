@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // Whether the path stands for several files: it has a brace or a wildcard.
 [[nodiscard]] bool is_path_pattern(std::string_view path) noexcept;
@@ -17,4 +17,4 @@ namespace forebay {
 // occurs once. In a URL only braces do this. Throws ConfigError for an invalid range or more than a million names.
 [[nodiscard]] std::vector<std::string> expand_path_pattern(const std::string& pattern);
 
-}  // namespace forebay
+}  // namespace forebay::data

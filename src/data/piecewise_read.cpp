@@ -9,7 +9,7 @@
 #include "base/crc32c.hpp"
 #include "record_checksum.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::size_t kAtOnce = 1024;  // pieces of one system call (IOV_MAX)
@@ -93,4 +93,4 @@ void PiecewiseRead::check(std::span<const Piece> pieces, const Range& range) {
   if (masked_crc32c(sum) != wanted) throw damaged_record(range.begin, sum_at - range.begin);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // Pieces of a file that lie near each other, read by one request together with what lies between them. One thread at a
 // time.
@@ -44,4 +44,4 @@ class PiecewiseRead {
   std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // of pieces that were added twice
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

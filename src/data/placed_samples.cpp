@@ -5,7 +5,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // Ranges that are equal are shared (two fields of one member) and count once; those that overlap in
 // part cannot be read into two places by one request. A checksum fixes what is read: nothing beyond
@@ -39,4 +39,4 @@ SampleError too_large_for_batch(const Field& field, std::uint64_t bytes) {
                      " of each sample (most)");
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

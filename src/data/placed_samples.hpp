@@ -9,7 +9,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // Where the bytes of a sample's image and fields lie.
 struct Placement {
@@ -52,4 +52,4 @@ class PlacedSamples {
 // The dataset's PlacedSamples; null for a program's own dataset, and if samples are whole files.
 [[nodiscard]] const PlacedSamples* placed_samples(const Dataset& dataset) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

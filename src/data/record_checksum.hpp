@@ -15,7 +15,7 @@
 
 // The checksum of a record in a TFRecord file: a masked CRC-32C that follows what it covers, which is more than the
 // sample's own bytes.
-namespace forebay {
+namespace forebay::data {
 
 inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum
 
@@ -46,4 +46,4 @@ inline void require_record_sum(std::span<const std::byte> head, std::span<const 
   throw damaged_record(offset - head.size(), head.size() + bytes.size() + after);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -31,7 +31,7 @@
 #include "source_files.hpp"
 #include "store/url.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using Layout = RecordLayout;
@@ -438,4 +438,4 @@ void close_kept_files(const Dataset& dataset) noexcept {
   if (const auto* const records = dynamic_cast<const RecordDataset*>(&dataset)) records->close_kept_files();
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -21,7 +21,7 @@
 
 #include "record_table.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // All that the head has, in its order.
@@ -384,4 +384,4 @@ std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table, std
   return restore_index(index_in_memory(owned_bytes(std::move(bytes)), "the index of " + record.origin.path));
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -15,7 +15,7 @@
 #include "index_image.hpp"
 #include "record_table.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A column of whole numbers in as few bytes as they need: none where number(row) = first + step * row for all rows,
 // else 1, 2, 4 or 8 bytes each in two's complement.
@@ -190,4 +190,4 @@ struct RecordLayout {
 // shows without reading the columns; their numbers are checked when they are used.
 [[nodiscard]] RecordLayout read_record_layout(const IndexImage& image);
 
-}  // namespace forebay
+}  // namespace forebay::data

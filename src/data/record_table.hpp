@@ -12,7 +12,7 @@
 #include "base/file_io.hpp"
 #include "index_image.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Many strings, one after the other in one allocation. They may hold any bytes.
 class StringTable {
@@ -145,4 +145,4 @@ struct RecordTable {
 [[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table,
                                                     std::span<const std::byte> state = {});
 
-}  // namespace forebay
+}  // namespace forebay::data

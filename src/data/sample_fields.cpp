@@ -18,7 +18,7 @@
 #include "base/text.hpp"
 #include "class_text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Whole numbers that a double has exactly; beyond, it may stand for another than was written.
@@ -218,4 +218,4 @@ FieldValue value_of_text(std::string_view text, FieldKind kind) {
   return value;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -8,7 +8,7 @@
 #include "container_bytes.hpp"
 #include "fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // What a container holds for a field of one sample; the container decides which members are set.
 struct FieldValue {
@@ -55,4 +55,4 @@ void add_number(FieldValue& value, double number);
 // Values in a text: one name, or numbers between blanks or commas; names between '|'.
 [[nodiscard]] FieldValue value_of_text(std::string_view text, FieldKind kind);
 
-}  // namespace forebay
+}  // namespace forebay::data

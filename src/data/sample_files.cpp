@@ -5,7 +5,7 @@
 #include "npz.hpp"
 #include "parallel.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // For `forebay index --check`: whether every file can be opened, without reading any. In turns of
 // 256 files, so that the threads' common counter is taken rarely; a problem's place is its file's
@@ -34,4 +34,4 @@ MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const 
   return missing;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // A dataset that knows the files that its samples, and their fields, are in. Any thread may call.
 class SampleFiles {
@@ -28,4 +28,4 @@ struct MissingFiles {
 // Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
 [[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::data

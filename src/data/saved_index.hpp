@@ -5,7 +5,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::data {
 
 // Whether the data of an index is still what the index was made from: folders, annotations and files of records. Times
 // are compared first, names and contents where those differ (data_state.hpp).
@@ -34,4 +34,4 @@ struct OpenedDataset {
 };
 [[nodiscard]] OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -40,7 +40,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: trees that are deeper exist only by accident, and each level costs a shared Trail and a
@@ -433,4 +433,4 @@ Scan scan_folder(const std::string& root, const std::string& folder) {
   return scan;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

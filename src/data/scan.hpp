@@ -16,7 +16,7 @@
 
 #include "image_kinds.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Many paths in few allocations: each takes 16 bytes besides its own, where a std::string takes 32 and often an
 // allocation.
@@ -133,4 +133,4 @@ struct Scan {
 // cannot be listed is empty, and kAbsent.
 [[nodiscard]] Scan scan_folder(const std::string& root, const std::string& folder);
 
-}  // namespace forebay
+}  // namespace forebay::data

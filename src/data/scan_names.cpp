@@ -5,7 +5,7 @@
 #include "scan.hpp"
 
 // What names alone say.
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // ASCII only, and `lower_case` must be in lower case; compared from the end, where names differ
@@ -84,4 +84,4 @@ std::string join_path(std::string_view folder, std::string_view name) {
   return path.append(name);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

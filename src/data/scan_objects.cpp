@@ -5,7 +5,7 @@
 #include "parallel.hpp"
 #include "store/objects.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 Scan scan_objects(const std::string& root, const std::string& folder, bool is_deep) {
   Scan scan;
@@ -47,4 +47,4 @@ Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

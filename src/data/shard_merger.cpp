@@ -20,7 +20,7 @@
 #include "shards.hpp"
 #include "stated_sizes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // The most bytes that all compressed files of a dataset together may put into its index. Chosen:
@@ -335,4 +335,4 @@ IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts,
   throw path_error(contents.options(), std::string(missing) + draft.skipped.first_bad());
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -27,7 +27,7 @@
 #include "stated_sizes.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen: enough to see what is wrong. A container of the wrong kind would otherwise report each of
@@ -389,4 +389,4 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   return draft;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -13,7 +13,7 @@
 #include "record_table.hpp"
 #include "sample_fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // What a container says about a sample's class.
 struct FoundLabel {
@@ -227,4 +227,4 @@ struct ShardFormat {
 // Reads the files in parallel, plain or compressed, and merges them in order.
 [[nodiscard]] IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format);
 
-}  // namespace forebay
+}  // namespace forebay::data

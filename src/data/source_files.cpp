@@ -28,7 +28,7 @@
 #include "scan.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 SourceFiles::SourceFiles(std::uint64_t sources, std::span<const std::int64_t> modified,
                          std::function<Known(std::uint64_t source)> known)
@@ -181,4 +181,4 @@ void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   read(file, 0, target.reserve(file.size));
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -17,7 +17,7 @@
 #include "base/file_io.hpp"
 #include "record_table.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The files of records that an index knows, compared with what it knows of them.
 struct SourceComparison {
@@ -150,4 +150,4 @@ class SourceFiles {
 // Closes the files that an index's dataset keeps open, as nobody may read from it for long. Any thread.
 void close_kept_files(const Dataset& dataset) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -10,7 +10,7 @@
 #include "folder_roles.hpp"
 #include "store/url.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -94,4 +94,4 @@ std::string resolve_split_list(const BuildContext& context, std::vector<ListReco
   return root.string();
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 #include "build.hpp"
 #include "list.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Lists as Pascal VOC and ILSVRC have them: ROOT/ImageSets/Main/train.txt names images without folder and extension,
 // which are ROOT/JPEGImages/x.jpg; the images of ROOT/ImageSets/CLS-LOC/train_cls.txt are
@@ -20,4 +20,4 @@ namespace forebay {
 [[nodiscard]] std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,
                                              std::deque<std::string>& texts, SkipLog& skipped);
 
-}  // namespace forebay
+}  // namespace forebay::data

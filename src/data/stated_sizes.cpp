@@ -1,6 +1,6 @@
 #include "stated_sizes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // Each stated size is a kind of its own, and there are 65536 numbers of kinds. When they run out,
 // further sizes are dropped (the image is then not compared with its size), and a few numbers are
@@ -49,4 +49,4 @@ std::string sizes_left_out_note(std::uint64_t samples) {
          "are more than " + std::to_string(RecordTable::kMostKinds) + " different ones";
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

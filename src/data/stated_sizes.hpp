@@ -9,7 +9,7 @@
 
 #include "record_table.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The size of an image as its annotation states it. An annotation's boxes are of an image of this size, which tells
 // whether the EXIF orientation has turned it.
@@ -48,4 +48,4 @@ class StatedSizes {
 // What an index notes where samples were left out.
 [[nodiscard]] std::string sizes_left_out_note(std::uint64_t samples);
 
-}  // namespace forebay
+}  // namespace forebay::data

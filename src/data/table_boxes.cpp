@@ -16,7 +16,7 @@
 #include "object_samples.hpp"
 #include "table_fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // "xmin", or the sum of two columns, "xmin + width".
@@ -145,4 +145,4 @@ std::unique_ptr<TableField> boxes_of_table(const FieldOptions& options, const Ta
   return std::make_unique<BoxesOfTable>(options, header);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

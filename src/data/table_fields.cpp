@@ -20,7 +20,7 @@
 #include "base/text.hpp"
 #include "fields.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 template <typename T>
@@ -411,4 +411,4 @@ std::unique_ptr<TableField> table_field(const FieldOptions& options, const Table
   throw ConfigError("fields." + options.name + ".kind: a table has none");
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

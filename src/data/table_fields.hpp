@@ -16,7 +16,7 @@
 #include "record_table.hpp"
 
 // Turns the rows of a text table into class numbers and fields.
-namespace forebay {
+namespace forebay::data {
 
 // Why a row cannot be a sample.
 struct BadRow {
@@ -136,4 +136,4 @@ class TextOfRow {
 // The same for kind boxes.
 [[nodiscard]] std::unique_ptr<TableField> boxes_of_table(const FieldOptions& options, const TableHeader& header);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::size_t kTarBlock = 512;
@@ -247,4 +247,4 @@ std::string TarReader::problem_of_end() {
   return {};
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 
 #include "container_bytes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A member of a tar archive.
 struct TarMember {
@@ -62,4 +62,4 @@ class TarReader {
 // Whether the bytes begin a tar archive.
 [[nodiscard]] bool starts_as_tar(std::span<const std::byte> head) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

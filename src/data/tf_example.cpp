@@ -13,7 +13,7 @@
 
 #include "wire_format.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 using Wire = WireField::Type;
@@ -117,4 +117,4 @@ std::vector<float> TfExample::floats(const TfFeature& feature, std::size_t most)
   return numbers;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

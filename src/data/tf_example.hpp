@@ -6,7 +6,7 @@
 
 #include "container_bytes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A feature of a tf.train.Example: a list of values of one type.
 struct TfFeature {
@@ -43,4 +43,4 @@ class TfExample {
   std::size_t entries_ = 0;  // of the message, repeated ones too
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Longer than any class name of a real dataset, and short enough that a list of classes stays small.
@@ -72,4 +72,4 @@ void ShapesLeftOut::report(const std::string& where, SkipLog& skipped) const {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -7,7 +7,7 @@
 #include "image_size.hpp"
 #include "object_samples.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // An object that a labelling tool wrote down, with its class by name.
 struct ToolObject {
@@ -39,4 +39,4 @@ class ShapesLeftOut {
   std::map<std::string, std::uint64_t> counts_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 enum WireTag : std::uint8_t { group_begins = 3, group_ends = 4 };
@@ -107,4 +107,4 @@ bool WireReader::next_fixed32(std::uint32_t& value) {
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -4,7 +4,7 @@
 
 #include "container_bytes.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A field of a message of Protocol Buffers.
 struct WireField {
@@ -44,4 +44,4 @@ class WireReader {
   std::uint64_t end_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::data

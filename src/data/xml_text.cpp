@@ -21,7 +21,7 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr auto npos = std::string_view::npos;
@@ -51,10 +51,11 @@ void check_characters(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Character next = first_character(text.substr(at));
     if (next.length == 0) {
-      refuse(text, at, "byte 0x" + hex(byte_at(text, at), 2) + " at offset " + std::to_string(at) + " is not UTF-8");
+      refuse(text, at,
+             "byte 0x" + forebay::hex(byte_at(text, at), 2) + " at offset " + std::to_string(at) + " is not UTF-8");
     }
     if (!is_character(next.code)) {
-      refuse(text, at, "character U+" + hex(next.code, 4) + " is not allowed in XML");
+      refuse(text, at, "character U+" + forebay::hex(next.code, 4) + " is not allowed in XML");
     }
     at += next.length;
   }
@@ -272,4 +273,4 @@ const XMLElement& parse_xml(std::span<const std::byte> xml, std::string_view roo
   return only_root(document, root);
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

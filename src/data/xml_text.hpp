@@ -12,7 +12,7 @@ class XMLElement;
 }  // namespace tinyxml2
 
 // XML of annotations, which comes from anywhere. Any thread.
-namespace forebay {
+namespace forebay::data {
 
 // Parses a document, in UTF-8 or ISO-8859-1, into `document`, and returns its root. Throws SampleError with line and
 // reason for one that is not usable: not well-formed, a DOCTYPE or ENTITY declaration (refused whole: entity bombs,
@@ -26,4 +26,4 @@ namespace forebay {
 // The finite number that all of the text is; a sign + is allowed.
 [[nodiscard]] std::optional<double> finite_number_in(std::string_view text);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -22,7 +22,7 @@
 #include "scan.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // Chosen.
@@ -412,4 +412,4 @@ PartOfFile part_of_yaml(const std::string& path) {
   return {path.substr(0, colon), path.substr(colon + 1)};
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace forebay {
+namespace forebay::data {
 
 // What the data.yaml of a YOLO dataset says, as ultralytics reads it.
 struct YoloConfig {
@@ -44,4 +44,4 @@ struct PartOfFile {
 [[nodiscard]] PartOfFile part_of_yaml(const std::string& path);
 [[nodiscard]] bool is_yaml_name(std::string_view path) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

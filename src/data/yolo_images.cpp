@@ -26,7 +26,7 @@
 #include "formats.hpp"
 #include "store/files.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -350,4 +350,4 @@ YoloSources yolo_sources(const DatasetOptions& options) {
   return sources;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

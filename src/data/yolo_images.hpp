@@ -8,7 +8,7 @@
 #include "build.hpp"
 #include "yolo_config.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // The images that a path stands for, and what is known about the classes in their labels.
 struct YoloImages {
@@ -34,4 +34,4 @@ struct YoloSources {
 };
 [[nodiscard]] YoloSources yolo_sources(const DatasetOptions& options);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -18,7 +18,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 // How far past the image a coordinate may be: rounding, as ultralytics allows it.
@@ -169,4 +169,4 @@ YoloLabels parse_yolo_labels(std::string_view text, const YoloRules& rules) {
   return labels;
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -8,7 +8,7 @@
 
 #include "object_samples.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // One object of a YOLO label file.
 struct YoloObject {
@@ -36,4 +36,4 @@ struct YoloRules {
 // extent is the box; so are boxes with four corners), all as shares of the image as it is displayed.
 [[nodiscard]] YoloLabels parse_yolo_labels(std::string_view text, const YoloRules& rules);
 
-}  // namespace forebay
+}  // namespace forebay::data

@@ -22,7 +22,7 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 
-namespace forebay {
+namespace forebay::data {
 namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
@@ -289,4 +289,4 @@ void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::
                                    (stream.msg == nullptr ? "" : std::string(" (") + stream.msg + ")"));
 }
 
-}  // namespace forebay
+}  // namespace forebay::data

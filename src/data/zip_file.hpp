@@ -10,7 +10,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::data {
 
 // A member of a zip archive, as the archive's directory describes it.
 struct ZipMember {
@@ -66,4 +66,4 @@ class ZipFile {
 // True for bytes that begin a zip archive with a member in it.
 [[nodiscard]] bool starts_as_zip(std::span<const std::byte> head) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::data

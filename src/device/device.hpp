@@ -10,10 +10,14 @@
 #include <forebay/error.hpp>
 #include <forebay/tensor.hpp>
 
-namespace forebay {
+namespace forebay::make {
 
 class CanvasRenderer;
 struct RenderPlan;
+
+}  // namespace forebay::make
+
+namespace forebay::device {
 
 // A GPU, or its driver, refused: what cannot be had there may be had on the host.
 class DeviceError : public Error {
@@ -94,7 +98,7 @@ class Device {
 
   // What makes batches of canvases on this device (detail/canvas.hpp); none on the host, where that is assembly's.
   // The plan is copied.
-  [[nodiscard]] virtual std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) = 0;
+  [[nodiscard]] virtual std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan) = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -14,7 +14,7 @@
 #include "device_choice.hpp"
 #include "host_device.hpp"
 
-namespace forebay {
+namespace forebay::device {
 namespace {
 
 std::optional<unsigned> whole_number(std::string_view text) noexcept {
@@ -114,4 +114,4 @@ std::string shared_gpu_notice(std::span<const std::string> gpus, std::size_t ran
          R"((cudaSetDevice() before the feeder is made, device = "cuda:N", or CUDA_VISIBLE_DEVICES))";
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

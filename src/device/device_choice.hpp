@@ -9,7 +9,7 @@
 #include "device.hpp"
 
 // Which device a rank feeds, from `device = "..."` and the rank's place on its node.
-namespace forebay {
+namespace forebay::device {
 
 // What `device = "..."` says: auto | host | cuda | cuda:N.
 struct DeviceName {
@@ -70,4 +70,4 @@ struct Gpus {
 // REQUIRES: number < find_gpus().count. Throws DeviceError when the GPU cannot be used.
 [[nodiscard]] std::unique_ptr<Device> make_cuda_device(unsigned number);
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -13,7 +13,7 @@
 #include "read/requests.hpp"
 
 // JPEG files decoded by a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.
-namespace forebay {
+namespace forebay::device {
 
 // For the decoder threads of a pipeline: a decoder for each, made at the start. Each thread calls with its own number,
 // from 0.
@@ -27,10 +27,10 @@ class GpuDecoding {
   GpuDecoding& operator=(const GpuDecoding&) = delete;
 
   // What a thread decodes next. REQUIRES: at most kMost; they stay where they are until the thread's next begin().
-  virtual void begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) = 0;
+  virtual void begin(std::span<const read::EncodedSample> samples, const Dataset& dataset, unsigned thread) = 0;
   // The picture of one of them, null when libjpeg-turbo has to decode it. Valid until the thread's next call. Throws
   // Error when the GPU fails. REQUIRES: asked for in the order of begin().
-  [[nodiscard]] virtual const StoredPicture* picture(const EncodedSample& sample, unsigned thread) = 0;
+  [[nodiscard]] virtual const make::StoredPicture* picture(const read::EncodedSample& sample, unsigned thread) = 0;
 };
 
 struct GpuDecodingChoice {
@@ -42,4 +42,4 @@ struct GpuDecodingChoice {
 [[nodiscard]] GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device,
                                                   unsigned threads);
 
-}  // namespace forebay
+}  // namespace forebay::device

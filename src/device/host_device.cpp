@@ -11,7 +11,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::device {
 namespace {
 
 constexpr std::size_t kHugePage = 2UL * 1024 * 1024;
@@ -75,6 +75,6 @@ void HostDevice::copy_out(std::byte* to, const std::byte* from, std::size_t byte
 }
 
 // The host's renderer needs the transform's options and is made by the feeder.
-std::unique_ptr<CanvasRenderer> HostDevice::make_renderer(const RenderPlan& /*plan*/) { return nullptr; }
+std::unique_ptr<make::CanvasRenderer> HostDevice::make_renderer(const make::RenderPlan& /*plan*/) { return nullptr; }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -7,7 +7,7 @@
 #include "device.hpp"
 #include "make/canvas.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 // Batches in ordinary memory. An arena asks for transparent huge pages and touches every page at once, so that no
 // page fault is left for the first epoch. Copies are made at once; whoever orders them has ordered the threads.
@@ -30,7 +30,7 @@ class HostDevice final : public Device {
   void wait(StreamView /*stream*/, DeviceEvent /*event*/) override {}
   [[nodiscard]] bool is_complete(DeviceEvent /*event*/) override { return true; }
   void synchronize(DeviceEvent /*event*/) override {}
-  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan& plan) override;
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan) override;
 
  private:
   static std::size_t huge_page_of_system();
@@ -38,4 +38,4 @@ class HostDevice final : public Device {
   std::size_t huge_page_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -2,7 +2,7 @@
 
 #include "device_choice.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 Gpus find_gpus() {
   return {.count = 0,
@@ -17,4 +17,4 @@ std::string gpu_identity(unsigned /*number*/) { return ""; }
 
 std::unique_ptr<Device> make_cuda_device(unsigned /*number*/) { throw ConfigError(find_gpus().why_not); }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -1,6 +1,6 @@
 #include "gpu_decoding.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 GpuDecodingChoice make_gpu_decoding(const TransformOptions& /*options*/, std::shared_ptr<Device> /*device*/,
                                     unsigned /*threads*/) {
@@ -9,4 +9,4 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& /*options*/, std::sh
                     R"(JPEG files are decoded as by workers.jpeg = "own")"};
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

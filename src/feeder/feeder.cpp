@@ -105,7 +105,7 @@ bool Feeder::was_stopped() const noexcept { return impl_->was_stopped(); }
 std::uint64_t Feeder::epochs_completed() const noexcept { return impl_->epochs_completed(); }
 std::uint64_t Feeder::batches_per_epoch() const noexcept { return impl_->run().order->batches(); }
 std::uint64_t Feeder::steps_per_epoch() const noexcept {
-  return most_batches(impl_->run().schedule->ledger().partition());
+  return order::most_batches(impl_->run().schedule->ledger().partition());
 }
 const Dataset& Feeder::dataset() const noexcept { return *impl_->run().dataset; }
 std::shared_ptr<const Dataset> Feeder::shared_dataset() const noexcept { return impl_->run().dataset; }

@@ -19,7 +19,7 @@ class Feeder::Impl {
  public:
   // Collective; see start_run().
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
-       std::optional<Handover> before = std::nullopt);
+       std::optional<feeder::Handover> before = std::nullopt);
   // close(); what it throws becomes a line for people. In a fork nothing: there are no threads to join, and locks may
   // be held for ever.
   ~Impl();
@@ -42,19 +42,19 @@ class Feeder::Impl {
   [[nodiscard]] std::string state();
   void save(const std::string& file);
   void finish_saves();
-  [[nodiscard]] std::optional<SavedState> saved_in(const std::string& file);
+  [[nodiscard]] std::optional<job::SavedState> saved_in(const std::string& file);
   // Throws Error once a step was made or the feeder was closed: from then on nothing can be restored.
   void require_not_begun() const;
   // A feeder in this one's place that resumes from there; this one is closed.
-  [[nodiscard]] std::unique_ptr<Impl> resumed(SavedState saved);
+  [[nodiscard]] std::unique_ptr<Impl> resumed(job::SavedState saved);
 
   [[nodiscard]] const OwnProcess& process() const noexcept { return process_; }
-  [[nodiscard]] const Run& run() const noexcept { return *run_; }
+  [[nodiscard]] const feeder::Run& run() const noexcept { return *run_; }
   [[nodiscard]] bool was_stopped() const noexcept { return was_stopped_; }
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return run_->ranks->epochs_completed(); }
 
  private:
-  using Clock = Run::Clock;
+  using Clock = feeder::Run::Clock;
 
   // next(), in order.
   [[nodiscard]] std::optional<Lease> step(StreamView wanted, Clock::time_point called);
@@ -64,12 +64,12 @@ class Feeder::Impl {
   // When the device has come near enough; `called` where it had before.
   [[nodiscard]] Clock::time_point keep_pace(Clock::time_point called);
   [[nodiscard]] bool agree_to_continue(Clock::time_point entered);
-  void end_run(Verdict verdict, Clock::time_point entered);
+  void end_run(ranks::Verdict verdict, Clock::time_point entered);
   // `entered`: the one reading of the clock that a step needs before its end.
-  [[nodiscard]] Served serve(Clock::time_point entered);
+  [[nodiscard]] serve::Served serve(Clock::time_point entered);
   // After a batch was taken; `fresh`: batches that this rank had served fresh before.
   void plan_further(std::uint64_t fresh);
-  [[nodiscard]] std::uint32_t render(const Served& served, StreamView stream);
+  [[nodiscard]] std::uint32_t render(const serve::Served& served, StreamView stream);
   void end_if_device_refused(Clock::time_point entered);
   // Throws the failure, in the step that met it. REQUIRES: a single rank.
   [[noreturn]] void end_alone(Clock::time_point entered);
@@ -78,10 +78,12 @@ class Feeder::Impl {
   void end_early(const char* what);
   // Tells the other ranks, which may be about to make a step.
   void leave();
-  [[nodiscard]] bool is_between_epochs() const noexcept { return run_->ranks->loop() == Loop::epochs && !is_in_epoch_; }
+  [[nodiscard]] bool is_between_epochs() const noexcept {
+    return run_->ranks->loop() == ranks::Loop::epochs && !is_in_epoch_;
+  }
 
   OwnProcess process_;
-  RunOwner run_;
+  feeder::RunOwner run_;
   bool is_alone_;  // one rank
   bool ended_;
   bool was_stopped_;
@@ -89,7 +91,7 @@ class Feeder::Impl {
   bool is_in_epoch_ = false;  // in a loop over epochs
   bool is_agreed_ = false;    // on a step that is not served yet: its wait ended with an exception of the program's
   std::string cause_;         // of the failure that ended the run
-  ErrorKind cause_kind_ = ErrorKind::error;
+  ranks::ErrorKind cause_kind_ = ranks::ErrorKind::error;
   std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
   std::uint64_t completed_;     // epochs whose batches need not be counted any more
 };

@@ -43,13 +43,13 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   throw_cause();
 }
 
-void Feeder::Impl::throw_cause() const { AgreedError{cause_kind_, cause_}.raise(); }
+void Feeder::Impl::throw_cause() const { ranks::AgreedError{cause_kind_, cause_}.raise(); }
 
 // is_agreed_ survives an exception from serve(), such as Python's KeyboardInterrupt out of
 // while_waiting: the next call then continues this very step instead of posting a second census for
 // it.
 std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point called) {
-  Run& run = *run_;
+  feeder::Run& run = *run_;
   const StreamView stream = checked(wanted);
   if (!run.journal->has_begun()) begin();
   const Clock::time_point entered = keep_pace(called);
@@ -57,7 +57,7 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   const std::uint64_t taken = run.pipeline->ring().taken();
   const std::uint64_t fresh = run.server->counts().fresh;
   is_agreed_ = true;
-  const Served served = serve(entered);
+  const serve::Served served = serve(entered);
   is_agreed_ = false;
   if (run.pipeline->ring().taken() != taken) plan_further(fresh);
   if (run.failure.happened()) {
@@ -73,7 +73,7 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
                                                .output = render(served, stream)}));
   end_if_device_refused(entered);
   const Clock::time_point now = Clock::now();
-  StepRecord record = run.record_of(served, now);
+  measure::StepRecord record = run.record_of(served, now);
   run.journal->step(record, entered, entered - called, now);
   run.server->returned(served, now);
   return lease;
@@ -102,17 +102,17 @@ StreamView Feeder::Impl::checked(StreamView stream) {
 void Feeder::Impl::begin() {
   try {
     const auto& selection = run_->order->options().selection;
-    if (run_->ranks->loop() == Loop::unknown && selection && selection->is_given())
+    if (run_->ranks->loop() == ranks::Loop::unknown && selection && selection->is_given())
       throw Error("the program gives the order of each epoch, so next_epoch() comes before the first next()");
-    if (run_->ranks->loop() == Loop::unknown) (void)run_->ranks->agree_on_loop(Loop::batches, false);
-    collectively(*run_->communicator, [this] { run_->open_journal(); });
+    if (run_->ranks->loop() == ranks::Loop::unknown) (void)run_->ranks->agree_on_loop(ranks::Loop::batches, false);
+    ranks::collectively(*run_->communicator, [this] { run_->open_journal(); });
   } catch (const std::exception& error) {
     run_->journal->abandon();
     // All ranks have it.
     if (!is_alone_ && !run_->ranks->liveness().is_over()) {
       ended_ = true;
       cause_ = error.what();
-      cause_kind_ = described(std::current_exception()).kind;
+      cause_kind_ = ranks::described(std::current_exception()).kind;
     }
     throw;
   }
@@ -134,7 +134,7 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 // Bad samples are reported before the census of the step is posted, so that it carries them.
 bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   if (is_agreed_) return true;
-  Run& run = *run_;
+  feeder::Run& run = *run_;
   run.pipeline->bad_samples().collect(
       [&run](std::uint64_t id, std::string_view reason) { run.ranks->report_bad(id, reason); });
   const auto [verdict, has_work] = run.ranks->agree(run.report(entered), run.count());
@@ -144,8 +144,8 @@ bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
         [&run](std::uint64_t backlog) { return run.ranks->next_batch(backlog, run.server->counts().fresh); });
     run.pipeline->ring().settle();
   }
-  if (verdict == Verdict::proceed) return true;
-  if (verdict == Verdict::epoch_ended) {
+  if (verdict == ranks::Verdict::proceed) return true;
+  if (verdict == ranks::Verdict::epoch_ended) {
     is_in_epoch_ = false;
     run.journal->left_epoch(entered);
   } else {
@@ -155,16 +155,16 @@ bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
 }
 
 // The journal is finished before anything is said or thrown: the run's time ends here.
-void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
-  Run& run = *run_;
+void Feeder::Impl::end_run(ranks::Verdict verdict, Clock::time_point entered) {
+  feeder::Run& run = *run_;
   ended_ = true;
-  was_stopped_ = verdict == Verdict::stopped;
+  was_stopped_ = verdict == ranks::Verdict::stopped;
   run.journal->finished(entered);
-  if (verdict == Verdict::finished) run.say_where_the_recording_ends();
-  if (verdict != Verdict::failed) run.say_what_was_replaced();
+  if (verdict == ranks::Verdict::finished) run.say_where_the_recording_ends();
+  if (verdict != ranks::Verdict::failed) run.say_what_was_replaced();
   run.say_what_was_left_out();
-  if (verdict != Verdict::failed) return;
-  const AgreedError cause = run.ranks->cause();
+  if (verdict != ranks::Verdict::failed) return;
+  const ranks::AgreedError cause = run.ranks->cause();
   cause_ = cause.text;
   cause_kind_ = cause.kind;
   run.communicator->note_failure(cause_);
@@ -174,13 +174,13 @@ void Feeder::Impl::end_run(Verdict verdict, Clock::time_point entered) {
 
 // `entered` is the time of the call; it is read again only if the census had to be waited for,
 // since a reading costs.
-Served Feeder::Impl::serve(Clock::time_point entered) {
-  Ranks& ranks = *run_->ranks;
+serve::Served Feeder::Impl::serve(Clock::time_point entered) {
+  ranks::Ranks& ranks = *run_->ranks;
   if (!ranks.are_in_lockstep()) {
     const bool has_waited = ranks.waited() > std::chrono::nanoseconds::zero();
     return run_->server->serve(run_->context(), has_waited ? Clock::now() : entered);
   }
-  const Server::Alike step = run_->server->serve_alike(run_->context(), ranks.shared_signals());
+  const serve::Server::Alike step = run_->server->serve_alike(run_->context(), ranks.shared_signals());
   if (step.decision) ranks.decided(*step.decision);
   return step.served;
 }
@@ -188,13 +188,13 @@ Served Feeder::Impl::serve(Clock::time_point entered) {
 // Mostly the issuer cannot claim what is planned here before the next batch is taken, because as many turns as it may
 // claim are planned already; what an exchange brings is settled in agree_to_continue().
 void Feeder::Impl::plan_further(std::uint64_t fresh) {
-  SlotRing& ring = run_->pipeline->ring();
+  ring::SlotRing& ring = run_->pipeline->ring();
   const std::uint64_t backlog = run_->pipeline->backlog();
   run_->pipeline->plan_ahead([&](std::uint64_t planned) { return run_->ranks->next_batch(planned, fresh); });
   if (run_->pipeline->backlog() != backlog && backlog < ring.capacity()) ring.settle();
 }
 
-std::uint32_t Feeder::Impl::render(const Served& served, StreamView stream) {
+std::uint32_t Feeder::Impl::render(const serve::Served& served, StreamView stream) {
   if (served.slot == LeaseMaker::kEmpty || !run_->store->format().canvas) return SlotStore::kNoOutput;
   const NvtxRange range("rendering");
   return run_->store->render(served.slot, served.use_index, stream, refused_);
@@ -212,7 +212,7 @@ void Feeder::Impl::end_alone(Clock::time_point entered) {
   ended_ = true;
   run_->journal->finished(entered);
   run_->say_what_was_left_out();
-  const AgreedError cause = described(run_->failure.error());
+  const ranks::AgreedError cause = ranks::described(run_->failure.error());
   cause_ = cause.text;
   cause_kind_ = cause.kind;
   run_->communicator->note_failure(cause_);

@@ -20,9 +20,9 @@
 namespace forebay {
 
 Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
-                   std::shared_ptr<StopRequest> stop, std::optional<Handover> before)
-    : run_(
-          start_run(std::move(options), std::move(communicator), std::move(parts), std::move(stop), std::move(before))),
+                   std::shared_ptr<StopRequest> stop, std::optional<feeder::Handover> before)
+    : run_(feeder::start_run(std::move(options), std::move(communicator), std::move(parts), std::move(stop),
+                             std::move(before))),
       is_alone_(run_->communicator->size() == 1),
       ended_(run_->has_ended),
       was_stopped_(run_->was_stopped),
@@ -30,7 +30,7 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
 
 bool Feeder::Impl::next_epoch() {
   if (!cause_.empty()) throw_cause();
-  if (run_->ranks->loop() == Loop::batches) {
+  if (run_->ranks->loop() == ranks::Loop::batches) {
     throw Error(
         "next_epoch() comes before the first next(): without it a rank continues with the next epoch as soon as it "
         "has served its part of this one");
@@ -50,14 +50,14 @@ bool Feeder::Impl::next_epoch() {
 // production has begun. A rank that planned beyond the epoch in which the others are would serve
 // too early, so then all begin anew, alike.
 std::unique_ptr<Feeder::Impl> Feeder::Impl::begun_by_epochs() {
-  Ranks& ranks = *run_->ranks;
-  if (ranks.loop() != Loop::unknown || closed_) return nullptr;
+  ranks::Ranks& ranks = *run_->ranks;
+  if (ranks.loop() != ranks::Loop::unknown || closed_) return nullptr;
   // A rank that resumed where it has nothing left of the epoch, and planned for a loop that begins with the next one,
   // has no batch to pad with.
-  const Pipeline& pipeline = *run_->pipeline;
+  const produce::Pipeline& pipeline = *run_->pipeline;
   const bool is_ahead = !ended_ && !ranks.end_epochs_together() && pipeline.ring().planned() > 0 &&
                         pipeline.planned(0).epoch > epochs_completed();
-  const bool begins_anew = ranks.agree_on_loop(Loop::epochs, is_ahead && !run_->options.run.eval);
+  const bool begins_anew = ranks.agree_on_loop(ranks::Loop::epochs, is_ahead && !run_->options.run.eval);
   if (begins_anew) return resumed(run_->resume_point.saved());
   ranks.end_each_epoch();
   return nullptr;
@@ -72,14 +72,14 @@ std::string Feeder::Impl::state() {
     throw Error("there is no state to save: a batch was lost when the device failed, so resume from the last state " +
                 ("that was saved (" + cause_ + ")"));
   }
-  JobState state = run_->job();
+  order::JobState state = run_->job();
   state.opened = run_->schedule->ledger().opened();
   state.fresh_samples = run_->resume_point.fresh_samples();
-  const RankPart mine{.steps = run_->steps(),
-                      .fresh_samples = run_->server->counts().fresh_samples,
-                      .left = run_->left(),
-                      .has_lost = refused_ != nullptr};
-  return to_text(gather_state(std::move(state), mine, *run_->communicator));
+  const job::RankPart mine{.steps = run_->steps(),
+                           .fresh_samples = run_->server->counts().fresh_samples,
+                           .left = run_->left(),
+                           .has_lost = refused_ != nullptr};
+  return order::to_text(job::gather_state(std::move(state), mine, *run_->communicator));
 }
 
 void Feeder::Impl::save(const std::string& file) {
@@ -108,22 +108,22 @@ void Feeder::Impl::require_not_begun() const {
   }
 }
 
-std::optional<SavedState> Feeder::Impl::saved_in(const std::string& file) {
+std::optional<job::SavedState> Feeder::Impl::saved_in(const std::string& file) {
   run_->saves->wait();  // it may be writing this very file
-  return share_state(file, *run_->communicator);
+  return job::share_state(file, *run_->communicator);
 }
 
 // In this order: check, duplicate the communicator, close, free memory, make the other. Ranks that
 // closed on their own would count as having left, hence ended_.
-std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
+std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(job::SavedState saved) {
   require_not_begun();
-  Run& run = *run_;
+  feeder::Run& run = *run_;
   // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
-  const ResumePoint resume_point(saved, run.options);
+  const job::ResumePoint resume_point(saved, run.options);
   resume_point.require_same_job(run.job());
-  collectively(*run.communicator, [&] {
-    if (!is_replay(run.options)) return;
-    ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), resume_point.steps())
+  ranks::collectively(*run.communicator, [&] {
+    if (!job::is_replay(run.options)) return;
+    job::ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), resume_point.steps())
         .require_dataset(*run.safe_dataset);
   });
   std::unique_ptr<Communicator> again = run.communicator->duplicate();
@@ -136,7 +136,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(SavedState saved) {
     run.store->give_back_memory();
   }
   auto other = std::make_unique<Impl>(run.options, std::move(again), std::move(parts), run.stop,
-                                      Handover{std::move(saved), run.device, run.stream, run.ranks->loop()});
+                                      feeder::Handover{std::move(saved), run.device, run.stream, run.ranks->loop()});
   other->run_->saves->take_over(run.saves->take_failure());
   return other;
 }
@@ -171,7 +171,7 @@ void Feeder::Impl::close() {
 
 void Feeder::Impl::leave() {
   // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
-  if (const Liveness& liveness = run_->ranks->liveness(); liveness.is_over()) {
+  if (const ranks::Liveness& liveness = run_->ranks->liveness(); liveness.is_over()) {
     end_early(liveness.cause().c_str());
   } else {
     run_->early_end->leave(run_->steps());

@@ -7,25 +7,25 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::feeder {
 namespace {
 
 // An index that cannot be used costs time, not samples. What is wrong with its bytes is the same for all ranks, and one
 // of them says so; a store that fails may do so for this one alone.
-std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_index, ConsoleLog& console,
-                                                     bool is_first) {
+std::unique_ptr<const jpeg::DecodeIndex> open_decode_index(const std::string& dataset_index,
+                                                           measure::ConsoleLog& console, bool is_first) {
   if (dataset_index.empty()) return nullptr;
-  const std::string file = decode_index_of(dataset_index);
+  const std::string file = jpeg::decode_index_of(dataset_index);
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) return nullptr;
   // Errors of the bytes are alike on all ranks and told by the first; a store that fails may do so
   // for this rank alone.
-  const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const DecodeIndex> {
+  const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const jpeg::DecodeIndex> {
     if (is_first || is_own) console.warn(std::string(error.what()) + "; images are decoded without it");
     return nullptr;
   };
   try {
-    auto index = std::make_unique<DecodeIndex>(file, [&console](const std::string& text) { console.warn(text); });
+    auto index = std::make_unique<jpeg::DecodeIndex>(file, [&console](const std::string& text) { console.warn(text); });
     index->read_ahead();
     return index;
   } catch (const SampleError& error) {
@@ -40,11 +40,11 @@ std::unique_ptr<const DecodeIndex> open_decode_index(const std::string& dataset_
 // The own decoder needs kernels that are known to give libjpeg-turbo's pixels
 // (choose_pixel_kernels); without them libjpeg-turbo takes every file. nvJPEG comes on top of
 // either, because it leaves some files to the CPU.
-JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device> device, unsigned threads,
-                                  ConsoleLog& console, bool is_first) {
+JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<device::Device> device, unsigned threads,
+                                  measure::ConsoleLog& console, bool is_first) {
   JpegDecoding decoding;
   if (options.workers.jpeg == JpegLibrary::turbo) return decoding;
-  const PixelKernelChoice own = choose_pixel_kernels();
+  const jpeg::PixelKernelChoice own = jpeg::choose_pixel_kernels();
   decoding.kernels = own.kernels;
   if (own.kernels != nullptr) {
     decoding.index = open_decode_index(options.dataset.index, console, is_first);
@@ -52,7 +52,7 @@ JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device
     console.info("workers.jpeg: libjpeg-turbo decodes all JPEG files, because " + std::string(own.reason));
   }
   if (options.workers.jpeg != JpegLibrary::nvjpeg) return decoding;
-  GpuDecodingChoice choice = make_gpu_decoding(options.transform, std::move(device), threads);
+  device::GpuDecodingChoice choice = device::make_gpu_decoding(options.transform, std::move(device), threads);
   decoding.gpu = std::move(choice.decoding);
   if (!is_first) return decoding;
   if (decoding.gpu) {
@@ -63,4 +63,4 @@ JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<Device
   return decoding;
 }
 
-}  // namespace forebay
+}  // namespace forebay::feeder

@@ -17,24 +17,24 @@
 #include "ring/queue_slots.hpp"
 #include "run.hpp"
 
-namespace forebay {
+namespace forebay::feeder {
 
 namespace {
 
 // `fields` is where format.fields points to, if there are any.
 // The layout of fields follows the images in a slot, so it is known only once their bytes are.
-SlotFormat format_of(const Run& run, FieldLayout& fields) {
+ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
   const TransformOptions& transform = run.options.transform;
-  SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
-                    .height = transform.size[0],
-                    .width = transform.size[1],
-                    .dtype = transform.dtype,
-                    .layout = transform.layout,
-                    .channels = transform.channels};
-  if (transform.when == When::dequeue) format.canvas = canvas_format(transform, format.batch_size);
+  ring::SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
+                          .height = transform.size[0],
+                          .width = transform.size[1],
+                          .dtype = transform.dtype,
+                          .layout = transform.layout,
+                          .channels = transform.channels};
+  if (transform.when == When::dequeue) format.canvas = make::canvas_format(transform, format.batch_size);
   if (run.safe_dataset->fields().empty()) return format;
-  refuse_moved_fields(run.safe_dataset->fields(), run.operations);
-  fields = field_layout(run.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
+  job::refuse_moved_fields(run.safe_dataset->fields(), run.operations);
+  fields = make::field_layout(run.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
   format.fields = &fields;
   return format;
 }
@@ -42,12 +42,12 @@ SlotFormat format_of(const Run& run, FieldLayout& fields) {
 // A device's memory, and that which it copies from, is taken at the start: there a queue has its
 // full size at once. Half of this rank's part of the free memory at most: the other half is left to
 // the trainer.
-Capacity capacity_on(const Run& run, std::size_t slot_bytes) {
+ring::Capacity capacity_on(const Run& run, std::size_t slot_bytes) {
   const auto most = static_cast<std::uint32_t>(run.queue.capacity);
-  if (!is_automatic(run.options.queue) || !run.device->is_host()) return most;
-  const std::uint32_t first = first_capacity(run.options, slot_bytes);
-  const std::uint64_t free_bytes = room_of_rank(run.room) / 2;
-  const std::uint64_t beside = first + static_cast<std::uint64_t>(slots_beside(run.queue));
+  if (!ring::is_automatic(run.options.queue) || !run.device->is_host()) return most;
+  const std::uint32_t first = ring::first_capacity(run.options, slot_bytes);
+  const std::uint64_t free_bytes = job::room_of_rank(run.room) / 2;
+  const std::uint64_t beside = first + static_cast<std::uint64_t>(ring::slots_beside(run.queue));
   const std::uint64_t more = free_bytes / slot_bytes > beside ? free_bytes / slot_bytes - beside : 0;
   return {first, static_cast<std::uint32_t>(std::min<std::uint64_t>(most, first + more))};
 }
@@ -56,35 +56,37 @@ void make_store_on_device(Run& run) {
   const Options& options = run.options;
   const TransformOptions& transform = options.transform;
   const bool on_host = run.device->is_host();
-  FieldLayout fields;
-  const SlotFormat format = format_of(run, fields);
+  make::FieldLayout fields;
+  const ring::SlotFormat format = format_of(run, fields);
   run.capacity = capacity_on(run, SlotStore::slot_bytes(format, on_host));
-  const SlotCounts counts{.slots = run.capacity.most + static_cast<std::uint32_t>(slots_beside(options.queue)),
-                          .capacity = run.capacity,
-                          .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
-                          .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead),
-                          .probes_seed = options.seed};
-  const SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
+  const ring::SlotCounts counts{
+      .slots = run.capacity.most + static_cast<std::uint32_t>(ring::slots_beside(options.queue)),
+      .capacity = run.capacity,
+      .max_leases = static_cast<std::uint32_t>(options.queue.max_leases),
+      .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead),
+      .probes_seed = options.seed};
+  const ring::SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
   // What must be there when the run starts. On the host a queue that may grow needs only what it
   // begins with; on a device the host's part is the staging memory.
-  const RingNeed need{
+  const job::RingNeed need{
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
       .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,
       .on_host = on_host};
-  if (const std::string warning = require_memory(need, run.room); !warning.empty()) run.console->warn(warning);
+  if (const std::string warning = job::require_memory(need, run.room); !warning.empty()) run.console->warn(warning);
   run.fields = format.all_fields();
   run.store = std::make_shared<SlotStore>(run.device, format, counts);
   if (!format.canvas) return;
-  const RenderPlan plan =
-      make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
-  run.store->set_renderer(on_host ? std::make_unique<HostRenderer>(transform, plan) : run.device->make_renderer(plan),
-                          plan.view, options.seed);
+  const make::RenderPlan plan =
+      make::make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
+  run.store->set_renderer(
+      on_host ? std::make_unique<make::HostRenderer>(transform, plan) : run.device->make_renderer(plan), plan.view,
+      options.seed);
 }
 
 }  // namespace
 
 std::size_t slot_bytes(const Run& run) {
-  FieldLayout fields;
+  make::FieldLayout fields;
   return SlotStore::slot_bytes(format_of(run, fields), true);  // the device is not chosen yet; its labels are little
 }
 
@@ -92,16 +94,16 @@ void make_store(Run& run) {
   std::string refusal;
   try {
     return make_store_on_device(run);
-  } catch (const DeviceError& error) {
+  } catch (const device::DeviceError& error) {
     if (!run.may_leave_device) throw;
     refusal = error.what();
   }
   run.store.reset();
-  DeviceChoice choice = host_instead(refusal);
+  device::DeviceChoice choice = device::host_instead(refusal);
   run.console->warn(choice.doubt);
   run.device = std::move(choice.device);
   run.stream = run.device->make_stream();
   make_store_on_device(run);
 }
 
-}  // namespace forebay
+}  // namespace forebay::feeder

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace forebay {
+namespace forebay::feeder {
 
 struct Run;
 
@@ -18,4 +18,4 @@ struct Run;
 // REQUIRES: options, operations, safe_dataset, queue, device, node and console are set
 void make_store(Run& run);
 
-}  // namespace forebay
+}  // namespace forebay::feeder

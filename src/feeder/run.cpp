@@ -28,7 +28,7 @@
 #include "make/image_decoder.hpp"
 #include "measure/run_files.hpp"
 
-namespace forebay {
+namespace forebay::feeder {
 namespace {
 
 using namespace std::chrono_literals;
@@ -67,7 +67,7 @@ std::string percent_text(double share) {
 }
 
 // "16 ready", "2 to 16 ready"
-std::string ready_text(const Capacity& capacity) {
+std::string ready_text(const ring::Capacity& capacity) {
   const std::string most = std::to_string(capacity.most) + " ready";
   return capacity.first == capacity.most ? most : std::to_string(capacity.first) + " to " + most;
 }
@@ -80,14 +80,14 @@ bool Run::interrupted() {
 }
 
 std::uint64_t Run::job_fresh_samples() const noexcept {
-  const JobReport* const heard = ranks->heard();
+  const ranks::JobReport* const heard = ranks->heard();
   return resume_point.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
 
 // Made when it is first asked for: its fingerprint of the dataset costs time that runs which
 // neither save nor resume need not spend.
-const JobState& Run::job() {
-  if (!job_) job_ = begin_state(options, *safe_dataset, *order, communicator->size());
+const order::JobState& Run::job() {
+  if (!job_) job_ = job::begin_state(options, *safe_dataset, *order, communicator->size());
   return *job_;
 }
 
@@ -95,25 +95,26 @@ const JobState& Run::job() {
 // files of the run it continues.
 void Run::open_journal() {
   const std::uint32_t rank = communicator->rank();
-  const bool by_epochs = ranks->loop() == Loop::epochs;
+  const bool by_epochs = ranks->loop() == ranks::Loop::epochs;
   // A job that was stopped before its first step has put nothing here.
   const bool resumes = resume_point.steps() > 0;
-  if (!resumes) clear_run_directory(options.telemetry.dir, rank, communicator->size());
+  if (!resumes) measure::clear_run_directory(options.telemetry.dir, rank, communicator->size());
   quarantine->begin();
-  TelemetrySetup telemetry{
+  measure::TelemetrySetup telemetry{
       .options = options.telemetry, .rank = rank, .ranks = communicator->size(), .goes_on = resumes};
-  if (is_recorded(options)) {
-    telemetry.recording = recording_header(options, *safe_dataset, rank, communicator->size(), resume_point.steps());
+  if (job::is_recorded(options)) {
+    telemetry.recording =
+        job::recording_header(options, *safe_dataset, rank, communicator->size(), resume_point.steps());
     telemetry.recording->capacity = queue.capacity;
-    note_loop(*telemetry.recording, by_epochs);
+    job::note_loop(*telemetry.recording, by_epochs);
   }
   if (replayed) replayed->require_loop(by_epochs);
-  RunHead head{.rank = rank,
-               .ranks = communicator->size(),
-               .first_step = resume_point.steps(),
-               .started = utc_now(),
-               .host = host_name()};
-  if (rank == 0) head.settings = settings_of(options);
+  measure::RunHead head{.rank = rank,
+                        .ranks = communicator->size(),
+                        .first_step = resume_point.steps(),
+                        .started = measure::utc_now(),
+                        .host = measure::host_name()};
+  if (rank == 0) head.settings = config::settings_of(options);
   journal->begin(telemetry, head,
                  {.batch_size = static_cast<double>(options.dataset.batch_size),
                   .batch_bytes = static_cast<double>(store->format().resident_bytes()),
@@ -133,8 +134,8 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
   if (!production_end_) {
     production_end_ = std::make_unique<EndingWork>([this] {
       pipeline->stop();
-      jpeg.index.reset();          // a thread of it reads ahead
-      close_kept_files(*dataset);  // which the program may hold for long
+      jpeg.index.reset();                // a thread of it reads ahead
+      data::close_kept_files(*dataset);  // which the program may hold for long
       clock->stop();
     });
   }
@@ -145,10 +146,10 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
   };
   if (ends_by(begin + kSoon)) return true;
   console->error((cause.empty() ? "the run has ended" : cause) + "; the end waits up to " +
-                 std::to_string(kEndPatience.count()) + " s for: " + pipeline->report(Workers::busy));
+                 std::to_string(kEndPatience.count()) + " s for: " + pipeline->report(produce::Workers::busy));
   if (ends_by(begin + kEndPatience)) return true;
   is_left_behind_ = true;
-  console->error("threads that do not return are left behind: " + pipeline->report(Workers::busy));
+  console->error("threads that do not return are left behind: " + pipeline->report(produce::Workers::busy));
   return false;
 }
 
@@ -222,33 +223,33 @@ void Run::write_trace() noexcept {
 
 // `served` counts the epoch that the ranks are about to complete, and no other: that is what its
 // end is agreed by.
-RankReport Run::report(Clock::time_point now) noexcept {
-  const Server::Counts& counts = server->counts();
-  RankReport mine{.at_reuse_cap = server->is_at_cap(),
-                  .served = static_cast<std::int64_t>(server->served_of(ranks->epochs_completed())),
-                  .samples = static_cast<std::int64_t>(counts.fresh_samples),
-                  .uses = static_cast<std::int64_t>(counts.uses)};
+ranks::RankReport Run::report(Clock::time_point now) noexcept {
+  const serve::Server::Counts& counts = server->counts();
+  ranks::RankReport mine{.at_reuse_cap = server->is_at_cap(),
+                         .served = static_cast<std::int64_t>(server->served_of(ranks->epochs_completed())),
+                         .samples = static_cast<std::int64_t>(counts.fresh_samples),
+                         .uses = static_cast<std::int64_t>(counts.uses)};
   if (ranks->are_in_lockstep()) mine.progress = progress(now);
   return mine;
 }
 
-RankCount Run::count() const noexcept {
-  const Server::Counts& counts = server->counts();
+ranks::RankCount Run::count() const noexcept {
+  const serve::Server::Counts& counts = server->counts();
   return {.fresh = counts.fresh, .offered = counts.offered, .backlog = pipeline->backlog()};
 }
 
 // For lockstep. The default of Progress says "drained": this rank has nothing more to produce and
 // keeps nobody waiting. "Idle" is the same until the next epoch opens.
-Progress Run::progress(Clock::time_point now) noexcept {
-  SlotRing& ring = pipeline->ring();
-  Progress progress;
+ranks::Progress Run::progress(Clock::time_point now) noexcept {
+  ring::SlotRing& ring = pipeline->ring();
+  ranks::Progress progress;
   if (server->counts().steps > 0) {
     progress.now_ns = std::chrono::nanoseconds(now - server->first_return()).count();
     progress.blocked_ns = (ring.blocked(now) - server->blocked_before()).count();
   }
   if (ranks->has_no_batches() || (ranks->is_all_planned() && ring.is_complete())) return progress;
-  if (ring.state() == SlotRing::State::ended) {
-    progress.ready = Progress::kIdle;
+  if (ring.state() == ring::SlotRing::State::ended) {
+    progress.ready = ranks::Progress::kIdle;
     return progress;
   }
   progress.ready = ring.depth();
@@ -258,9 +259,9 @@ Progress Run::progress(Clock::time_point now) noexcept {
 
 // A rank pads when it has served everything, when the ranks promised a batch that it lacks, and
 // when its next batch belongs to an epoch that the others have not reached.
-StepContext Run::context() noexcept {
-  SlotRing& ring = pipeline->ring();
-  const bool is_over = ring.state() == SlotRing::State::ended;
+serve::StepContext Run::context() noexcept {
+  ring::SlotRing& ring = pipeline->ring();
+  const bool is_over = ring.state() == ring::SlotRing::State::ended;
   const bool is_alone = communicator->size() == 1;
   const bool lacks_batch = ranks->is_left_out() && ring.depth() == 0;
   return {.must_pad = is_over || lacks_batch || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
@@ -271,9 +272,9 @@ StepContext Run::context() noexcept {
           .are_most_at_cap = is_alone || ranks->are_most_at_cap()};
 }
 
-StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept {
-  SlotRing& ring = pipeline->ring();
-  const JobReport* const heard = ranks->heard();
+measure::StepRecord Run::record_of(const serve::Served& served, Clock::time_point now) noexcept {
+  ring::SlotRing& ring = pipeline->ring();
+  const ranks::JobReport* const heard = ranks->heard();
   const BatchRef batch = served.slot == LeaseMaker::kEmpty ? BatchRef{} : store->slot(served.slot).batch;
   return {.step = steps(),
           .epoch = batch.epoch,
@@ -295,15 +296,15 @@ StepRecord Run::record_of(const Served& served, Clock::time_point now) noexcept 
 
 // What is planned and not taken counts as left, however much of it is decoded: a resumed run makes
 // it again.
-std::vector<BatchRange> Run::left() const {
+std::vector<order::BatchRange> Run::left() const {
   std::vector<BatchRef> planned;
-  const SlotRing& ring = pipeline->ring();
+  const ring::SlotRing& ring = pipeline->ring();
   for (std::uint64_t turn = ring.taken(); turn < ring.planned(); ++turn) planned.push_back(pipeline->planned(turn));
   return ranks->left(planned);
 }
 
-Gauges Run::gauges() const {
-  const SlotRing& ring = pipeline->ring();
+measure::Gauges Run::gauges() const {
+  const ring::SlotRing& ring = pipeline->ring();
   return {.depth = ring.depth_guess(),
           .capacity = ring.capacity(),
           .produced = ring.published(),
@@ -312,7 +313,7 @@ Gauges Run::gauges() const {
 }
 
 Summary Run::summary() const {
-  const WorkerTotals& totals = pipeline->totals();
+  const read::WorkerTotals& totals = pipeline->totals();
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : server->residents()) resident.push_back(store->slot(slot).uses);
   return journal->summary({.startup_s = startup_s,
@@ -337,21 +338,21 @@ std::string Run::describe() const {
                      " batches per epoch; ring of " + std::to_string(store->size()) + " slots (" +
                      ready_text(capacity) + ", " + std::to_string(queue.pool) + " resident, " +
                      std::to_string(queue.max_leases - 1) + " leased) in " + store->describe() + "; " +
-                     forebay::describe(workers) + (pipeline->hedges() ? ", slow reads begun twice" : "");
-  const SlotMemory& memory = store->memory();
+                     forebay::produce::describe(workers) + (pipeline->hedges() ? ", slow reads begun twice" : "");
+  const ring::SlotMemory& memory = store->memory();
   const std::uint64_t batches = memory.slots + memory.outputs;
   const std::uint64_t to_come = memory.slots - memory.at_first;
-  if (!device->is_host()) text += "; " + mebibytes(batches) + " on " + device->describe();
+  if (!device->is_host()) text += "; " + job::mebibytes(batches) + " on " + device->describe();
   const std::uint64_t on_host = device->is_host() ? batches : memory.staging;
-  text += "; memory up to " + mebibytes(on_host + encoded + index_bytes) + ": " +
-          (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) +
-          (to_come > 0 ? " (" + mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
-          mebibytes(encoded);
-  if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
-  return text + ", and for each decoder " + std::to_string(ImageDecoder::kBytesPerPixel) +
-         " bytes per pixel of the largest ordinary JPEG, up to " + std::to_string(ImageDecoder::kMostBytesPerPixel) +
-         " of other images" + wide_text(dataset->fields()) + operations_text(options.transform.operations) +
-         "; policy " + options.policy.name;
+  text += "; memory up to " + job::mebibytes(on_host + encoded + index_bytes) + ": " +
+          (device->is_host() ? "ring " : "staging ") + job::mebibytes(on_host) +
+          (to_come > 0 ? " (" + job::mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
+          job::mebibytes(encoded);
+  if (index_bytes > 0) text += ", index " + job::mebibytes(index_bytes);
+  return text + ", and for each decoder " + std::to_string(make::ImageDecoder::kBytesPerPixel) +
+         " bytes per pixel of the largest ordinary JPEG, up to " +
+         std::to_string(make::ImageDecoder::kMostBytesPerPixel) + " of other images" + wide_text(dataset->fields()) +
+         operations_text(options.transform.operations) + "; policy " + options.policy.name;
 }
 
 void Run::say_what_was_left_out() {
@@ -392,4 +393,4 @@ void Run::say_where_the_recording_ends() {
                 " steps, and with it this run");
 }
 
-}  // namespace forebay
+}  // namespace forebay::feeder

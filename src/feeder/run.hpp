@@ -36,52 +36,52 @@
 #include "serve/server.hpp"
 #include "stop_request.hpp"
 
-namespace forebay {
+namespace forebay::feeder {
 
 // The parts of a run, in the order of their dependence, and what they say together. Each may use those above it.
 struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is that of their dependence
-  using Clock = SlotRing::Clock;
+  using Clock = ring::SlotRing::Clock;
 
   Options options;
   std::unique_ptr<Communicator> communicator;
   Parts given;                        // by the program
   std::shared_ptr<StopRequest> stop;  // shared with the run that may replace this one
-  ResumePoint resume_point;
-  std::optional<ReplayedRun> replayed;
+  job::ResumePoint resume_point;
+  std::optional<job::ReplayedRun> replayed;
   std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset;  // as the program sees it
   std::shared_ptr<const Dataset> safe_dataset;  // the same behind its contract
   std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::optional<Order> order;
-  std::optional<LostParts> lost_parts;
-  std::optional<Schedule> schedule;
+  std::optional<ranks::LostParts> lost_parts;
+  std::optional<order::Schedule> schedule;
   QueueOptions queue;  // with a number in place of "auto": the most
   std::unique_ptr<SharedMemory> node_memory;
-  NodePlace node;
-  AvailableMemory room;
-  WorkerPlan workers;
+  device::NodePlace node;
+  job::AvailableMemory room;
+  produce::WorkerPlan workers;
 
-  std::optional<ConsoleLog> console;
-  DirectoryLock directory;
-  std::optional<QuarantineLog> quarantine;
+  std::optional<measure::ConsoleLog> console;
+  measure::DirectoryLock directory;
+  std::optional<measure::QuarantineLog> quarantine;
   Failure failure;
   std::optional<RunningClock> clock;
-  std::optional<Ranks> ranks;
-  std::optional<EarlyEnd> early_end;
-  std::optional<Saves> saves;
-  std::shared_ptr<Device> device;
+  std::optional<ranks::Ranks> ranks;
+  std::optional<ranks::EarlyEnd> early_end;
+  std::optional<ranks::Saves> saves;
+  std::shared_ptr<device::Device> device;
   bool may_leave_device = false;  // for the host: nobody asked for this GPU by name, nor has its stream
   StreamView stream;              // the device's, for trainers that have none
-  Capacity capacity = 1;          // of the ring; at the most what the queue says, and what the memory has room for
+  ring::Capacity capacity = 1;    // of the ring; at the most what the queue says, and what the memory has room for
   std::shared_ptr<SlotStore> store;
   std::vector<Field> fields;  // of every batch
   JpegDecoding jpeg;
-  OperationChain operations;
-  std::optional<Timeline> timeline;  // none = no trace is asked for
-  std::optional<Pipeline> pipeline;
+  make::OperationChain operations;
+  std::optional<measure::Timeline> timeline;  // none = no trace is asked for
+  std::optional<produce::Pipeline> pipeline;
   std::optional<StopRequest::Listener> stop_listener;
-  std::optional<Journal> journal;
-  std::optional<Server> server;
+  std::optional<measure::Journal> journal;
+  std::optional<serve::Server> server;
 
   bool has_ended = false;  // before its first step: the saved run was over, or somebody asked to stop
   bool was_stopped = false;
@@ -97,9 +97,9 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   // Samples that the job is known to have served fresh since the run began.
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
   // What every state of this job has in common.
-  [[nodiscard]] const JobState& job();
+  [[nodiscard]] const order::JobState& job();
   // What this rank has not delivered of what is its own.
-  [[nodiscard]] std::vector<BatchRange> left() const;
+  [[nodiscard]] std::vector<order::BatchRange> left() const;
 
   // Collective, before the first step.
   void open_journal();
@@ -116,15 +116,15 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // --- a step
   // What this rank tells the others before it.
-  [[nodiscard]] RankReport report(Clock::time_point now) noexcept;
-  [[nodiscard]] RankCount count() const noexcept;
+  [[nodiscard]] ranks::RankReport report(Clock::time_point now) noexcept;
+  [[nodiscard]] ranks::RankCount count() const noexcept;
   // What is known of it before it is served.
-  [[nodiscard]] StepContext context() noexcept;
+  [[nodiscard]] serve::StepContext context() noexcept;
   // It returns now. Its times are the journal's.
-  [[nodiscard]] StepRecord record_of(const Served& served, Clock::time_point now) noexcept;
+  [[nodiscard]] measure::StepRecord record_of(const serve::Served& served, Clock::time_point now) noexcept;
 
   // --- what it tells of itself
-  [[nodiscard]] Gauges gauges() const;  // any thread
+  [[nodiscard]] measure::Gauges gauges() const;  // any thread
   [[nodiscard]] Summary summary() const;
   // The line at start-up.
   [[nodiscard]] std::string describe() const;
@@ -140,9 +140,9 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void write_trace() noexcept;
   // Samples that it serves, and entries that the index left out as bad.
   [[nodiscard]] std::uint64_t entries() const noexcept;
-  [[nodiscard]] Progress progress(Clock::time_point now) noexcept;
+  [[nodiscard]] ranks::Progress progress(Clock::time_point now) noexcept;
 
-  std::optional<JobState> job_;                 // once it was asked for
+  std::optional<order::JobState> job_;          // once it was asked for
   std::unique_ptr<EndingWork> production_end_;  // once it was begun
   bool is_left_behind_ = false;
 };
@@ -154,4 +154,4 @@ struct EndOfRun {
 };
 using RunOwner = std::unique_ptr<Run, EndOfRun>;
 
-}  // namespace forebay
+}  // namespace forebay::feeder

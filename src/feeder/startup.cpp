@@ -28,7 +28,7 @@
 #include "ranks/collectively.hpp"
 #include "read/hedging.hpp"
 
-namespace forebay {
+namespace forebay::feeder {
 namespace {
 
 // Memory that the ranks of a node share.
@@ -43,10 +43,10 @@ struct NodeBoard {
 // The steps of start_run(), in order. What concerns one rank alone is done collectively().
 class Startup {
  public:
-  Startup(Run& run, Loop loop) noexcept : run_(run), loop_(loop), began_(Run::Clock::now()) {}
+  Startup(Run& run, ranks::Loop loop) noexcept : run_(run), loop_(loop), began_(Run::Clock::now()) {}
 
   void agree_on_options();
-  void resume_from(std::optional<SavedState> saved);
+  void resume_from(std::optional<job::SavedState> saved);
   void agree_on_policy();
   void open_dataset();
   void size_queue();
@@ -61,8 +61,8 @@ class Startup {
 
  private:
   void agree_on_operations();
-  [[nodiscard]] RunPlan run_plan() const;
-  [[nodiscard]] BadLimit bad_limit() const;
+  [[nodiscard]] ranks::RunPlan run_plan() const;
+  [[nodiscard]] ranks::BadLimit bad_limit() const;
   void choose_decoder();
   void start_pipeline();
   void start_server();
@@ -74,29 +74,29 @@ class Startup {
   [[nodiscard]] std::uint64_t run_steps() const noexcept { return static_cast<std::uint64_t>(run_.options.run.steps); }
   template <typename Work>
   void collectively(Work&& work) {
-    forebay::collectively(*run_.communicator, std::forward<Work>(work));
+    forebay::ranks::collectively(*run_.communicator, std::forward<Work>(work));
   }
 
   Run& run_;
-  Loop loop_;  // of the feeder in whose place this one comes
+  ranks::Loop loop_;  // of the feeder in whose place this one comes
   Run::Clock::time_point began_;
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
-  IndexRemark index_remark_;                 // rank 0 compared it with its data
+  data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
 
 // That the options are equal on all ranks is not checked here but in require_same_run(), once the
 // dataset is known.
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
-  run_.options.queue.pool = pool_of(run_.options.queue);  // as recordings and other parts of the run have it
+  run_.options.queue.pool = ring::pool_of(run_.options.queue);  // as recordings and other parts of the run have it
   collectively([this] { agree_on_operations(); });
 }
 
 void Startup::agree_on_operations() {
   TransformOptions& transform = run_.options.transform;
-  run_.operations = OperationChain(run_.given.operations, transform, run_.options.run.eval);
+  run_.operations = make::OperationChain(run_.given.operations, transform, run_.options.run.eval);
   if (transform.when == When::enqueue || run_.operations.has_twin()) return;
   transform.when = When::enqueue;
   operations_notice_ = R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
@@ -104,15 +104,15 @@ void Startup::agree_on_operations() {
                        R"(" needs the whole view, and only "colour" and then "erase", as the last, do not)";
 }
 
-void Startup::resume_from(std::optional<SavedState> saved) {
-  if (saved) run_.resume_point = ResumePoint(*std::move(saved), run_.options);
+void Startup::resume_from(std::optional<job::SavedState> saved) {
+  if (saved) run_.resume_point = job::ResumePoint(*std::move(saved), run_.options);
 }
 
 void Startup::agree_on_policy() {
   collectively([this] {
     const std::uint64_t first_step = run_.resume_point.steps();
-    if (is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
-    const PolicyOptions rule = policy_options(run_.options, rank(), first_step);
+    if (job::is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
+    const PolicyOptions rule = job::policy_options(run_.options, rank(), first_step);
     policy_ = with_rules(run_.given.policies.make(rule), rule);
   });
 }
@@ -121,17 +121,17 @@ void Startup::agree_on_policy() {
 // the program gives was there before.
 void Startup::open_dataset() {
   const Options& options = run_.options;
-  const std::uint64_t before = resident_bytes();
+  const std::uint64_t before = job::resident_bytes();
   IndexProgress progress;
   if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
   run_.dataset = run_.given.dataset ? run_.given.dataset
-                                    : share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
-  const std::uint64_t after = resident_bytes();
+                                    : job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
+  const std::uint64_t after = job::resident_bytes();
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
-  run_.safe_dataset = guarded(run_.dataset);
-  if (run_.safe_dataset != run_.dataset) collectively([this] { try_out(*run_.safe_dataset); });
-  require_same_run(options, *run_.safe_dataset, *run_.communicator);
-  const auto selection = share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
+  run_.safe_dataset = data::guarded(run_.dataset);
+  if (run_.safe_dataset != run_.dataset) collectively([this] { data::try_out(*run_.safe_dataset); });
+  job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
+  const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
   run_.order.emplace(OrderOptions{
       .samples = selection ? selection->size() : run_.dataset->size(),
       .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
@@ -147,7 +147,7 @@ void Startup::open_dataset() {
 void Startup::size_queue() {
   collectively([this] {
     run_.queue = run_.options.queue;
-    run_.queue.capacity = most_capacity(run_.options, slot_bytes(run_));
+    run_.queue.capacity = ring::most_capacity(run_.options, slot_bytes(run_));
   });
 }
 
@@ -157,16 +157,16 @@ void Startup::size_queue() {
 void Startup::make_schedule() {
   const Options& options = run_.options;
   if (run_.resume_point.is_saved()) run_.resume_point.require_same_job(run_.job());
-  const Partition partition{.batches = run_.order->batches(),
-                            .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
-                            .ranks = ranks(),
-                            .epochs = options.run.eval  ? 1
-                                      : run_steps() > 0 ? UINT64_MAX
-                                                        : static_cast<std::uint64_t>(options.run.epochs),
-                            .contiguous = run_.order->is_windowed()};
-  const bool in_turn = loop_ == Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
+  const order::Partition partition{.batches = run_.order->batches(),
+                                   .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
+                                   .ranks = ranks(),
+                                   .epochs = options.run.eval  ? 1
+                                             : run_steps() > 0 ? UINT64_MAX
+                                                               : static_cast<std::uint64_t>(options.run.epochs),
+                                   .contiguous = run_.order->is_windowed()};
+  const bool in_turn = loop_ == ranks::Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
   run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank(),
-                        in_turn && Ranks::may_rebalance(options, ranks()));
+                        in_turn && ranks::Ranks::may_rebalance(options, ranks()));
 }
 
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
@@ -181,13 +181,13 @@ void Startup::agree_on_recording() {
 
 // Before the logs, whose warnings depend on how many cores this rank has.
 void Startup::meet_the_node() {
-  run_.node_memory = share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
+  run_.node_memory = job::share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
-  NodeShare node =
-      share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
+  job::NodeShare node =
+      job::share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
   run_.node = node.place;
   run_.room = std::move(node.room);
-  run_.workers = plan_workers(run_.options.workers, node.cores, node.share);
+  run_.workers = produce::plan_workers(run_.options.workers, node.cores, node.share);
   node_notices_ = {node_notices_[0], node.notice, few_cores_notice(node.cores, node.share)};
 }
 
@@ -198,15 +198,17 @@ void Startup::open_logs() {
   const std::vector<Skipped>& skipped = run_.dataset->skipped();
   collectively([&] {
     run_.console.emplace(rank(), options.telemetry.live, stderr, run_.given.log);
-    make_run_directory(options.telemetry.dir);
-    run_.directory = DirectoryLock(options.telemetry.dir, rank());
+    measure::make_run_directory(options.telemetry.dir);
+    run_.directory = measure::DirectoryLock(options.telemetry.dir, rank());
     run_.quarantine.emplace(options.telemetry.dir, rank(), *run_.console);
     if (rank() == 0) {
-      for (const std::string& warning : start_warnings(options, run_.workers, ranks())) run_.console->warn(warning);
+      for (const std::string& warning : job::start_warnings(options, run_.workers, ranks()))
+        run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
-      const std::string part = part_of_evaluation(options.run, most_batches(run_.schedule->ledger().partition()));
+      const std::string part =
+          job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition()));
       if (!part.empty()) run_.console->warn(part);
-      for (const std::string& warning : index_warnings(skipped)) run_.console->warn(warning);
+      for (const std::string& warning : job::index_warnings(skipped)) run_.console->warn(warning);
       const auto& [remark, is_warning] = index_remark_;
       if (!remark.empty()) is_warning ? run_.console->warn(remark) : run_.console->info(remark);
       for (const std::string& notice : node_notices_) {
@@ -226,19 +228,19 @@ void Startup::open_logs() {
 
 void Startup::meet_ranks() {
   // Ranks that hand batches over plan alike however long the run is, so that a shorter one repeats the same.
-  const bool is_open = run_steps() == 0 || Ranks::may_rebalance(run_.options, ranks());
-  run_.ranks.emplace(
-      Ranks::Setup{.communicator = *run_.communicator,
-                   .schedule = *run_.schedule,
-                   .failure = run_.failure,
-                   .options = run_.options,
-                   .time = run_.clock->time(),
-                   .plan = run_plan(),
-                   .limit = bad_limit(),
-                   .queue = run_.queue,
-                   .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.resume_point.steps()),
-                   .loop = loop_,
-                   .stop_requested = [&run = run_] { return run.stop_requested(); }});
+  const bool is_open = run_steps() == 0 || ranks::Ranks::may_rebalance(run_.options, ranks());
+  run_.ranks.emplace(ranks::Ranks::Setup{
+      .communicator = *run_.communicator,
+      .schedule = *run_.schedule,
+      .failure = run_.failure,
+      .options = run_.options,
+      .time = run_.clock->time(),
+      .plan = run_plan(),
+      .limit = bad_limit(),
+      .queue = run_.queue,
+      .turns = is_open ? UINT64_MAX : run_steps() - std::min(run_steps(), run_.resume_point.steps()),
+      .loop = loop_,
+      .stop_requested = [&run = run_] { return run.stop_requested(); }});
   const auto warn = [&console = *run_.console](const std::string& line) { console.warn(line); };
   run_.early_end.emplace(*run_.communicator, *run_.ranks, run_.options.policy.watchdog_s, warn);
   const double patience_s = std::max<double>(kSavePatience.count(), run_.options.policy.watchdog_s);
@@ -246,15 +248,15 @@ void Startup::meet_ranks() {
 }
 
 // Steps that a resumed run made before count: what is planned here are those still to come.
-RunPlan Startup::run_plan() const {
-  const Ledger& ledger = run_.schedule->ledger();
-  RunPlan plan{.epochs = static_cast<std::uint64_t>(run_.options.run.epochs),
-               .steps = run_steps(),
-               .most_steps = run_.recorded_steps,
-               .completed = ledger.completed(),
-               .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
+ranks::RunPlan Startup::run_plan() const {
+  const order::Ledger& ledger = run_.schedule->ledger();
+  ranks::RunPlan plan{.epochs = static_cast<std::uint64_t>(run_.options.run.epochs),
+                      .steps = run_steps(),
+                      .most_steps = run_.recorded_steps,
+                      .completed = ledger.completed(),
+                      .lag = static_cast<std::size_t>(run_.options.mpi.lag)};
   if (run_.options.run.eval) {
-    const std::uint64_t all = most_batches(ledger.partition());
+    const std::uint64_t all = order::most_batches(ledger.partition());
     plan.steps = run_steps() > 0 ? std::min(run_steps(), all) : all;
   }
   if (plan.steps > 0 && !was_complete()) plan.steps -= run_.resume_point.steps();
@@ -263,16 +265,16 @@ RunPlan Startup::run_plan() const {
 
 // The share is one of all entries, those that the index left out included, or leaving out many
 // would make the budget of the rest smaller.
-BadLimit Startup::bad_limit() const {
+ranks::BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
   const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
   const std::uint64_t entries = run_.order->options().samples + skipped;
   run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
-  BadLimit limit{.allowed = allowed_bad(run_.options.max_bad, entries),
-                 .skipped = skipped,
-                 .samples = entries,
-                 .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl",
-                 .name = [&dataset = *run_.safe_dataset](std::uint64_t sample) { return dataset.name(sample); }};
+  ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options.max_bad, entries),
+                        .skipped = skipped,
+                        .samples = entries,
+                        .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl",
+                        .name = [&dataset = *run_.safe_dataset](std::uint64_t sample) { return dataset.name(sample); }};
   if (!std::holds_alternative<AutomaticBudget>(run_.options.max_bad)) return limit;
   if (const auto file = run_.lost_parts->unreadable_file()) {
     throw Error(*file + "; mend the file, or set max_bad (a share such as 0.05, or a count) to run without the rest");
@@ -285,9 +287,9 @@ BadLimit Startup::bad_limit() const {
 // tensors on it.
 void Startup::choose_device() {
   if (run_.device) return;  // the predecessor's
-  DeviceChoice choice;
+  device::DeviceChoice choice;
   collectively([&] {
-    choice = make_device(run_.options.device, run_.node);
+    choice = device::make_device(run_.options.device, run_.node);
     run_.stream = choice.device->make_stream();
   });
   if (!choice.notice.empty() && run_.node.local_rank == 0) run_.console->info(choice.notice);
@@ -296,7 +298,7 @@ void Startup::choose_device() {
   run_.may_leave_device = run_.options.device == "auto" && !choice.device->is_host();
   const std::vector<std::string> gpus = run_.communicator->all_gather(choice.gpu);
   const bool is_first = std::ranges::find(gpus, choice.gpu) - gpus.begin() == rank();
-  if (const std::string notice = shared_gpu_notice(gpus, rank()); is_first && !notice.empty()) {
+  if (const std::string notice = device::shared_gpu_notice(gpus, rank()); is_first && !notice.empty()) {
     run_.console->warn(notice);
   }
   run_.device = std::move(choice.device);
@@ -324,41 +326,43 @@ void Startup::start_pipeline() {
   if (!run_.given.trace.empty()) run_.timeline.emplace(run_.given.trace, run_.given.trace_s, rank(), ranks());
   run_.journal.emplace(run_.timeline ? &*run_.timeline : nullptr);
   run_.pipeline.emplace(
-      PipelineLinks{.options = options,
-                    .capacity = run_.capacity,
-                    .dataset = *run_.safe_dataset,
-                    .order = *run_.order,
-                    .operations = run_.operations,
-                    .quarantine = *run_.quarantine,
-                    .console = *run_.console,
-                    .failure = run_.failure,
-                    .node_bandwidth = run_.node_memory->bytes().first(sizeof(NodeBoard::bandwidth)),
-                    .tell =
-                        [&run = run_](std::string_view line) {
-                          if (run.communicator->rank() == 0) run.console->info(line);
-                        },
-                    .may_be_slow = run_.given.dataset != nullptr || may_be_slow(options.dataset.path, *run_.dataset),
-                    .gpu_decoding = run_.jpeg.gpu.get(),
-                    .jpeg_kernels = run_.jpeg.kernels,
-                    .decode_index = run_.jpeg.index.get(),
-                    .time = &run_.clock->time()},
+      produce::PipelineLinks{
+          .options = options,
+          .capacity = run_.capacity,
+          .dataset = *run_.safe_dataset,
+          .order = *run_.order,
+          .operations = run_.operations,
+          .quarantine = *run_.quarantine,
+          .console = *run_.console,
+          .failure = run_.failure,
+          .node_bandwidth = run_.node_memory->bytes().first(sizeof(NodeBoard::bandwidth)),
+          .tell =
+              [&run = run_](std::string_view line) {
+                if (run.communicator->rank() == 0) run.console->info(line);
+              },
+          .may_be_slow = run_.given.dataset != nullptr || read::may_be_slow(options.dataset.path, *run_.dataset),
+          .gpu_decoding = run_.jpeg.gpu.get(),
+          .jpeg_kernels = run_.jpeg.kernels,
+          .decode_index = run_.jpeg.index.get(),
+          .time = &run_.clock->time()},
       run_.store, run_.workers, static_cast<std::uint32_t>(run_.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);
 }
 
 void Startup::start_server() {
-  run_.server.emplace(ServerLinks{.store = *run_.store,
-                                  .ring = run_.pipeline->ring(),
-                                  .time = run_.clock->time(),
-                                  .failure = run_.failure,
-                                  .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
-                                  .stop_requested = [&run = run_] { return run.stop_requested(); },
-                                  .interrupted = [&run = run_] { return run.interrupted(); },
-                                  .workers = [&run = run_] { return run.pipeline->report(); },
-                                  .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
-                                  .open_epochs = Ledger::kEpochs + 1},
-                      run_.options, std::move(policy_));
+  run_.server.emplace(
+      serve::ServerLinks{.store = *run_.store,
+                         .ring = run_.pipeline->ring(),
+                         .time = run_.clock->time(),
+                         .failure = run_.failure,
+                         .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
+                         .stop_requested = [&run = run_] { return run.stop_requested(); },
+                         .interrupted = [&run = run_] { return run.interrupted(); },
+                         .workers = [&run = run_] { return run.pipeline->report(); },
+                         .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
+                         .open_epochs = order::Ledger::kEpochs + 1},
+      run_.options, std::move(policy_));
 }
 
 // Without a batch to show, a rank could not make the steps that the others make; padding is planned
@@ -404,14 +408,14 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   run->communicator = std::move(communicator);
   run->given = std::move(parts);
   run->stop = std::move(stop);
-  Startup startup(*run, before ? before->loop : Loop::unknown);
+  Startup startup(*run, before ? before->loop : ranks::Loop::unknown);
   startup.agree_on_options();
   if (before) {
     run->device = std::move(before->device);
     run->stream = before->stream;
     startup.resume_from(std::move(before->saved));
   } else {
-    startup.resume_from(share_state(run->given.resume, *run->communicator));
+    startup.resume_from(job::share_state(run->given.resume, *run->communicator));
   }
   startup.agree_on_policy();
   startup.open_dataset();
@@ -432,4 +436,4 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   return run;
 }
 
-}  // namespace forebay
+}  // namespace forebay::feeder

@@ -5,14 +5,14 @@
 
 #include "run.hpp"
 
-namespace forebay {
+namespace forebay::feeder {
 
 // What a feeder takes over from the one in whose place it comes: trainers hold on to the stream.
 struct Handover {
-  SavedState saved;
-  std::shared_ptr<Device> device;
+  job::SavedState saved;
+  std::shared_ptr<device::Device> device;
   StreamView stream;
-  Loop loop = Loop::unknown;
+  ranks::Loop loop = ranks::Loop::unknown;
 };
 
 // Makes the parts of a run from the options, and waits for its first batch. `before`: the job resumes from that
@@ -21,4 +21,4 @@ struct Handover {
 [[nodiscard]] RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, Parts parts,
                                  std::shared_ptr<StopRequest> stop, std::optional<Handover> before = std::nullopt);
 
-}  // namespace forebay
+}  // namespace forebay::feeder

@@ -18,7 +18,7 @@ class StopRequest {
     is_made_ = true;
     // Either the listener that ends sees this waker and waits for it, or this waker sees no listener.
     ++wakers_;
-    if (SlotRing* const ring = ring_.load()) ring->wake();
+    if (ring::SlotRing* const ring = ring_.load()) ring->wake();
     --wakers_;
   }
   // Any thread.
@@ -28,11 +28,11 @@ class StopRequest {
   class Listener {
    public:
     // Both must outlive this.
-    Listener(StopRequest& request, SlotRing& ring) noexcept : request_(request), ring_(&ring) {
+    Listener(StopRequest& request, ring::SlotRing& ring) noexcept : request_(request), ring_(&ring) {
       request_.ring_ = ring_;
     }
     ~Listener() {
-      SlotRing* mine = ring_;
+      ring::SlotRing* mine = ring_;
       request_.ring_.compare_exchange_strong(mine, nullptr);  // unless another listens by now
       while (request_.wakers_ != 0) std::this_thread::yield();
     }
@@ -41,15 +41,15 @@ class StopRequest {
 
    private:
     StopRequest& request_;
-    SlotRing* ring_;
+    ring::SlotRing* ring_;
   };
 
  private:
   std::atomic<bool> is_made_{false};
-  std::atomic<SlotRing*> ring_{nullptr};
+  std::atomic<ring::SlotRing*> ring_{nullptr};
   std::atomic<std::uint32_t> wakers_{0};
 
-  static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<SlotRing*>::is_always_lock_free &&
+  static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<ring::SlotRing*>::is_always_lock_free &&
                 std::atomic<std::uint32_t>::is_always_lock_free);
 };
 

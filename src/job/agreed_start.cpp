@@ -31,7 +31,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::job {
 namespace {
 
 // No index has more bytes, and no sum with this one overflows.
@@ -48,13 +48,13 @@ struct Announcement {
 };
 
 std::vector<std::byte> to_bytes(const Announcement& announcement) {
-  IndexWriter writer;
+  data::IndexWriter writer;
   writer(announcement.kind, announcement.identity, announcement.bytes, announcement.problem);
   return writer.take();
 }
 
 Announcement to_announcement(std::span<const std::byte> bytes) {
-  IndexReader reader(bytes, "what rank 0 said of the index");
+  data::IndexReader reader(bytes, "what rank 0 said of the index");
   Announcement announcement;
   reader(announcement.kind, announcement.identity, announcement.bytes, announcement.problem);
   if (announcement.bytes > kMostIndexBytes) {
@@ -65,11 +65,11 @@ Announcement to_announcement(std::span<const std::byte> bytes) {
 }
 
 // Errors are part of the announcement, since the other ranks are already waiting for it.
-Announcement announce(const DatasetOptions& options, const IndexProgress& progress, OpenedDataset& opened) {
+Announcement announce(const DatasetOptions& options, const IndexProgress& progress, data::OpenedDataset& opened) {
   Announcement announcement;
   try {
-    opened = open_with_remark(options, progress);
-    const IndexImage& image = *image_of(*opened.dataset);
+    opened = data::open_with_remark(options, progress);
+    const data::IndexImage& image = *data::image_of(*opened.dataset);
     announcement.identity = image.identity();
     announcement.bytes = image.bytes();
   } catch (const ConfigError& error) {
@@ -87,7 +87,7 @@ std::unique_ptr<Dataset> find_same(const std::string& file, std::uint64_t identi
   if (file.empty()) return nullptr;
   try {
     auto dataset = load_index(file);
-    return image_of(*dataset)->identity() == identity ? std::move(dataset) : nullptr;
+    return data::image_of(*dataset)->identity() == identity ? std::move(dataset) : nullptr;
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -117,7 +117,7 @@ Destination make_destination(std::size_t bytes, Communicator& communicator) {
 
 // In chunks, so that ranks that only take part need no room for all of it. `own` is rank 0's. A chunk that rank 0
 // cannot read is sent as nothing, and ends this on all ranks.
-IndexBytes broadcast_index(const IndexImage* own, std::size_t bytes, Communicator& communicator) {
+data::IndexBytes broadcast_index(const data::IndexImage* own, std::size_t bytes, Communicator& communicator) {
   constexpr std::size_t kChunk = std::size_t{4} << 20U;
   const Destination destination = make_destination(bytes, communicator);
   for (std::size_t at = 0; at < bytes; at += kChunk) {
@@ -203,6 +203,10 @@ std::unique_ptr<SharedMemory> share_or_own(Communicator& communicator, std::size
   }
 }
 
+}  // namespace forebay::job
+
+namespace forebay {
+
 // On a communicator of its own, because the program may use the given one for other things if this
 // throws.
 Options load_options(const std::string& file, const Communicator& communicator, std::span<const std::string> overrides,
@@ -217,22 +221,26 @@ Options load_options(const std::string& file, const Communicator& communicator, 
   } catch (const std::exception& error) {
     problem = cause_of(error);
   }
-  const auto failure = agreed_failure(*own, problem);
+  const auto failure = ranks::agreed_failure(*own, problem);
   own->close(kTimeout);
   if (!failure) return options;
   own->note_failure(*failure);
   throw ConfigError(*failure);
 }
 
+}  // namespace forebay
+
+namespace forebay::job {
+
 // A rank with a file of its own that is on disk keeps it even where the index is sent, and takes
 // part in the broadcast all the same.
 std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
-                                             const IndexProgress& progress, IndexRemark* remark) {
+                                             const IndexProgress& progress, data::IndexRemark* remark) {
   const bool is_first = communicator.rank() == 0;
   const bool is_alone = communicator.size() == 1;
-  OpenedDataset first;
+  data::OpenedDataset first;
   std::vector<std::byte> message;
-  if (is_alone) first = open_with_remark(options, progress);
+  if (is_alone) first = data::open_with_remark(options, progress);
   if (is_first && !is_alone) message = to_bytes(announce(options, progress, first));
   if (remark != nullptr) *remark = first.remark;
   std::unique_ptr<Dataset> opened = std::move(first.dataset);
@@ -245,19 +253,20 @@ std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Comm
   const std::vector<std::string> lacks = communicator.all_gather(opened ? "" : "1");
   if (std::ranges::all_of(lacks, &std::string::empty)) return opened;
   // Damage of a file is found here, while rank 0 can still say so to all.
-  collectively(communicator, [&] {
-    if (is_first) image_of(*opened)->check();
+  ranks::collectively(communicator, [&] {
+    if (is_first) data::image_of(*opened)->check();
   });
-  IndexBytes shared = broadcast_index(is_first ? image_of(*opened) : nullptr, announcement.bytes, communicator);
-  const bool keeps_own = opened && image_of(*opened)->is_on_disk();
+  data::IndexBytes shared =
+      broadcast_index(is_first ? data::image_of(*opened) : nullptr, announcement.bytes, communicator);
+  const bool keeps_own = opened && data::image_of(*opened)->is_on_disk();
   if (keeps_own) return opened;
-  return restore_index(index_in_memory(std::move(shared), "the index that rank 0 sent"));
+  return data::restore_index(data::index_in_memory(std::move(shared), "the index that rank 0 sent"));
 }
 
 std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset, const Dataset& given,
                                                  Communicator& communicator) {
   std::shared_ptr<const Selection> selection;
-  collectively(communicator, [&] {
+  ranks::collectively(communicator, [&] {
     const auto* const ordered = dynamic_cast<const InGivenOrder*>(&given);
     auto order = ordered == nullptr ? nullptr : ordered->given_order();
     if (order == nullptr) {
@@ -345,4 +354,4 @@ NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator
   return share;
 }
 
-}  // namespace forebay
+}  // namespace forebay::job

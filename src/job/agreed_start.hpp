@@ -16,7 +16,7 @@
 #include "start_checks.hpp"
 
 // What the ranks settle among themselves before the first batch. All collective; the thread that calls next().
-namespace forebay {
+namespace forebay::job {
 
 // Memory that the ranks of a node share; where they cannot, each rank has its own, and `notice` says so. Collective.
 [[nodiscard]] std::unique_ptr<SharedMemory> share_or_own(Communicator& communicator, std::size_t bytes,
@@ -29,7 +29,7 @@ namespace forebay {
 // `remark` to what there is to say of that.
 [[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
                                                            const IndexProgress& progress = {},
-                                                           IndexRemark* remark = nullptr);
+                                                           data::IndexRemark* remark = nullptr);
 
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
 // one rank (telemetry, workers, storage, trainer) may differ.
@@ -43,7 +43,7 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
 
 // This rank among those that share its node.
 struct NodeShare {
-  NodePlace place = {};
+  device::NodePlace place = {};
   Cores cores = {};      // of this process
   CoreShare share = {};  // of them
   AvailableMemory room = {};
@@ -55,4 +55,4 @@ struct NodeShare {
 [[nodiscard]] NodeShare share_of_node(std::int64_t& counter, std::int64_t& first, Communicator& communicator,
                                       const Cores& cores, const LauncherPlace& launcher);
 
-}  // namespace forebay
+}  // namespace forebay::job

@@ -18,7 +18,7 @@
 #include "resume.hpp"
 #include "ring/queue_slots.hpp"
 
-namespace forebay {
+namespace forebay::job {
 namespace {
 
 // What decides, beside the batches themselves, which of them a reuse serves. The lag and the end of epochs do: they
@@ -33,13 +33,13 @@ constexpr std::array<std::string_view, 1> kGrows{"queue.memory"};
 std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
   std::map<std::string, std::string> settings = batch_settings(options);
   Options settled = options;
-  settled.queue.pool = pool_of(options.queue);
+  settled.queue.pool = ring::pool_of(options.queue);
   add_settings(settings, settled, kPicks);
   if (ranks == 1 || options.mpi.mode != MpiMode::local) return settings;
   Options ends = options;
   if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end
   add_settings(settings, ends, kHandsOver);
-  if (is_automatic(options.queue)) add_settings(settings, options, kGrows);
+  if (ring::is_automatic(options.queue)) add_settings(settings, options, kGrows);
   return settings;
 }
 
@@ -63,8 +63,8 @@ bool is_recorded(const Options& options) noexcept {
 
 bool is_replay(const Options& options) noexcept { return options.policy.name == "replay" && !options.run.eval; }
 
-RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                 std::uint32_t ranks, std::uint64_t first_step) {
+measure::RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
+                                          std::uint32_t ranks, std::uint64_t first_step) {
   return {.rank = rank,
           .ranks = ranks,
           .first_step = first_step,
@@ -75,11 +75,11 @@ RecordingHeader recording_header(const Options& options, const Dataset& dataset,
 }
 
 // A single rank serves the same in both kinds of loop.
-void note_loop(RecordingHeader& header, bool by_epochs) {
+void note_loop(measure::RecordingHeader& header, bool by_epochs) {
   if (by_epochs && header.ranks > 1) header.settings.emplace(kLoop, "epochs");
 }
 
-void note_any_loop(RecordingHeader& header) { header.settings.insert_or_assign(kLoop, kAnyLoop); }
+void note_any_loop(measure::RecordingHeader& header) { header.settings.insert_or_assign(kLoop, kAnyLoop); }
 
 // max_uses and max_wait_ms are in the recorded decisions already; applied again they would change
 // them.
@@ -90,21 +90,21 @@ PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::ui
     made.name = "block";  // never asked
     return made;
   }
-  made.recording = recording_file(made.recording, rank, first_step).native();
+  made.recording = measure::recording_file(made.recording, rank, first_step).native();
   made.max_uses = 0;
   made.max_wait_ms = 0;
   return made;
 }
 
 ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step)
-    : file_(recording_file(options.policy.recording, rank, first_step)) {
+    : file_(measure::recording_file(options.policy.recording, rank, first_step)) {
   if (!options.telemetry.dir.empty() && is_same_folder(options.policy.recording, options.telemetry.dir)) {
     throw ConfigError("policy.recording and telemetry.dir are the same folder, \"" +
                       printable(options.policy.recording) +
                       "\": this run's files would replace those it repeats; name another telemetry.dir, or \"\" to "
                       "write no files");
   }
-  Recording recording = read_recording(file_);
+  measure::Recording recording = measure::read_recording(file_);
   header_ = std::move(recording.header);
   steps_ = recording.fresh.size();
   if (header_.ranks != ranks) {
@@ -142,4 +142,4 @@ void ReplayedRun::require_dataset(const Dataset& dataset) const {
                     ") than this one (" + ours + "): check dataset.path, dataset.classes and dataset.index");
 }
 
-}  // namespace forebay
+}  // namespace forebay::job

@@ -9,20 +9,21 @@
 #include "measure/recording.hpp"
 
 // What the feeder knows of recordings: what goes into one, and whether one belongs to this run.
-namespace forebay {
+namespace forebay::job {
 
 // Evaluation asks no policy, so it has nothing to record or to repeat.
 [[nodiscard]] bool is_recorded(const Options& options) noexcept;
 [[nodiscard]] bool is_replay(const Options& options) noexcept;
 
 // What a recording of this run begins with. `first_step`: of the run, above 0 when it resumes from a saved state.
-[[nodiscard]] RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                               std::uint32_t ranks, std::uint64_t first_step);
+[[nodiscard]] measure::RecordingHeader recording_header(const Options& options, const Dataset& dataset,
+                                                        std::uint32_t rank, std::uint32_t ranks,
+                                                        std::uint64_t first_step);
 
 // Ranks that end each epoch together serve padding where others would not, so a recording says which it was.
-void note_loop(RecordingHeader& header, bool by_epochs);
+void note_loop(measure::RecordingHeader& header, bool by_epochs);
 // A simulated run knows no ends of epochs: a run of either kind may repeat it.
-void note_any_loop(RecordingHeader& header);
+void note_any_loop(measure::RecordingHeader& header);
 
 // What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
 // change decisions are off: the recording holds what they did.
@@ -44,8 +45,8 @@ class ReplayedRun {
 
  private:
   std::filesystem::path file_;
-  RecordingHeader header_;
+  measure::RecordingHeader header_;
   std::uint64_t steps_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::job

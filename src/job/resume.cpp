@@ -23,7 +23,7 @@
 #include "order/selection.hpp"
 #include "order/state_file.hpp"
 
-namespace forebay {
+namespace forebay::job {
 namespace {
 
 // In the machine's own layout, since the ranks of a job run one build; a length that does not fit
@@ -36,25 +36,25 @@ struct PartHead {
 
 std::string to_bytes(const RankPart& part) {
   const PartHead head{part.steps, part.fresh_samples, part.has_lost ? 1U : 0U};
-  std::string bytes(sizeof(head) + part.left.size() * sizeof(BatchRange), '\0');
+  std::string bytes(sizeof(head) + part.left.size() * sizeof(order::BatchRange), '\0');
   std::memcpy(bytes.data(), &head, sizeof(head));
   if (!part.left.empty())
-    std::memcpy(bytes.data() + sizeof(head), part.left.data(), part.left.size() * sizeof(BatchRange));
+    std::memcpy(bytes.data() + sizeof(head), part.left.data(), part.left.size() * sizeof(order::BatchRange));
   return bytes;
 }
 
 // Throws Error for what to_bytes() does not make.
 RankPart from_bytes(const std::string& bytes) {
   PartHead head{};
-  if (bytes.size() < sizeof(head) || (bytes.size() - sizeof(head)) % sizeof(BatchRange) != 0) {
+  if (bytes.size() < sizeof(head) || (bytes.size() - sizeof(head)) % sizeof(order::BatchRange) != 0) {
     throw Error("a rank said in " + std::to_string(bytes.size()) +
                 " bytes what it has not served, which no rank of this build does: start all ranks with the same build");
   }
   std::memcpy(&head, bytes.data(), sizeof(head));
   RankPart part{.steps = head.steps, .fresh_samples = head.fresh_samples, .left = {}, .has_lost = head.has_lost != 0};
-  part.left.resize((bytes.size() - sizeof(head)) / sizeof(BatchRange));
+  part.left.resize((bytes.size() - sizeof(head)) / sizeof(order::BatchRange));
   if (!part.left.empty())
-    std::memcpy(part.left.data(), bytes.data() + sizeof(head), part.left.size() * sizeof(BatchRange));
+    std::memcpy(part.left.data(), bytes.data() + sizeof(head), part.left.size() * sizeof(order::BatchRange));
   return part;
 }
 
@@ -123,7 +123,7 @@ std::optional<SavedState> share_state(const std::filesystem::path& file, Communi
   std::vector<std::byte> bytes;
   if (communicator.rank() == 0) {
     try {
-      const std::optional<std::string> text = file.empty() ? std::nullopt : read_state(file);
+      const std::optional<std::string> text = file.empty() ? std::nullopt : order::read_state(file);
       bytes = text ? message('s', *text) : message('n', "");
     } catch (const std::exception& error) {
       bytes = message('e', cause_of(error));
@@ -143,7 +143,7 @@ ResumePoint::ResumePoint(SavedState saved, const Options& options) : saved_(std:
     throw ConfigError(saved_.source +
                       ": an evaluation begins at the beginning (run.eval = true); it cannot resume from a saved state");
   }
-  job_ = parse_state(saved_.text, saved_.source);
+  job_ = order::parse_state(saved_.text, saved_.source);
 }
 
 bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
@@ -152,7 +152,7 @@ bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
                        : job_.epochs >= static_cast<std::uint64_t>(run.epochs);
 }
 
-void ResumePoint::require_same_job(const JobState& ours) const {
+void ResumePoint::require_same_job(const order::JobState& ours) const {
   for (const auto& [key, value] : ours.settings) {
     const auto found = job_.settings.find(key);
     if (found != job_.settings.end() && found->second == value) continue;
@@ -167,7 +167,7 @@ void ResumePoint::require_same_job(const JobState& ours) const {
   }
   // They follow from the settings, unless somebody has changed the state.
   if (job_.contiguous != ours.contiguous || job_.virtual_shards != ours.virtual_shards) {
-    const auto dealt = [](const JobState& job) {
+    const auto dealt = [](const order::JobState& job) {
       return std::to_string(job.virtual_shards) + (job.contiguous ? " shards of batches in a row" : " shards in turn");
     };
     refuse(saved_.source, "dealt its batches out to " + dealt(job_) + " and this one deals them out to " + dealt(ours),
@@ -182,8 +182,8 @@ void ResumePoint::require_same_job(const JobState& ours) const {
 }
 
 // The ranges are moved out: states of large jobs have many, and they are needed once.
-Ledger ResumePoint::take_ledger(const Partition& partition) {
-  if (!is_saved()) return Ledger(partition);
+order::Ledger ResumePoint::take_ledger(const order::Partition& partition) {
+  if (!is_saved()) return order::Ledger(partition);
   return {partition, job_.epochs, job_.opened, std::move(job_.left), job_.ranks};
 }
 
@@ -193,8 +193,8 @@ std::string ResumePoint::describe() const {
          std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank" : " ranks");
 }
 
-JobState begin_state(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
-  JobState state;
+order::JobState begin_state(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
+  order::JobState state;
   state.ranks = ranks;
   state.batches = order.batches();
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
@@ -212,15 +212,15 @@ JobState begin_state(const Options& options, const Dataset& dataset, const Order
   return state;
 }
 
-JobState gather_state(JobState state, const RankPart& mine, Communicator& communicator) {
+order::JobState gather_state(order::JobState state, const RankPart& mine, Communicator& communicator) {
   state.steps = mine.steps;
   for (const RankPart& part : gather_parts(communicator, mine)) {
     state.fresh_samples += part.fresh_samples;
     state.left.insert(state.left.end(), part.left.begin(), part.left.end());
   }
-  tidy(state.left);
+  order::tidy(state.left);
   state.epochs = state.left.empty() ? state.opened : state.left.front().epoch;
   return state;
 }
 
-}  // namespace forebay
+}  // namespace forebay::job

@@ -18,7 +18,7 @@
 #include "order/ledger.hpp"
 
 // Resuming from a saved state: reading and making one, and whether it belongs to this run.
-namespace forebay {
+namespace forebay::job {
 
 // The settings that decide which batches there are, pixels included, by full name of the key, as TOML: two runs must
 // have them in common.
@@ -54,32 +54,32 @@ class ResumePoint {
   [[nodiscard]] bool is_end_of(const RunOptions& run) const noexcept;
   // Throws ConfigError naming the source and the first thing in which the saved job differs from `ours`, which
   // begin_state() made.
-  void require_same_job(const JobState& ours) const;
+  void require_same_job(const order::JobState& ours) const;
   // What is left to serve. Once: the ranges move.
-  [[nodiscard]] Ledger take_ledger(const Partition& partition);
+  [[nodiscard]] order::Ledger take_ledger(const order::Partition& partition);
   // "resumes from FILE: step 40, ...".
   [[nodiscard]] std::string describe() const;
 
  private:
   SavedState saved_;
-  JobState job_;
+  order::JobState job_;
 };
 
 // What one rank adds to the state of its job.
 struct RankPart {
-  std::uint64_t steps = 0;          // that it has made since the beginning of the run
-  std::uint64_t fresh_samples = 0;  // that it has served since this process began
-  std::vector<BatchRange> left;     // not served
-  bool has_lost = false;            // a batch that it served, when its device failed
+  std::uint64_t steps = 0;              // that it has made since the beginning of the run
+  std::uint64_t fresh_samples = 0;      // that it has served since this process began
+  std::vector<order::BatchRange> left;  // not served
+  bool has_lost = false;                // a batch that it served, when its device failed
 };
 
 // What a state begins with: all but what changes from step to step. Goes through the whole index.
-[[nodiscard]] JobState begin_state(const Options& options, const Dataset& dataset, const Order& order,
-                                   std::uint32_t ranks);
+[[nodiscard]] order::JobState begin_state(const Options& options, const Dataset& dataset, const Order& order,
+                                          std::uint32_t ranks);
 
 // The state of the job with every rank's part, on every rank. `state`: from begin_state(), with `opened` as it is and
 // `fresh_samples` as of the origin. Collective and blocking. Throws Error on all ranks alike when they are not at the
 // same step, or one has lost a batch.
-[[nodiscard]] JobState gather_state(JobState state, const RankPart& mine, Communicator& communicator);
+[[nodiscard]] order::JobState gather_state(order::JobState state, const RankPart& mine, Communicator& communicator);
 
-}  // namespace forebay
+}  // namespace forebay::job

@@ -21,7 +21,7 @@
 
 #include "base/cgroup.hpp"
 
-namespace forebay {
+namespace forebay::job {
 namespace {
 
 // Where a version of cgroups keeps what is asked for here.
@@ -193,7 +193,7 @@ std::string uneven_shards(const MpiOptions& mpi, std::uint32_t ranks) {
 
 }  // namespace
 
-std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan, std::uint32_t ranks) {
+std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan, std::uint32_t ranks) {
   std::vector<std::string> warnings;
   if (is_scaled_for_unit_pixels(options.transform)) {
     warnings.emplace_back(
@@ -238,7 +238,7 @@ std::vector<std::string> index_warnings(std::span<const Skipped> skipped) {
   return warnings;
 }
 
-void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations) {
+void refuse_moved_fields(std::span<const Field> fields, const make::OperationChain& operations) {
   const std::string* const mover = operations.first_mover();
   const auto field = std::ranges::find_if(fields, [](const Field& each) { return follows_view(each.kind); });
   if (mover == nullptr || field == fields.end()) return;
@@ -246,4 +246,4 @@ void refuse_moved_fields(std::span<const Field> fields, const OperationChain& op
                     "\" cannot follow; leave one of them out, or have Operation::keeps_places() say that it does not");
 }
 
-}  // namespace forebay
+}  // namespace forebay::job

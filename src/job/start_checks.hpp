@@ -16,7 +16,7 @@
 
 // What is checked before a run starts: whether it fits into memory (a process that is killed for its memory says
 // nothing), and whether its options are meant.
-namespace forebay {
+namespace forebay::job {
 
 // A memory cgroup with a limit that a process is in.
 struct MemoryGroup {
@@ -69,13 +69,13 @@ struct RingNeed {
 // What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
 // 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of so many
 // ranks much more than others, where nothing is handed over.
-[[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const WorkerPlan& plan,
+[[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan,
                                                       std::uint32_t ranks);
 
 // What the index has to say when a run starts (Skipped::told): the first few, and how many more there are.
 [[nodiscard]] std::vector<std::string> index_warnings(std::span<const Skipped> skipped);
 
 // Throws ConfigError when an operation may move pixels and a field would have to follow.
-void refuse_moved_fields(std::span<const Field> fields, const OperationChain& operations);
+void refuse_moved_fields(std::span<const Field> fields, const make::OperationChain& operations);
 
-}  // namespace forebay
+}  // namespace forebay::job

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
@@ -59,4 +59,4 @@ void CoefficientRow::reset(const JpegFrame& frame, std::size_t components, const
   std::fill_n(extents_.get(), total, std::uint8_t{0});
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

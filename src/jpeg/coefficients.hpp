@@ -6,7 +6,7 @@
 #include <memory>
 
 // What lies between the entropy decoding of a sequential JPEG file and its pixels.
-namespace forebay {
+namespace forebay::jpeg {
 
 // Coefficients of a block.
 inline constexpr std::size_t kBlockSize = 64;
@@ -150,4 +150,4 @@ class CoefficientSource {
   [[nodiscard]] virtual bool read(std::int32_t mcu_row, CoefficientRow& row) = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -27,7 +27,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "decode indexes are written in the machine's byte order");
@@ -286,4 +286,4 @@ void DecodeIndexWriter::write_records(const PieceWriter& write) const {
   write(piece);
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

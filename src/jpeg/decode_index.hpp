@@ -17,7 +17,7 @@
 //
 // The file: header; by the first bits of a key, how many entries come before; the entries, sorted by key; the records
 // that they lead to. Numbers are little endian.
-namespace forebay {
+namespace forebay::jpeg {
 
 // Where the decode index that belongs to a saved index lies.
 [[nodiscard]] std::string decode_index_of(const std::string& index);
@@ -88,4 +88,4 @@ class DecodeIndexWriter {
   std::vector<File> files_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 constexpr std::byte kMarkerByte{0xff};
@@ -80,4 +80,4 @@ unsigned EntropyWindow::marker() const noexcept {
 
 const std::uint8_t* EntropyWindow::pass_marker() noexcept { return begin_with(rest_.subspan(2)); }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // The bytes of an entropy-coded segment up to the next marker, without what is stuffed behind each 0xff, a window of
 // them at a time.
@@ -54,4 +54,4 @@ class EntropyWindow {
   bool ended_ = false;               // `rest_` is empty or begins with a marker
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -14,7 +14,7 @@
 
 #include "coefficients.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 // Of 8-bit images a DC difference has 11 bits at most; 15 is what libjpeg accepts.
@@ -140,4 +140,4 @@ HuffmanTable::Found HuffmanTable::find_long(std::uint32_t bits) const noexcept {
   return {};
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

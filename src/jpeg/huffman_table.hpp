@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // A Huffman code as JPEG files state it: how many codes each length has, and what they stand for, in order of length.
 struct HuffmanCode {
@@ -128,4 +128,4 @@ class HuffmanTable {
   return value - (1 << size) + 1;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -10,7 +10,7 @@
 // What the pixels of a sequential JPEG file are: libjpeg's accurate integer DCT, its fancy
 // upsampling, and its colours. The definition of the plain pixel kernels, and with them of all others.
 // All functions are pure; any thread may call.
-namespace forebay {
+namespace forebay::jpeg {
 
 // The DCT's constants are times 2^13. Its first dimension is columns.
 constexpr int kColumnShift = 11;
@@ -131,4 +131,4 @@ constexpr void widen_to(std::int32_t& first, std::int32_t& end, std::int32_t uni
   return mcus;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -14,7 +14,7 @@
 // jpeglib.h needs FILE and size_t before it.
 #include <jpeglib.h>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 // libjpeg reports failure by a callback that must not return. It jumps back to completes(), so between that and libjpeg
@@ -219,4 +219,4 @@ std::vector<std::uint8_t> decoded_by_libjpeg(std::span<const std::byte> file, bo
   return pixels;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -9,7 +9,7 @@
 #include "coefficients.hpp"
 
 // Images by the linked libjpeg-turbo, in memory: what the pixel stage is compared with.
-namespace forebay {
+namespace forebay::jpeg {
 
 // An image of noise to be.
 struct NoiseImage {
@@ -47,4 +47,4 @@ class LibjpegCoefficients final : public CoefficientSource {
 // All pixels of a file, RGB, or with `luma` one byte each; empty if libjpeg fails.
 [[nodiscard]] std::vector<std::uint8_t> decoded_by_libjpeg(std::span<const std::byte> file, bool luma);
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

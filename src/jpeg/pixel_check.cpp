@@ -12,7 +12,7 @@
 #include "libjpeg_images.hpp"
 #include "pixel_stage.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 // Samplings that libjpeg enlarges in different ways, and wide enough that vectors see more than an edge.
@@ -96,4 +96,4 @@ PixelKernelChoice choose_pixel_kernels(std::span<const PixelKernels> candidates)
   return {.kernels = trusted, .reason = {}};
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

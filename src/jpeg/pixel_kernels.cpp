@@ -15,7 +15,7 @@
 #include "coefficients.hpp"
 #include "jpeg_math.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 constexpr std::size_t kSide = CoefficientRow::kSide;
@@ -126,4 +126,4 @@ std::span<const PixelKernels> supported_pixel_kernels() {
   return all;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // A row of chroma samples and its neighbour above or below.
 struct ChromaRows {
@@ -72,4 +72,4 @@ struct PixelKernelChoice {
 void set_transform_kernel(std::int64_t target, PixelKernels& kernels);
 void set_row_kernels(std::int64_t target, PixelKernels& kernels);
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

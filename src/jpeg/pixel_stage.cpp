@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 constexpr std::int32_t kBlockSide = CoefficientRow::kSide;
@@ -164,4 +164,4 @@ bool PixelStage::decode(const JpegFrame& frame, const Box& region, Colours colou
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

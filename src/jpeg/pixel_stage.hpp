@@ -11,7 +11,7 @@
 #include "jpeg_math.hpp"
 #include "pixel_kernels.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // Where rows of pixels go.
 class RgbRows {
@@ -85,4 +85,4 @@ class PixelStage {
   std::vector<std::uint16_t> sums_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -15,7 +15,7 @@
 
 #include "scan_symbols.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
@@ -276,4 +276,4 @@ bool ScanDecoder::skip_mcus(std::int64_t count) noexcept {
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -14,7 +14,7 @@
 #include "scan_points.hpp"
 #include "scan_symbols.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // Tables of the codes that files had of late; many files of a dataset have the same.
 class HuffmanTables {
@@ -152,4 +152,4 @@ class ScanDecoder final : public CoefficientSource {
   bool has_ahead_ = false;  // it has this image's size
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

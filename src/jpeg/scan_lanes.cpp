@@ -12,7 +12,7 @@
 #include "scan_decoder.hpp"
 #include "scan_symbols.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 namespace {
 
@@ -169,4 +169,4 @@ bool ScanDecoder::read_two(std::int32_t mcu_row, CoefficientRow& row) {
   return is_behind(ahead_row_, row);
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace forebay {
+namespace forebay::jpeg {
 namespace {
 
 // Chosen: a region is begun 64 pixels too early on average, and a point of a colour image takes 10
@@ -48,4 +48,4 @@ ScanPoint ScanPoints::at(std::int32_t mcu_row, std::int32_t number) const noexce
   return point;
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

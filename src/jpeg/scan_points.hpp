@@ -8,7 +8,7 @@
 
 #include "coefficients.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 // Where the entropy-coded data of an MCU begin, before the restart marker if one comes first.
 struct ScanPoint {
@@ -47,4 +47,4 @@ class ScanPoints {
   std::int32_t step_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -6,7 +6,7 @@
 #include "scan_decoder.hpp"
 
 // Where a scan can be begun in the middle, and beginning there.
-namespace forebay {
+namespace forebay::jpeg {
 
 // REQUIRES: at_.has(at_.bits)
 ScanPoint ScanDecoder::point() const noexcept {
@@ -91,4 +91,4 @@ bool ScanDecoder::read_from_points(std::int32_t mcu_row, CoefficientRow& row) {
   return begin_row(mcu_row, row) && read_mcus(row.right() - row.left(), row) && is_behind(mcu_row, row);
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg

@@ -12,7 +12,7 @@
 #include "huffman_table.hpp"
 
 // The steps in which a scan is decoded. Whoever takes bits says when there are enough.
-namespace forebay::scan {
+namespace forebay::jpeg::scan {
 
 // Bits that have been read, the first one on top.
 struct Bits {
@@ -139,4 +139,4 @@ struct Rest {
   return {bits, is_end(position) ? position : 0};
 }
 
-}  // namespace forebay::scan
+}  // namespace forebay::jpeg::scan

@@ -22,7 +22,7 @@
 #include "simd_sums.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::jpeg::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 void set_rows(PixelKernels& /*kernels*/) {}
@@ -161,15 +161,15 @@ void set_rows(PixelKernels& kernels) {
 }
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "simd_dispatch.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 void set_row_kernels(std::int64_t target, PixelKernels& kernels) { FOREBAY_CALL_COMPILED(target, set_rows(kernels)); }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg
 #endif

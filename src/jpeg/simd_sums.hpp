@@ -13,7 +13,7 @@
 
 // Vectors of samples and coefficients, 16 bits each, and their weighted sums.
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::jpeg::HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -94,6 +94,6 @@ class Pairs {
 };
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

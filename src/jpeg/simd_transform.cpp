@@ -25,7 +25,7 @@
 #include "simd_sums.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::jpeg::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 void set_transform(PixelKernels& /*kernels*/) {}
@@ -191,17 +191,17 @@ bool transform(std::int16_t* blocks, const std::uint8_t* extents, std::size_t co
 void set_transform(PixelKernels& kernels) { kernels.transform = transform; }
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::jpeg::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "simd_dispatch.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 void set_transform_kernel(std::int64_t target, PixelKernels& kernels) {
   FOREBAY_CALL_COMPILED(target, set_transform(kernels));
 }
 
-}  // namespace forebay
+}  // namespace forebay::jpeg
 #endif

@@ -14,11 +14,11 @@
 
 #include "data/npy.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Then elements are copied as they are; bool is stored as a byte of 0 or 1.
-bool is_type(const NpyArray& array, DType dtype) {
+bool is_type(const data::NpyArray& array, DType dtype) {
   const auto is = [&](char kind) { return array.kind == kind && array.element_bytes == size_of(dtype); };
   switch (dtype) {
     case DType::float16:
@@ -32,14 +32,14 @@ bool is_type(const NpyArray& array, DType dtype) {
   return false;
 }
 
-[[noreturn]] void refuse_type(const Field& field, const NpyArray& array) {
+[[noreturn]] void refuse_type(const Field& field, const data::NpyArray& array) {
   throw SampleError("an array of " + array.dtype() + ", which " + std::string(to_string(field.dtype)) +
                     " does not hold");
 }
 
 // Whole numbers must fit exactly; real ones may lose precision but not become infinite.
 template <typename From, typename To>
-void convert_all(const Field& field, const NpyArray& array, std::span<const std::byte> from, std::byte* to) {
+void convert_all(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   for (std::size_t i = 0; i < array.count(); ++i) {
     From value{};
     std::memcpy(&value, from.data() + i * sizeof value, sizeof value);
@@ -56,7 +56,7 @@ void convert_all(const Field& field, const NpyArray& array, std::span<const std:
 
 // One instance per pair of types, so that the loop within has no branches.
 template <typename To, bool kFloats>
-void convert_from(const Field& field, const NpyArray& array, std::span<const std::byte> from, std::byte* to) {
+void convert_from(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   const auto is = [&](char kind, std::size_t bytes) { return array.kind == kind && array.element_bytes == bytes; };
   if (is('u', 1) || is('b', 1)) return convert_all<std::uint8_t, To>(field, array, from, to);
   if (is('i', 1)) return convert_all<std::int8_t, To>(field, array, from, to);
@@ -73,7 +73,7 @@ void convert_from(const Field& field, const NpyArray& array, std::span<const std
   refuse_type(field, array);
 }
 
-void convert(const Field& field, const NpyArray& array, std::span<const std::byte> from, std::byte* to) {
+void convert(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   switch (field.dtype) {
     case DType::float32: return convert_from<float, true>(field, array, from, to);
     case DType::float64: return convert_from<double, true>(field, array, from, to);
@@ -90,7 +90,7 @@ void convert(const Field& field, const NpyArray& array, std::span<const std::byt
 // An .npy file states its type and shape; other bytes are taken as the elements themselves, in C
 // order and the machine's byte order.
 void write_array(const Field& field, std::span<const std::byte> bytes, std::span<std::byte> to) {
-  if (!starts_as_npy(bytes)) {
+  if (!data::starts_as_npy(bytes)) {
     if (bytes.size() != to.size()) {
       throw SampleError(std::to_string(bytes.size()) + " bytes, neither an npy file nor the " +
                         std::to_string(to.size()) + " of its elements");
@@ -98,16 +98,16 @@ void write_array(const Field& field, std::span<const std::byte> bytes, std::span
     std::ranges::copy(bytes, to.begin());
     return;
   }
-  const NpyArray array = parse_npy(bytes);
+  const data::NpyArray array = data::parse_npy(bytes);
   if (!std::equal(field.shape.begin(), field.shape.end(), array.shape.begin(),
                   array.shape.begin() + static_cast<std::ptrdiff_t>(array.dimensions))) {
     throw SampleError("an array of shape " + array.shape_text() + " where another one is wanted (fields." + field.name +
                       ".shape)");
   }
-  if (is_type(array, field.dtype)) return copy_in_c_order(array, to);
+  if (is_type(array, field.dtype)) return data::copy_in_c_order(array, to);
   std::vector<std::byte> ordered(array.elements.size());
-  copy_in_c_order(array, ordered);
+  data::copy_in_c_order(array, ordered);
   convert(field, array, ordered, to.data());
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -12,7 +12,7 @@
   OPERATION(colour, "random brightness, contrast, saturation, hue, grey") \
   OPERATION(erase, "a random rectangle gets the mean colour")
 
-namespace forebay {
+namespace forebay::make {
 
 // Factories; each throws ConfigError for options it cannot honour. Any thread.
 namespace operations {
@@ -33,4 +33,4 @@ inline constexpr std::string_view kOperationsOnPage =
         "Others are what the program adds; see [operations.md](operations.md).";
 #undef FOREBAY_OPERATION_ON_PAGE
 
-}  // namespace forebay
+}  // namespace forebay::make

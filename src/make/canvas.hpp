@@ -13,7 +13,7 @@
 
 // With transform.when = "dequeue" a slot holds canvases: of each sample the whole image, or its box of it, as bytes
 // and small enough for a place of fixed size. Each serving makes a tensor of them, with a view of its own.
-namespace forebay {
+namespace forebay::make {
 
 // What is known of one canvas beside its pixels.
 struct CanvasInfo {
@@ -114,4 +114,4 @@ class CanvasRenderer {
   virtual void render(const RenderBatch& batch, std::byte* out, StreamView stream) = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -8,7 +8,7 @@
 #include "image.hpp"
 #include "renderers.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 Conversion plain_bytes(TransformOptions options) {
@@ -71,4 +71,4 @@ void CanvasMaker::render(const Image& image, const View& view, const SamplePlace
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -11,7 +11,7 @@
 #include "kernels.hpp"
 #include "resizer.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Turns a decoded image into the canvas of a sample: clamp the box, make each side as small as the place's, store the
 // pixels. Nothing is chosen at random, so a canvas depends on its sample only.
@@ -50,4 +50,4 @@ class CanvasMaker {
   decltype(Kernels::convert) convert_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

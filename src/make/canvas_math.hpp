@@ -14,7 +14,7 @@
 // coefficients are drawn by these functions on the device too; for sums it has instructions of its own. A pixel travels
 // as a word: red in the lowest byte, then green and blue; what the highest byte has means nothing. All functions are
 // pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t nearest_side(std::int32_t at, std::int32_t image,
@@ -143,4 +143,4 @@ template <class At>
   return mixed(row, [&](std::int32_t y) { return mixed(column, [&](std::int32_t x) { return pixel_at(x, y); }); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

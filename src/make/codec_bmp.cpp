@@ -17,7 +17,7 @@
 
 #include "codecs.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::size_t kFileHeader = 14;
@@ -209,4 +209,4 @@ class BmpCodec final : public Codec {
 const CodecKind codecs::bmp{
     .matches = starts_as_bmp, .make = [] { return std::unique_ptr<Codec>(new BmpCodec); }, .library = {}};
 
-}  // namespace forebay
+}  // namespace forebay::make

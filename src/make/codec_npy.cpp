@@ -8,7 +8,7 @@
 #include "codecs.hpp"
 #include "data/npy.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Arrays as images: height x width, height x width x channels or channels x height x width, with 1 or 3 channels. If
@@ -16,7 +16,7 @@ namespace {
 class NpyCodec final : public Codec {
  public:
   CodecHeader open(std::span<const std::byte> bytes) override {
-    array_ = parse_npy(bytes);
+    array_ = data::parse_npy(bytes);
     const auto& shape = array_.shape;
     const auto is_channels = [](std::int64_t extent) { return extent == 1 || extent == 3; };
     if (array_.dimensions == 2) {
@@ -74,7 +74,7 @@ class NpyCodec final : public Codec {
  private:
   [[nodiscard]] bool is_single() const noexcept { return channels_ == kNone || array_.shape[channels_] == 1; }
 
-  static constexpr std::size_t kNone = NpyArray::kMostDimensions;
+  static constexpr std::size_t kNone = data::NpyArray::kMostDimensions;
 
   [[nodiscard]] SampleError refusal(const std::string& what) const {
     return SampleError("npy array of " + array_.dtype() + " " + array_.shape_text() + ": " + what);
@@ -93,7 +93,7 @@ class NpyCodec final : public Codec {
     return std::to_integer<std::uint8_t>(array_.elements[static_cast<std::size_t>(at) * array_.element_bytes + last]);
   }
 
-  NpyArray array_;
+  data::NpyArray array_;
   std::size_t rows_ = 0;  // which dimension
   std::size_t columns_ = 1;
   std::size_t channels_ = kNone;
@@ -102,6 +102,6 @@ class NpyCodec final : public Codec {
 }  // namespace
 
 const CodecKind codecs::npy{
-    .matches = starts_as_npy, .make = [] { return std::unique_ptr<Codec>(new NpyCodec); }, .library = {}};
+    .matches = data::starts_as_npy, .make = [] { return std::unique_ptr<Codec>(new NpyCodec); }, .library = {}};
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -23,7 +23,7 @@
 #include "data/exif.hpp"
 #include "png_inflater.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::size_t kPngSignatureBytes = 8;
@@ -144,7 +144,7 @@ class PngCodec final : public Codec {
     png_uint_32 count = 0;
     png_bytep exif = nullptr;
     const bool has_exif = png_get_eXIf_1(png_, info_, &count, &exif) != 0;
-    orientation_ = has_exif ? tiff_orientation(std::as_bytes(std::span(exif, count))) : 1;
+    orientation_ = has_exif ? data::tiff_orientation(std::as_bytes(std::span(exif, count))) : 1;
   }
 
   [[nodiscard]] int wide_channels() const noexcept {
@@ -237,4 +237,4 @@ class PngCodec final : public Codec {
 const CodecKind codecs::png{
     .matches = is_png, .make = [] { return std::unique_ptr<Codec>(new PngCodec); }, .library = "libpng"};
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -16,7 +16,7 @@
 
 #include "codecs.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 bool starts_as_pnm(std::span<const std::byte> bytes) noexcept {
@@ -192,4 +192,4 @@ class PnmCodec final : public Codec {
 const CodecKind codecs::pnm{
     .matches = starts_as_pnm, .make = [] { return std::unique_ptr<Codec>(new PnmCodec); }, .library = {}};
 
-}  // namespace forebay
+}  // namespace forebay::make

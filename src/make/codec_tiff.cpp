@@ -21,7 +21,7 @@
 #include "signature.hpp"
 #include "tiff_source.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 struct CloseTiff {
@@ -406,4 +406,4 @@ class TiffCodec final : public Codec {
 const CodecKind codecs::tiff{
     .matches = starts_as_tiff, .make = [] { return std::unique_ptr<Codec>(new TiffCodec); }, .library = "libtiff 4.5"};
 
-}  // namespace forebay
+}  // namespace forebay::make

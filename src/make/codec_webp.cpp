@@ -13,7 +13,7 @@
 #include "data/exif.hpp"
 #include "signature.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 std::string webp_status_text(VP8StatusCode status) {
@@ -98,7 +98,7 @@ class WebpCodec final : public Codec {
     WebPChunkIterator chunk{};
     if (WebPDemuxGetChunk(demux_.get(), "EXIF", 1, &chunk) == 0) return 1;
     const auto exif = std::as_bytes(std::span(chunk.chunk.bytes, chunk.chunk.size));
-    const int found = is_exif(exif) ? exif_orientation(exif) : tiff_orientation(exif);
+    const int found = data::is_exif(exif) ? data::exif_orientation(exif) : data::tiff_orientation(exif);
     WebPDemuxReleaseChunkIterator(&chunk);
     return found;
   }
@@ -112,4 +112,4 @@ class WebpCodec final : public Codec {
 const CodecKind codecs::webp{
     .matches = starts_as_webp, .make = [] { return std::unique_ptr<Codec>(new WebpCodec); }, .library = "libwebp"};
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -14,7 +14,7 @@
 
 // Images other than JPEG files. Each kind has one file here, codec_NAME.cpp, and one line in data/image_kinds.hpp.
 // ImageDecoder finds the kind of a file by its first bytes and applies the orientation; codecs do neither.
-namespace forebay {
+namespace forebay::make {
 
 // What a codec finds in a file before it decodes any pixels. Width and height are as stored, at least 1.
 struct CodecHeader {
@@ -82,4 +82,4 @@ struct NamedCodec {
 inline constexpr std::array kCodecs{FOREBAY_IMAGE_KINDS(FOREBAY_NAMED_CODEC)};
 #undef FOREBAY_NAMED_CODEC
 
-}  // namespace forebay
+}  // namespace forebay::make

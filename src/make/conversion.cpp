@@ -17,7 +17,7 @@
 
 #include "resample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 void require(bool holds, const char* message) {
@@ -190,4 +190,4 @@ std::uint32_t encode(double value, DType dtype) noexcept {
   return 0;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -9,7 +9,7 @@
 #include "kernels.hpp"
 #include "views.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Returns the same options. Throws ConfigError naming the key if they cannot be honoured. Any thread may call all of
 // these.
@@ -35,4 +35,4 @@ namespace forebay {
 // 16-bit result can be off by one. For uint8: the nearest integer in 0 to 255. Any thread may call.
 [[nodiscard]] std::uint32_t encode(double value, DType dtype) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::make

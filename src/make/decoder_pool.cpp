@@ -16,12 +16,12 @@
 #include "read/quick_reader.hpp"
 #include "read/workload.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Another thread has written the sample's bytes: the first ones, of a small image all, come to this core while it is
 // busy with the sample before.
-void fetch_ahead(const EncodedSample& sample) noexcept {
+void fetch_ahead(const read::EncodedSample& sample) noexcept {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kMost = 16 * kLine;
   for (std::size_t at = 0; at < std::min(sample.bytes.size(), kMost); at += kLine) {
@@ -36,7 +36,7 @@ class Decoder {
  public:
   // `links` must outlive it.
   Decoder(const DecoderLinks& links, unsigned thread, WorkerStatus& status)
-      : links_(links), status_(status), samples_(std::max(Pace::kMost, links.at_once)), thread_(thread) {
+      : links_(links), status_(status), samples_(std::max(read::Pace::kMost, links.at_once)), thread_(thread) {
     if (links.reads) reader_.emplace(*links.reads, status);
   }
 
@@ -44,13 +44,13 @@ class Decoder {
   [[nodiscard]] bool work();
 
  private:
-  [[nodiscard]] std::uint32_t handle(const EncodedSample& sample);
+  [[nodiscard]] std::uint32_t handle(const read::EncodedSample& sample);
 
-  std::optional<QuickReader> reader_;
+  std::optional<read::QuickReader> reader_;
   const DecoderLinks& links_;
   WorkerStatus& status_;
-  std::vector<EncodedSample> samples_;  // those taken together
-  Pace pace_;
+  std::vector<read::EncodedSample> samples_;  // those taken together
+  read::Pace pace_;
   unsigned thread_;
 };
 
@@ -85,7 +85,7 @@ bool Decoder::work() {
   return true;
 }
 
-std::uint32_t Decoder::handle(const EncodedSample& sample) {
+std::uint32_t Decoder::handle(const read::EncodedSample& sample) {
   try {
     return links_.handler.handle(sample, thread_);
   } catch (const SampleError& error) {
@@ -113,4 +113,4 @@ void DecoderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -10,19 +10,19 @@
 #include "read/reader_pool.hpp"
 #include "read/requests.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // What decoders work with; all of it must outlive the pool.
 struct DecoderLinks {
-  EncodedQueue& encoded;
-  BufferReturn& buffers;
-  SampleHandler& handler;
-  BadSampleSink& sink;
-  WorkerTotals& totals;
+  read::EncodedQueue& encoded;
+  read::BufferReturn& buffers;
+  read::SampleHandler& handler;
+  read::BadSampleSink& sink;
+  read::WorkerTotals& totals;
   std::size_t at_once =
       0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
   // What a thread reads samples with that nobody has read; none = all are read. REQUIRES: none, or at_once == 0.
-  std::optional<ReaderLinks> reads{};
+  std::optional<read::ReaderLinks> reads{};
 };
 
 // The decoder threads: take encoded samples, read those that are not read yet, have them handled and return their
@@ -51,4 +51,4 @@ class DecoderPool {
   WorkerPool workers_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

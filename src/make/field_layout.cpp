@@ -13,7 +13,7 @@
 
 #include "data/colour_table.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Limit for all fields of a slot together, so that no size overflows; whether the memory exists shows when it is
@@ -57,7 +57,7 @@ void check_numbers(const Field& field) {
 void check_colours(const Field& field) {
   if (field.colours.empty()) return;
   if (field.kind != FieldKind::mask) refuse(field, "only masks have colours");
-  if (const std::string problem = ColourTable::problem_of(field.colours); !problem.empty())
+  if (const std::string problem = data::ColourTable::problem_of(field.colours); !problem.empty())
     refuse(field, "colours: " + problem);
 }
 
@@ -178,4 +178,4 @@ FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& 
   return layout;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -10,7 +10,7 @@
 #include <forebay/field.hpp>
 #include <forebay/options.hpp>
 
-namespace forebay {
+namespace forebay::make {
 
 // How the fields of a batch beside image and label lie in a slot: behind the images or canvases, one after the other,
 // each with the values of all samples and then, for a ragged one, a count for each. Everything begins at a multiple of
@@ -47,4 +47,4 @@ struct FieldLayout {
 [[nodiscard]] FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options,
                                        std::uint32_t batch_size, std::size_t begin);
 
-}  // namespace forebay
+}  // namespace forebay::make

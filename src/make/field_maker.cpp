@@ -19,7 +19,7 @@
 #include "array_elements.hpp"
 #include "data/placed_samples.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 std::string counted(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
@@ -94,7 +94,7 @@ struct Extent {
 };
 
 // The box as it lies in the displayed image, of the one before its turn.
-LabelledBox displayed_box(LabelledBox box, const SampleView& view, int orientation) {
+LabelledBox displayed_labelled_box(LabelledBox box, const SampleView& view, int orientation) {
   const bool swaps = swaps_axes(orientation);
   const auto width = static_cast<float>(swaps ? view.height : view.width);
   const auto height = static_cast<float>(swaps ? view.width : view.height);
@@ -152,7 +152,7 @@ class BoxesInPlace {
     std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
       auto box = element<LabelledBox>(bytes, i);
-      if (turn.is_annotated_as_stored) box = displayed_box(box, view, turn.orientation);
+      if (turn.is_annotated_as_stored) box = displayed_labelled_box(box, view, turn.orientation);
       require_class(field_, box.label);
       const Extent whole = checked_box(box, view, i);
       const Extent visible = whole.within(seen);
@@ -182,7 +182,7 @@ class BoxesInPlace {
 void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> bytes, std::byte* slot,
                 std::uint32_t index) {
   const std::span<std::byte> place = FieldLayout::values(entry, slot, index);
-  if (bytes.size() > place.size()) throw too_large_for_batch(entry.field, bytes.size());
+  if (bytes.size() > place.size()) throw data::too_large_for_batch(entry.field, bytes.size());
   std::ranges::copy(bytes, place.begin());
   std::ranges::fill(place.subspan(bytes.size()), std::byte{0});
   FieldLayout::count(entry, slot, index) = static_cast<std::int32_t>(bytes.size());
@@ -228,4 +228,4 @@ void FieldMaker::make(std::size_t source, std::span<const std::byte> bytes, cons
   std::ranges::copy(bytes, FieldLayout::values(*entry, slot, index).begin());
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -17,7 +17,7 @@
 #include "picture_field.hpp"
 #include "view_axes.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Puts a field of a sample into its place in a slot, from the bytes that Dataset::read_field() gave, which are not
 // trusted. Immutable: any thread may call.
@@ -51,4 +51,4 @@ class FieldMaker {
   std::vector<std::optional<MaskField>> masks_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

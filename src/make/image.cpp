@@ -8,7 +8,7 @@
 
 #include "resample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::size_t kPixel = 3;
@@ -136,4 +136,4 @@ void StoredPicture::show(const Box& region, Image& out) const {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

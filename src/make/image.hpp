@@ -11,7 +11,7 @@
 
 #include "orientation.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Options for every image file.
 struct ImageOptions {
@@ -140,4 +140,4 @@ struct StoredPicture {
   void show(const Box& region, Image& out) const;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

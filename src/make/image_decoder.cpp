@@ -12,7 +12,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 std::size_t pixels_of(const CodecHeader& header) noexcept {
@@ -36,7 +36,7 @@ Codec& ImageDecoder::open_codec(std::span<const std::byte> bytes, const ImageOpt
     if (options.orientation != 0) header_.orientation = options.orientation;
     return *codecs_[i];
   }
-  throw SampleError("not an image (" + std::string(kImageKinds) + "): " + describe_content(bytes));
+  throw SampleError("not an image (" + std::string(data::kImageKinds) + "): " + describe_content(bytes));
 }
 
 ImageSize ImageDecoder::open_other(std::span<const std::byte> bytes, const ImageOptions& options) {
@@ -77,7 +77,7 @@ void ImageDecoder::decode_wide(WideImage& out) {
 }
 
 Codec& ImageDecoder::open_mask(std::span<const std::byte> bytes, const ImageOptions& options) {
-  if (starts_as_jpeg(bytes) || starts_as_packed_jpeg(bytes))
+  if (starts_as_jpeg(bytes) || pack::starts_as_packed_jpeg(bytes))
     throw SampleError("a JPEG cannot be a mask: its values are not exact");
   Codec& codec = open_codec(bytes, options);
   if (header_.orientation != 1) throw SampleError("a mask with an EXIF orientation; store it as it is displayed");
@@ -102,4 +102,4 @@ void ImageDecoder::decode_colours(std::span<const std::byte> bytes, const ImageO
   codec.decode(std::span(out.pixels).first(3 * pixels_of(header_)));
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -13,7 +13,7 @@
 #include "signature.hpp"
 #include "wide_image.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Decodes image files of every kind that Forebay reads to RGB. The first bytes tell the kind: a JPEG goes to
 // JpegDecoder, with all that it promises, others to their Codec. Those are decoded whole whatever region is requested,
@@ -27,7 +27,7 @@ class ImageDecoder {
   static constexpr int kMostBytesPerPixel = 12;
 
   // As JpegDecoder takes them.
-  explicit ImageDecoder(const PixelKernels* kernels = nullptr, const DecodeIndex* index = nullptr,
+  explicit ImageDecoder(const jpeg::PixelKernels* kernels = nullptr, const jpeg::DecodeIndex* index = nullptr,
                         TableCache* tables = nullptr)
       : jpeg_(kernels, index, tables) {}
 
@@ -35,7 +35,7 @@ class ImageDecoder {
   // next open(). Throws SampleError for bytes that are not such an image (the reason says what they are instead), for
   // more than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
-    if (!starts_as_jpeg(bytes) && !starts_as_packed_jpeg(bytes)) return open_other(bytes, options);
+    if (!starts_as_jpeg(bytes) && !pack::starts_as_packed_jpeg(bytes)) return open_other(bytes, options);
     codec_ = nullptr;
     return jpeg_.open(bytes, options);
   }
@@ -86,4 +86,4 @@ class ImageDecoder {
   WideImage stored_wide_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -4,19 +4,19 @@
 #include "packed_file.hpp"
 #include "plain_jpeg_decoder.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Joins the two decoders: the own one where it is trusted and the file is plain, libjpeg-turbo for
 // everything else and for all errors. A packed file is decoded from its coefficients, and unpacked
 // only for libjpeg.
 class JpegDecoder::Impl {
  public:
-  Impl(const PixelKernels* kernels, const DecodeIndex* index, TableCache* tables) : packed_(tables) {
+  Impl(const jpeg::PixelKernels* kernels, const jpeg::DecodeIndex* index, TableCache* tables) : packed_(tables) {
     if (kernels != nullptr) plain_ = std::make_unique<PlainJpegDecoder>(*kernels, index);
   }
 
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
-    is_packed_ = starts_as_packed_jpeg(bytes);
+    is_packed_ = pack::starts_as_packed_jpeg(bytes);
     if (!is_packed_) return library_.open(bytes, options);
     options_ = options;
     return library_.open(packed_.open(bytes, options.is_checked), options);
@@ -62,7 +62,7 @@ class JpegDecoder::Impl {
   bool was_own_ = false;
 };
 
-JpegDecoder::JpegDecoder(const PixelKernels* kernels, const DecodeIndex* index, TableCache* tables)
+JpegDecoder::JpegDecoder(const jpeg::PixelKernels* kernels, const jpeg::DecodeIndex* index, TableCache* tables)
     : impl_(std::make_unique<Impl>(kernels, index, tables)) {}
 JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
@@ -89,4 +89,4 @@ bool JpegDecoder::was_indexed() const noexcept { return impl_->was_indexed(); }
 
 std::vector<std::byte> JpegDecoder::locate() { return impl_->locate(); }
 
-}  // namespace forebay
+}  // namespace forebay::make

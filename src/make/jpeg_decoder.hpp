@@ -8,10 +8,14 @@
 
 #include "image.hpp"
 
-namespace forebay {
+namespace forebay::jpeg {
 
 class DecodeIndex;
 struct PixelKernels;
+}  // namespace forebay::jpeg
+
+namespace forebay::make {
+
 class TableCache;
 
 // What another decoder has to know of a JPEG file, as libjpeg read its header.
@@ -44,7 +48,7 @@ class JpegDecoder {
   // Of files in `index` (jpeg/decode_index.hpp), which must outlive it too, it decodes little more than the region.
   // Null: there is none. With `tables`, which must outlive it as well, it decodes packed JPEG files
   // (pack/jpeg_packer.hpp) too, to the pixels of the files that were packed.
-  explicit JpegDecoder(const PixelKernels* kernels = nullptr, const DecodeIndex* index = nullptr,
+  explicit JpegDecoder(const jpeg::PixelKernels* kernels = nullptr, const jpeg::DecodeIndex* index = nullptr,
                        TableCache* tables = nullptr);
   ~JpegDecoder();
   JpegDecoder(JpegDecoder&&) noexcept;
@@ -95,4 +99,4 @@ class JpegDecoder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

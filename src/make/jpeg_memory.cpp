@@ -16,7 +16,7 @@
 
 #include "base/poison.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // A cache line, and no less than any vector that libjpeg-turbo loads; it also pads rows to 64 bytes.
@@ -171,4 +171,4 @@ Row* JpegMemory::take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION 
   return all;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -6,7 +6,7 @@
 // jpeglib.h needs FILE and size_t before it.
 #include <jpeglib.h>
 
-namespace forebay {
+namespace forebay::make {
 
 // The memory of one libjpeg object after another. libjpeg takes what an image needs from malloc and gives all of it
 // back, and malloc hands that much back to the system: for a small image, the page faults cost more than its decoding.
@@ -56,4 +56,4 @@ class JpegMemory : private jpeg_memory_mgr {
   int unneeded_ = 0;  // objects in a row that would have done with kKeptBytes
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

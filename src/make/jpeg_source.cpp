@@ -5,7 +5,7 @@
 
 #include <jerror.h>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // What libjpeg's own sources go on with behind the end of a file, after a warning.
@@ -57,4 +57,4 @@ void JpegSource::give_next(j_decompress_ptr info) noexcept {
   given_ += size;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -7,7 +7,7 @@
 // jpeglib.h needs FILE and size_t before it.
 #include <jpeglib.h>
 
-namespace forebay {
+namespace forebay::make {
 
 // Hands libjpeg a file in memory in the pieces in which djpeg reads one. Where a piece has room for a whole MCU,
 // libjpeg-turbo decodes it by a faster loop that takes a word that its Huffman code does not have for the end of a
@@ -36,4 +36,4 @@ class JpegSource : private jpeg_source_mgr {
   std::size_t given_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

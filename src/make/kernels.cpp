@@ -13,7 +13,7 @@
 
 #include "pixel_math.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::size_t kChannels = 3;
@@ -121,4 +121,4 @@ std::span<const Kernels> supported_kernels() {
 
 void finish_streaming() noexcept { hwy::FlushStream(); }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -9,7 +9,7 @@
 
 #include "resample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 struct ColourMatrix;
 
@@ -80,4 +80,4 @@ void finish_streaming() noexcept;
 void set_resize_kernels(std::int64_t target, Kernels& kernels);
 void set_convert_kernel(std::int64_t target, Kernels& kernels);
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -24,7 +24,7 @@
 #include "data/exif.hpp"
 #include "signature.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Thousands of nearly empty scans would keep a decoder busy for very long; libjpeg's own
@@ -185,7 +185,7 @@ void LibjpegDecoder::check_header(const ImageOptions& options) {
 int LibjpegDecoder::stored_orientation() const noexcept {
   for (auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
     const auto segment = std::as_bytes(std::span(marker->data, marker->data_length));
-    if (marker->marker == kExifMarker && is_exif(segment)) return exif_orientation(segment);
+    if (marker->marker == kExifMarker && data::is_exif(segment)) return data::exif_orientation(segment);
   }
   return 1;
 }
@@ -323,4 +323,4 @@ void LibjpegDecoder::read_rows(const Box& part, Image& out) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -16,7 +16,7 @@
 #include "jpeg_memory.hpp"
 #include "jpeg_source.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // A JPEG file whose header libjpeg has read.
 struct OpenJpeg {
@@ -110,4 +110,4 @@ class LibjpegDecoder {
   std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
-constexpr std::int32_t kFine = MaskShape::kFine;
+constexpr std::int32_t kFine = data::MaskShape::kFine;
 // A column's or row's middle lies between this fifth of its pixel and the next.
 constexpr std::int32_t kMiddle = kFine / 2;
 
@@ -86,9 +86,9 @@ void MaskDrawer::follow_edge(std::size_t from, std::size_t to, const Mask& mask)
 void MaskDrawer::follow_outline(const Mask& mask) {
   turns_.clear();
   const std::size_t corners = shape_.x.size();
-  const auto is_far = [](std::int32_t place) { return std::abs(std::int64_t{place}) > MaskShape::kFarthest; };
+  const auto is_far = [](std::int32_t place) { return std::abs(std::int64_t{place}) > data::MaskShape::kFarthest; };
   if (shape_.y.size() != corners || std::ranges::any_of(shape_.x, is_far) || std::ranges::any_of(shape_.y, is_far) ||
-      shape_.outline() > MaskShape::kLongest) {
+      shape_.outline() > data::MaskShape::kLongest) {
     throw SampleError("a mask with a polygon that is damaged");
   }
   if (corners == 0) return;
@@ -124,7 +124,7 @@ void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
 
 // Shapes in the order of their parts; later ones cover earlier ones.
 void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
-  PackReader reader(bytes.subspan(drawn_mask_signature().size()));
+  data::PackReader reader(bytes.subspan(data::drawn_mask_signature().size()));
   reader(out.width, out.height);
   if (out.width < 1 || out.height < 1) throw SampleError("a mask without pixels");
   require_permitted_size("mask", out.width, out.height, options);
@@ -133,12 +133,12 @@ void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& opti
     std::uint8_t value = 0;
     std::uint64_t length = 0;
     reader(value, length);
-    PackReader shapes = reader.part(length);
+    data::PackReader shapes = reader.part(length);
     while (!shapes.is_at_end()) {
-      code_shape(shapes, shape_);
-      shape_.kind == MaskShape::Kind::polygon ? draw_polygon(value, out) : draw_runs(value, out);
+      data::code_shape(shapes, shape_);
+      shape_.kind == data::MaskShape::Kind::polygon ? draw_polygon(value, out) : draw_runs(value, out);
     }
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

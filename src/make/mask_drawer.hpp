@@ -8,7 +8,7 @@
 #include "data/drawn_mask.hpp"
 #include "image.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Draws masks that are stored as shapes (data/drawn_mask.hpp), pixel for pixel as pycocotools does. Belongs to one
 // thread and is reused from mask to mask.
@@ -27,11 +27,11 @@ class MaskDrawer {
   void draw_polygon(std::uint8_t value, Mask& out);
   void draw_runs(std::uint8_t value, Mask& out) const;
 
-  MaskShape shape_;
+  data::MaskShape shape_;
   std::vector<std::uint64_t> turns_;  // pixels, counted down one column after the other
   // The point of the outline that was visited last.
   std::int32_t x_ = 0;
   std::int32_t y_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

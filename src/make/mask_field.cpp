@@ -12,7 +12,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // The values of a mask: rows of `width`.
@@ -103,7 +103,7 @@ void MaskField::require_classes(std::span<const Value> values, std::int32_t widt
 
 // Returns whether the values have more than 8 bits and lie in `wide`.
 bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, Workspace& workspace) const {
-  if (is_drawn_mask(bytes)) {
+  if (data::is_drawn_mask(bytes)) {
     workspace.drawer.draw(bytes, image_, workspace.mask);
     return false;
   }
@@ -162,4 +162,4 @@ void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, I
           : show(MaskValues<std::uint8_t>{mask.values.data(), mask.width});
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -17,7 +17,7 @@
 #include "view_axes.hpp"
 #include "wide_image.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Makes a field of kind "mask": class numbers of pixels, cropped and mirrored like the sample's image and resized by
 // nearest neighbour. They come from an image's values, from its colours, or from shapes. Immutable: any thread may
@@ -55,8 +55,8 @@ class MaskField {
   void require_classes(std::span<const Value> values, std::int32_t width) const;
 
   Field field_;
-  std::optional<ColourTable> colours_;
+  std::optional<data::ColourTable> colours_;
   ImageOptions image_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -1,6 +1,6 @@
 #include "png_inflater.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 PngInflater::PngInflater() = default;
 PngInflater::~PngInflater() = default;
@@ -11,4 +11,4 @@ bool PngInflater::decode(std::span<const std::byte> /*file*/, const PngShape& /*
   return false;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -1,8 +1,8 @@
 #include "codecs.hpp"
 #include "signature.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 const CodecKind codecs::tiff{.matches = starts_as_tiff, .make = nullptr, .library = "libtiff"};
 
-}  // namespace forebay
+}  // namespace forebay::make

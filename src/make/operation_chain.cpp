@@ -8,7 +8,7 @@
 
 #include "builtin_operations.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // The order of draws is part of what a seed means: colour first, then erase.
 void PixelOperation::apply(const PixelView& view, Random& random) const {
@@ -83,9 +83,13 @@ OperationChain builtin_operations(const TransformOptions& options, bool eval) {
   return {OperationRegistry::builtin(), options, eval};
 }
 
+}  // namespace forebay::make
+
+namespace forebay {
+
 OperationRegistry OperationRegistry::builtin() {
   OperationRegistry registry;
-#define FOREBAY_ADD_OPERATION(NAME, HELP) registry.add(#NAME, operations::NAME);
+#define FOREBAY_ADD_OPERATION(NAME, HELP) registry.add(#NAME, make::operations::NAME);
   FOREBAY_OPERATIONS(FOREBAY_ADD_OPERATION)
 #undef FOREBAY_ADD_OPERATION
   return registry;

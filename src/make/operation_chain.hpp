@@ -15,7 +15,7 @@
 #include "kernels.hpp"
 #include "pixel_math.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // What an operation of a program threw, with the operation's name.
 class OperationError : public Error {
@@ -114,4 +114,4 @@ class RowChanger {
   std::size_t width_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

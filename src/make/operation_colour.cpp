@@ -3,7 +3,7 @@
 #include "builtin_operations.hpp"
 #include "operation_chain.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 std::unique_ptr<const Operation> operations::colour(const TransformOptions& options) {
   const ColourOptions& colour = options.colour;
@@ -23,4 +23,4 @@ std::unique_ptr<const Operation> operations::colour(const TransformOptions& opti
   return std::make_unique<PixelOperation>(rule);
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

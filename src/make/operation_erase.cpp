@@ -9,7 +9,7 @@
 #include "builtin_operations.hpp"
 #include "operation_chain.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // As torchvision's RandomErasing.
@@ -41,4 +41,4 @@ std::unique_ptr<const Operation> operations::erase(const TransformOptions& optio
   return std::make_unique<PixelOperation>(rule);
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

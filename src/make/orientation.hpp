@@ -7,7 +7,7 @@
 // EXIF orientations, 1 to 8. Where the stored image's left side and top end up decides everything:
 // columns run right to left for 2, 3, 7, 8 and rows bottom to top for 3, 4, 6, 7 (CIPA DC-008, tag 0x0112).
 // All functions are pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // 5 to 8 exchange rows and columns: the displayed image is as wide as the stored one is high.
 [[nodiscard]] constexpr bool swaps_axes(int orientation) noexcept { return orientation >= 5; }
@@ -42,4 +42,4 @@ namespace forebay {
   return swaps_axes(orientation) ? transposed_box(box) : box;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

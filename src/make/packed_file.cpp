@@ -2,10 +2,10 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 
 // Shared by all decoder threads; the lock is not held while the dataset is asked.
-std::shared_ptr<const PackTables> TableCache::tables(std::uint32_t key) {
+std::shared_ptr<const pack::PackTables> TableCache::tables(std::uint32_t key) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = known_.find(key);
@@ -17,14 +17,14 @@ std::shared_ptr<const PackTables> TableCache::tables(std::uint32_t key) {
   return known_.try_emplace(key, std::move(found)).first->second;
 }
 
-std::shared_ptr<const PackTables> TableCache::find(std::uint32_t key) const {
+std::shared_ptr<const pack::PackTables> TableCache::find(std::uint32_t key) const {
   const std::span<const std::byte> bytes = find_(key);
   if (bytes.empty())
     throw SampleError("a packed JPEG, and its dataset does not have the tables that it was packed with");
   try {
-    PackTables tables = PackTables::from_bytes(bytes);
+    pack::PackTables tables = pack::PackTables::from_bytes(bytes);
     if (tables.key() != key) throw Error("its dataset gives other tables than it was packed with");
-    return std::make_shared<const PackTables>(std::move(tables));
+    return std::make_shared<const pack::PackTables>(std::move(tables));
   } catch (const Error& error) {
     throw SampleError(std::string("a packed JPEG that cannot be read: ") + error.what());
   }
@@ -32,7 +32,7 @@ std::shared_ptr<const PackTables> TableCache::find(std::uint32_t key) const {
 
 // Tables are looked up anew only when the key changes: mostly all files of a dataset share one.
 std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes, bool is_checked) {
-  const std::uint32_t key = tables_of(bytes);
+  const std::uint32_t key = pack::tables_of(bytes);
   if (tables_ == nullptr || tables_->key() != key) {
     if (cache_ == nullptr) throw SampleError("a packed JPEG, which only a dataset with its tables can hold");
     tables_ = cache_->tables(key);
@@ -49,4 +49,4 @@ std::span<const std::byte> PackedFile::unpack() {
   return file_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

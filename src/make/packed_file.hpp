@@ -14,7 +14,7 @@
 #include "pack/pack_tables.hpp"
 #include "pack/packed_jpeg.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // The tables of the packed JPEG files of a dataset, shared by all threads. Any thread may call. No lock is held while
 // the dataset is asked.
@@ -25,14 +25,14 @@ class TableCache {
   explicit TableCache(Find find) : find_(std::move(find)) {}
 
   // Throws SampleError when there are none with this key, or when they are damaged; the next call asks again.
-  [[nodiscard]] std::shared_ptr<const PackTables> tables(std::uint32_t key);
+  [[nodiscard]] std::shared_ptr<const pack::PackTables> tables(std::uint32_t key);
 
  private:
-  [[nodiscard]] std::shared_ptr<const PackTables> find(std::uint32_t key) const;
+  [[nodiscard]] std::shared_ptr<const pack::PackTables> find(std::uint32_t key) const;
 
   Find find_;
   std::mutex mutex_;
-  std::map<std::uint32_t, std::shared_ptr<const PackTables>> known_;
+  std::map<std::uint32_t, std::shared_ptr<const pack::PackTables>> known_;
 };
 
 // A packed JPEG file on its way to pixels. One belongs to one thread; its memory is reused from file to file.
@@ -45,18 +45,18 @@ class PackedFile {
   // PackedJpeg::open(). Throws SampleError. REQUIRES: starts_as_packed_jpeg(bytes)
   std::span<const std::byte> open(std::span<const std::byte> bytes, bool is_checked);
 
-  [[nodiscard]] const PackedJpeg& parts() const noexcept { return parts_; }
+  [[nodiscard]] const pack::PackedJpeg& parts() const noexcept { return parts_; }
 
   // The file that was packed, until the next open(). Throws SampleError. REQUIRES: open() succeeded
   std::span<const std::byte> unpack();
 
  private:
   TableCache* cache_;
-  std::shared_ptr<const PackTables> tables_;  // of the last file
+  std::shared_ptr<const pack::PackTables> tables_;  // of the last file
   std::span<const std::byte> bytes_;
-  PackedJpeg parts_;
-  std::optional<JpegPacker> packer_;  // with these tables, from the first unpack() on
+  pack::PackedJpeg parts_;
+  std::optional<pack::JpegPacker> packer_;  // with these tables, from the first unpack() on
   std::vector<std::byte> file_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

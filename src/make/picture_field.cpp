@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 TransformOptions options_of_picture(const Field& field, TransformOptions options) {
@@ -85,4 +85,4 @@ void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std:
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -14,7 +14,7 @@
 #include "view_axes.hpp"
 #include "wide_image.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Makes a field of kind "image": another picture of a sample, cropped and mirrored like its image. An 8-bit picture is
 // processed exactly like the image itself and gives the same bytes. One with more bits keeps them, unless the field is
@@ -49,4 +49,4 @@ class PictureField {
   decltype(Kernels::convert) convert_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -15,7 +15,7 @@
 // and the CUDA kernels give the same bytes as. Numbers are drawn in double precision under the rules of views.hpp;
 // pixels are computed in whole numbers. Pixels travel as words, as in canvas_math.hpp.
 // All functions are pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // Sets the random numbers of operations apart from others of the same seed, epoch and position.
 constexpr std::uint64_t kOperations = 0x6f7065726174;
@@ -205,4 +205,4 @@ struct PixelChange {
   return change.recolours ? recoloured(change.colours, pixel) : pixel;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -9,10 +9,10 @@
 #include "image.hpp"
 #include "jpeg/pixel_stage.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Rows of a part of the stored image, on their way to where they are displayed.
-class PlacedRows final : public RgbRows {
+class PlacedRows final : public jpeg::RgbRows {
  public:
   PlacedRows(const Box& part, int orientation, std::vector<std::uint8_t>& strip, Image& out)
       : width_(part.width()), height_(part.height()), orientation_(orientation), strip_(strip), out_(out) {
@@ -49,4 +49,4 @@ class PlacedRows final : public RgbRows {
   std::int32_t first_ = 0;  // row in the strip
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

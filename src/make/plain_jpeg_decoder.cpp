@@ -12,7 +12,7 @@
 
 #include "placed_rows.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::int32_t kBlockSide = 8;
@@ -21,11 +21,11 @@ constexpr std::int32_t kBlockSide = 8;
 // blocks. Chosen.
 constexpr std::int64_t kWorthwhileBlocks = 400;
 
-std::optional<JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
-  if (info.jpeg_color_space == JCS_GRAYSCALE && info.num_components == 1) return JpegColour::grey;
+std::optional<jpeg::JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
+  if (info.jpeg_color_space == JCS_GRAYSCALE && info.num_components == 1) return jpeg::JpegColour::grey;
   if (info.num_components != 3) return std::nullopt;
-  if (info.jpeg_color_space == JCS_YCbCr) return JpegColour::ycbcr;
-  if (info.jpeg_color_space == JCS_RGB) return JpegColour::rgb;
+  if (info.jpeg_color_space == JCS_YCbCr) return jpeg::JpegColour::ycbcr;
+  if (info.jpeg_color_space == JCS_RGB) return jpeg::JpegColour::rgb;
   return std::nullopt;
 }
 
@@ -41,7 +41,7 @@ bool is_sequential(const jpeg_decompress_struct& info) noexcept {
   return true;
 }
 
-bool copy_code(const JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS], int number, HuffmanCode& code) noexcept {
+bool copy_code(const JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS], int number, jpeg::HuffmanCode& code) noexcept {
   if (number < 0 || number >= NUM_HUFF_TBLS || tables[number] == nullptr) return false;
   std::copy(std::begin(tables[number]->bits), std::end(tables[number]->bits), code.counts.begin());
   code.counts[0] = 0;
@@ -49,7 +49,7 @@ bool copy_code(const JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS], int number, Huff
   return true;
 }
 
-bool copy_quantiser(const jpeg_decompress_struct& info, int number, JpegComponent& component) noexcept {
+bool copy_quantiser(const jpeg_decompress_struct& info, int number, jpeg::JpegComponent& component) noexcept {
   if (number < 0 || number >= NUM_QUANT_TBLS || info.quant_tbl_ptrs[number] == nullptr) return false;
   const auto& values = info.quant_tbl_ptrs[number]->quantval;
   std::copy(std::begin(values), std::end(values), component.quantiser.begin());
@@ -58,7 +58,7 @@ bool copy_quantiser(const jpeg_decompress_struct& info, int number, JpegComponen
 
 // Rows of MCUs that libjpeg decodes for pixels above `bottom`. It does so for as many of them as the tallest component
 // has blocks in an MCU; and where that is more than one, chroma of the last row of samples takes the next one's too.
-std::int32_t rows_decoded(const OpenJpeg& file, const JpegFrame& frame, std::int32_t bottom) noexcept {
+std::int32_t rows_decoded(const OpenJpeg& file, const jpeg::JpegFrame& frame, std::int32_t bottom) noexcept {
   const std::int32_t tallest = file.info.max_v_samp_factor;
   const std::int32_t pixels = kBlockSide * tallest;
   std::int32_t groups = (bottom - 1) / pixels + 1;
@@ -78,12 +78,12 @@ bool PlainJpegDecoder::describe(const OpenJpeg& file) {
             .components = static_cast<std::size_t>(file.info.num_components)};
   for (std::size_t i = 0; i < frame_.components; ++i) {
     const jpeg_component_info& from = file.info.comp_info[i];
-    JpegComponent& component = frame_.component[i];
+    jpeg::JpegComponent& component = frame_.component[i];
     if (frame_.components > 1) {
       component.h = from.h_samp_factor;
       component.v = from.v_samp_factor;
     }
-    ScanDecoder::Codes& codes = scan_.codes[i];
+    jpeg::ScanDecoder::Codes& codes = scan_.codes[i];
     if (!copy_quantiser(file.info, from.quant_tbl_no, component) ||
         !copy_code(file.info.dc_huff_tbl_ptrs, from.dc_tbl_no, codes.dc) ||
         !copy_code(file.info.ac_huff_tbl_ptrs, from.ac_tbl_no, codes.ac)) {
@@ -97,8 +97,8 @@ bool PlainJpegDecoder::describe(const OpenJpeg& file) {
 }
 
 // Those of files that are so small are not looked for: what they save would be less than the search takes.
-ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
-  const McuRegion& wanted = scan_.wanted;
+jpeg::ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
+  const jpeg::McuRegion& wanted = scan_.wanted;
   const std::int64_t passed =
       std::int64_t{frame_.mcus_across} * wanted.bottom - std::int64_t{wanted.width()} * wanted.height();
   if (index_ == nullptr || passed * frame_.max_h * frame_.max_v < kWorthwhileBlocks) return {};
@@ -115,11 +115,11 @@ bool PlainJpegDecoder::is_sound(const OpenJpeg& file, const Box& part) {
 }
 
 PlainJpegDecoder::Part PlainJpegDecoder::part_of(const OpenJpeg& file, const Box& region) const noexcept {
-  const bool luma = file.grey && frame_.colour != JpegColour::grey;
-  const auto colours = luma ? PixelStage::Colours::luma : PixelStage::Colours::all;
+  const bool luma = file.grey && frame_.colour != jpeg::JpegColour::grey;
+  const auto colours = luma ? jpeg::PixelStage::Colours::luma : jpeg::PixelStage::Colours::all;
   return {.box = stored_box(region, frame_.width, frame_.height, file.orientation),
           .colours = colours,
-          .is_served = PixelStage::serves(frame_, colours)};
+          .is_served = jpeg::PixelStage::serves(frame_, colours)};
 }
 
 bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& out) {
@@ -128,7 +128,7 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& ou
   const Part part = part_of(file, region);
   if (!part.is_served) return false;
   if (part.box.bottom < frame_.height && !file.has_end_marker()) return false;
-  scan_.wanted = PixelStage::needed(frame_, part.box, part.colours);
+  scan_.wanted = jpeg::PixelStage::needed(frame_, part.box, part.colours);
   scan_.points = find_points(file);
   if (!scan_decoder_.open(frame_, scan_)) return false;
   out.resize(region.width(), region.height());
@@ -141,7 +141,7 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& ou
 
 // That the scan was whole and undamaged was seen to when it was packed, but early versions let surplus bytes behind it
 // pass.
-bool PlainJpegDecoder::decode(const OpenJpeg& file, const PackedJpeg& packed, const Box& region, Image& out) {
+bool PlainJpegDecoder::decode(const OpenJpeg& file, const pack::PackedJpeg& packed, const Box& region, Image& out) {
   scan_.points = {};
   if (!describe(file)) return false;
   const Part part = part_of(file, region);
@@ -161,15 +161,15 @@ std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {
   std::vector<std::byte> points;
   scan_.points = {};
   if (!describe(file) || std::int64_t{frame_.width} * frame_.height < kWorthwhileBlocks * kBlockSide * kBlockSide ||
-      !PixelStage::serves(frame_, PixelStage::Colours::all)) {
+      !jpeg::PixelStage::serves(frame_, jpeg::PixelStage::Colours::all)) {
     return {};
   }
   scan_.wanted = {0, 0, frame_.mcus_across, frame_.mcus_down};
-  points.reserve(ScanPoints::bytes_of(frame_));
+  points.reserve(jpeg::ScanPoints::bytes_of(frame_));
   const bool is_known =
       scan_decoder_.open(frame_, scan_) && scan_decoder_.locate(points) && scan_decoder_.at_end_of_image();
   if (!is_known) return {};
   return points;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

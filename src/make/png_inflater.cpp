@@ -13,7 +13,7 @@
 #include <cstring>
 #include <new>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 constexpr std::size_t kPngFirstChunk = 8;
@@ -183,4 +183,4 @@ bool PngInflater::decode(std::span<const std::byte> file, const PngShape& shape,
   return whole;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -8,7 +8,7 @@
 
 struct libdeflate_decompressor;
 
-namespace forebay {
+namespace forebay::make {
 
 // What a PNG's header says about its pixels.
 struct PngShape {
@@ -47,4 +47,4 @@ class PngInflater {
   std::vector<std::uint8_t> rows_;  // a row of zeros, then all rows, each behind a byte that names its filter
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

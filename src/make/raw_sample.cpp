@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 
 // Pixels as they stand in a record: interleaved or by planes, RGB or BGR, or grey, which becomes R
 // = G = B.
@@ -47,4 +47,4 @@ void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& o
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

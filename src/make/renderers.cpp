@@ -19,7 +19,7 @@
 #include "operation_chain.hpp"
 #include "transform.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 std::int64_t checked_side(std::int64_t given, std::int64_t size) {
@@ -164,4 +164,4 @@ void TwinRenderer::store(std::uint32_t pixel, std::int32_t x, std::int32_t y, st
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

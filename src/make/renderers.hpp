@@ -12,7 +12,7 @@
 #include "operation_chain.hpp"
 #include "resizer.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // How canvases of these options lie in a slot of `batch_size` samples. Throws ConfigError for options that cannot be
 // honoured. Any thread may call.
@@ -73,4 +73,4 @@ class TwinRenderer final : public CanvasRenderer {
   Conversion::Table table_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-namespace forebay {
+namespace forebay::make {
 
 // The triangle filter is symmetric, so of a whole axis half of the windows are mirror images of the
 // others.
@@ -71,4 +71,4 @@ void Columns::lay_out(std::size_t pair) {
   std::fill_n(to, (padded_width_ - width) * 8, std::int16_t{0});
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

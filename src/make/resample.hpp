@@ -6,7 +6,7 @@
 
 #include "resample_math.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Which input pixels make an output pixel of a row (or column), and how much of each: a triangle filter with
 // half-pixel centres, as wide as the scale when shrinking (antialias) and plain linear interpolation when enlarging,
@@ -90,4 +90,4 @@ class Columns {
   std::vector<std::int16_t> coefficients_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -6,7 +6,7 @@
 
 // The fixed-point coefficients that pixels are resampled with, by integer arithmetic alone: host and device compute
 // them with these same functions. All are pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // How `in` pixels become `out`.
 struct ResamplingAxis {
@@ -159,4 +159,4 @@ FOREBAY_HOST_DEVICE constexpr std::int32_t resample_coefficients(const Resamplin
   return axis.in - first - axis.taps;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

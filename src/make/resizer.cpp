@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 template <typename T>
@@ -103,4 +103,4 @@ const std::uint8_t* Resizer::resampled_row(std::int32_t y) noexcept {
   return narrow_.data() + static_cast<std::size_t>(y % 2) * row_bytes;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

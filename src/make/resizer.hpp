@@ -10,7 +10,7 @@
 #include "kernels.hpp"
 #include "resample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Rows of RGB pixels somewhere in memory, of which they own nothing.
 struct PixelRows {
@@ -67,4 +67,4 @@ class Resizer {
   std::vector<std::uint8_t> output_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

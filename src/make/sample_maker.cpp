@@ -19,7 +19,7 @@
 #include "pack/packed_jpeg.hpp"
 #include "raw_sample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 // Canvases get their operations at each serving.
@@ -179,7 +179,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   // Counted for the profile's advice, which says how much transform.decode = "scaled" could save. A
   // packed file would have to be unpacked first.
   const bool gains =
-      source.decoded == nullptr && workspace.decoder.can_shrink() && !starts_as_packed_jpeg(source.bytes);
+      source.decoded == nullptr && workspace.decoder.can_shrink() && !pack::starts_as_packed_jpeg(source.bytes);
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
 }
 
@@ -218,4 +218,4 @@ void SampleMaker::make_all_with(const Work& work, const Source& source, std::spa
   count_decoded(source, members.size(), workspace);
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

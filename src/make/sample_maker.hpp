@@ -16,7 +16,7 @@
 #include "operation_chain.hpp"
 #include "transform.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // From encoded bytes to a sample's place in a batch: header, view, pixels of the view, operations, store; or, with
 // transform.when = "dequeue", a canvas. What the pipeline does with each sample and nothing besides, so that a loop
@@ -91,4 +91,4 @@ class SampleMaker {
   Decode decode_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

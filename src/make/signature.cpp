@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "data/file_nature.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 using namespace std::string_view_literals;
@@ -78,7 +78,7 @@ bool starts_as_tiff(std::span<const std::byte> bytes) noexcept {
 // explains most.
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
-  if (std::string nature = nature_of(bytes); !nature.empty()) return nature;
+  if (std::string nature = data::nature_of(bytes); !nature.empty()) return nature;
   const std::string_view content = view_of(bytes);
   const auto head = content.substr(0, kTextProbe);
   for (const auto& signature : kSignatures) {
@@ -98,4 +98,4 @@ std::string describe_content(std::span<const std::byte> bytes) {
   return "data that begins with " + start + " where a JPEG has ff d8";
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

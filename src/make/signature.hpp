@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-namespace forebay {
+namespace forebay::make {
 
 // Whether the bytes begin as every JPEG file does (SOI, then a marker's FF).
 [[nodiscard]] inline bool starts_as_jpeg(std::span<const std::byte> bytes) noexcept {
@@ -18,4 +18,4 @@ namespace forebay {
 // What bytes that are not a JPEG look like, for people: "a PNG image", "HTML", "empty", ... Any thread may call.
 [[nodiscard]] std::string describe_content(std::span<const std::byte> bytes);
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -25,7 +25,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::make::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 void set_convert(Kernels& /*kernels*/) {}
@@ -292,15 +292,15 @@ void set_convert(Kernels& kernels) {
 }
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::make::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "jpeg/simd_dispatch.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 void set_convert_kernel(std::int64_t target, Kernels& kernels) { FOREBAY_CALL_COMPILED(target, set_convert(kernels)); }
 
-}  // namespace forebay
+}  // namespace forebay::make
 #endif

@@ -21,7 +21,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::make::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_SCALAR
 
 void set_resize(Kernels& /*kernels*/) {}
@@ -337,15 +337,15 @@ void set_resize(Kernels& kernels) {
 }
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::make::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "jpeg/simd_dispatch.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 void set_resize_kernels(std::int64_t target, Kernels& kernels) { FOREBAY_CALL_COMPILED(target, set_resize(kernels)); }
 
-}  // namespace forebay
+}  // namespace forebay::make
 #endif

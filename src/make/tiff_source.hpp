@@ -16,7 +16,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::make {
 
 // What libtiff may ask for at once; an image that needs more is refused. Rows and tables of strips are far smaller.
 inline constexpr tmsize_t kMostTiffBytes = tmsize_t{256} << 20;
@@ -159,4 +159,4 @@ class TiffSource {
   Text remark_{};     // the first, harmless or not
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

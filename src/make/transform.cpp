@@ -14,7 +14,7 @@
 #include "image.hpp"
 #include "operation_chain.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores,
                      const Kernels& kernels)
@@ -41,7 +41,7 @@ std::size_t Transform::sample_bytes() const noexcept {
 }
 
 Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept {
-  const auto [region, mirror] = ::forebay::choose_view(rule_, box, key64(seed_, kAugmentation, epoch, position));
+  const auto [region, mirror] = ::forebay::make::choose_view(rule_, box, key64(seed_, kAugmentation, epoch, position));
   if (rule_.kind != ViewRule::Kind::center) {
     return {region, mirror, axes_of(region, rule_.width, rule_.height), region};
   }
@@ -126,4 +126,4 @@ void OperatedTransform::store(const RowAt& row_at, std::uint64_t key, std::span<
   });
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

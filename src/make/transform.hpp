@@ -18,7 +18,7 @@
 #include "view_axes.hpp"
 #include "views.hpp"
 
-namespace forebay {
+namespace forebay::make {
 
 // Turns a decoded image into one sample of a batch, written once, straight into its place in a slot: clamp the box,
 // choose the region, resize with mirror, normalise, store in the layout; row by row, while a row is in the first cache.
@@ -134,4 +134,4 @@ class OperatedTransform {
   decltype(Kernels::recolour) recolour_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

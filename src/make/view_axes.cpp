@@ -10,7 +10,7 @@
 
 #include "resample.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 struct Stretch {
@@ -92,4 +92,4 @@ void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, c
                 resampling_axis(axes.down, pixels.top, pixels.bottom), mirror);
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

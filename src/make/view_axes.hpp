@@ -12,7 +12,7 @@
 #include "views.hpp"
 
 // Where the pixels of a view lie in its image, to a fraction of a pixel. All functions are pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // Along one side: `in` pixels of the image, from `origin` on, are resized to `out`, and of these the view shows
 // `count`, from `from` on. A region that is resized to the view's size is one with from = 0 and count = out.
@@ -74,4 +74,4 @@ struct ShownPart {
   const ImageTurn& turn;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -14,7 +14,7 @@
 // Which part of an image a sample shows. Host and device draw with these same functions: only operations that IEEE 754
 // rounds correctly are used, and no multiplication may be fused with an addition (-ffp-contract=off, -fmad=false).
 // All are pure; any thread may call.
-namespace forebay {
+namespace forebay::make {
 
 // Sets the random numbers of augmentation apart from others of the same seed, epoch and position.
 constexpr std::uint64_t kAugmentation = 0x61756d656e74;
@@ -149,4 +149,4 @@ struct ViewRule {
   return choose_view(rule, box, key64(seed, kAugmentation, epoch, position, use_index));
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

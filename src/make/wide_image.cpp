@@ -6,7 +6,7 @@
 
 #include "image.hpp"
 
-namespace forebay {
+namespace forebay::make {
 namespace {
 
 std::size_t wide_count(std::int32_t width, std::int32_t height, int channels) noexcept {
@@ -139,4 +139,4 @@ const std::vector<double>& WideResizer::resize(const WideImage& image, const Box
   return out_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::make

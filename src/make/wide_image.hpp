@@ -8,7 +8,7 @@
 #include "resample_math.hpp"
 
 // Pictures whose numbers have more than 8 bits, such as depth maps and X-rays. They come as fields beside the image.
-namespace forebay {
+namespace forebay::make {
 
 // Rows from the top, channels interleaved, without padding. Reused from sample to sample; belongs to one thread.
 struct WideImage {
@@ -64,4 +64,4 @@ class WideResizer {
   std::vector<double> out_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::make

@@ -11,7 +11,7 @@
 #include "base/file_io.hpp"
 #include "run_files.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // The two files of lines that a JsonLinesFile with a bound writes, open for reading; either may not be there. `Lines`
 // has identity(), as LineFile does.
@@ -59,4 +59,4 @@ BoundedLines<Lines> open_bounded(const std::filesystem::path& file, Open&& open)
   return lines;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

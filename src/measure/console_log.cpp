@@ -18,7 +18,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Not console_mutex, which is one lock for the whole process: Impl has its own.
@@ -134,4 +134,4 @@ void ConsoleLog::end_status() {
   std::fflush(impl_->out);
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

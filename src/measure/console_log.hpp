@@ -8,7 +8,7 @@
 #include <forebay/log.hpp>
 #include <forebay/options.hpp>
 
-namespace forebay {
+namespace forebay::measure {
 
 // Lines for people: for the program's logger if it has one, else on standard error with at most one live status line
 // below them. Every member may be called from any thread; a line never tears another line or the status. May block for
@@ -40,4 +40,4 @@ class ConsoleLog {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

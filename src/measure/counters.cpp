@@ -16,13 +16,13 @@
 
 #include "figures.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // If the producer was free for less than this, its rate is unknown.
 constexpr double kShortestFree_s = 1e-3;
 
-double seconds(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
+double seconds_of(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
   return static_cast<double>(nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
 }
 
@@ -56,14 +56,14 @@ void append_figures(std::string& out, const Interval& interval) {
 }  // namespace
 
 // All at one moment, as far as relaxed loads of running counters are of one.
-Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& totals) noexcept
+Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTotals& totals) noexcept
     : t_s(now_s),
       gauges(gauges_now),
       bytes_read(totals.bytes_read.load(std::memory_order_relaxed)),
       retries(totals.retries.load(std::memory_order_relaxed)),
       hedged_reads(totals.hedged_reads.load(std::memory_order_relaxed)),
-      read_s(seconds(totals.read_ns)),
-      decode_s(seconds(totals.decode_ns)) {}
+      read_s(seconds_of(totals.read_ns)),
+      decode_s(seconds_of(totals.decode_ns)) {}
 
 // What describes the last step stays; what is counted begins anew.
 void IntervalWindow::begin(const Snapshot& now) noexcept {
@@ -229,4 +229,4 @@ Summary RunCounters::summary(const Summary& facts, std::span<const std::uint64_t
   return out;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

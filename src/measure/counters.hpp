@@ -13,7 +13,7 @@
 
 #include "read/requests.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 inline double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
 
@@ -58,7 +58,7 @@ struct Gauges {
 // Everything that is read from outside the step records, at one moment.
 struct Snapshot {
   Snapshot() = default;
-  Snapshot(double now_s, const Gauges& gauges_now, const WorkerTotals& totals) noexcept;
+  Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTotals& totals) noexcept;
 
   double t_s = 0;
   Gauges gauges;
@@ -201,4 +201,4 @@ class RunCounters {
   Produced last_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -5,7 +5,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Clocks never give infinities: this only keeps a broken figure from breaking the file.
@@ -108,4 +108,4 @@ std::string summary_text(const Summary& summary) {
   return text;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

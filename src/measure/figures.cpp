@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Phrases of a line of text; the function's name says how the number is shown.
@@ -271,4 +271,4 @@ Figures<QueueProfile> queue_figures() noexcept { return kQueue; }
 std::span<const ProfilePart<StageProfile>> profile_stages() noexcept { return kStages; }
 std::span<const ProfilePart<QueueProfile>> profile_queues() noexcept { return kQueues; }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -20,7 +20,7 @@
 // The description of a record's figures. Their JSON, their text for people, a job's values from its ranks' and the
 // tables of docs/telemetry.md all come from it; figures.cpp has all figures, in the order of the JSON. A new one takes
 // a member of its record, an entry there, and the line that counts it.
-namespace forebay {
+namespace forebay::measure {
 
 // How a job's value is computed from its ranks'. none: the record is of one rank only.
 enum class OfRanks : std::uint8_t { none, sum, mean, mean_over_steps, least, most };
@@ -171,4 +171,4 @@ struct ProfilePart {
 // The lines of a summary for people: "time AU 98.1 %, ...", one for each line named by a phrase.
 [[nodiscard]] std::string summary_text(const Summary& summary);
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -11,7 +11,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 Journal::Journal(Timeline* timeline) {
   if (timeline == nullptr) return;
@@ -98,4 +98,4 @@ Profile Journal::profile(const Summary& run) const {
   return out;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

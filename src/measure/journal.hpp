@@ -15,7 +15,7 @@
 #include "telemetry.hpp"
 #include "timeline_file.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // What one rank records and reports about its run: the figures of its summary, telemetry, the profile, the trainer's
 // part of a trace. It also keeps the times of the steps: time inside next() is a wait, time between two calls is the
@@ -27,7 +27,7 @@ class Journal {
 
   // What it observes from begin() to close(), on threads of its own.
   struct Sources {
-    const WorkerTotals& totals;
+    const read::WorkerTotals& totals;
     std::function<Gauges()> gauges;
     std::function<Observation()> production;
     ConsoleLog& console;
@@ -84,4 +84,4 @@ class Journal {
   std::uint64_t last_use_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

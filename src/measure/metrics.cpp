@@ -24,7 +24,7 @@
 #include "base/text.hpp"
 #include "figures.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // "bytes_read" as "forebay_bytes_read_total", "read_s" as "forebay_read_seconds_total", "R" as "forebay_r".
@@ -113,4 +113,4 @@ void MetricsOutput::serve(double now_s) {
   if (port_) port_->serve(text_, now_s);
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -9,7 +9,7 @@
 #include "metrics_place.hpp"
 #include "metrics_port.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // What a rank tells a monitoring system.
 struct RankMetrics {
@@ -45,4 +45,4 @@ class MetricsOutput {
   bool has_warned_ = false;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 constexpr std::uint32_t kLastPort = 65535;
@@ -59,4 +59,4 @@ MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uin
   return {.file = {}, .address = address, .port = static_cast<std::uint16_t>(mine)};
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

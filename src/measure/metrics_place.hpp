@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace forebay {
+namespace forebay::measure {
 
 // Where telemetry.prometheus wants a rank's figures: in a file, or on a port of an address.
 struct MetricsPlace {
@@ -17,4 +17,4 @@ struct MetricsPlace {
 // added to the port. REQUIRES: text is not empty. Throws ConfigError naming the key.
 [[nodiscard]] MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uint32_t ranks);
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -16,7 +16,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Chosen, like the two below: a scraper is one client, done within milliseconds.
@@ -122,4 +122,4 @@ bool MetricsPort::go_on_with(Client& client, std::string_view text) {
   return false;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

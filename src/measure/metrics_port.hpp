@@ -9,7 +9,7 @@
 #include "base/file_io.hpp"
 #include "metrics_place.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // Answers HTTP requests for the figures of a rank, without ever waiting for anybody. One thread.
 class MetricsPort {
@@ -44,4 +44,4 @@ class MetricsPort {
   std::vector<Client> clients_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -11,7 +11,7 @@
 #include "base/thread.hpp"
 #include "counters.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 using Activity = WorkerStatus::Activity;
@@ -168,4 +168,4 @@ void Profiler::observe_once() {
   window_.add(now);
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -16,7 +16,7 @@
 #include "base/wait.hpp"
 #include "read/requests.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // The production side at one moment. Times and counts are from its start and may mix neighbouring moments.
 struct Observation {
@@ -117,4 +117,4 @@ class Profiler {
   std::jthread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

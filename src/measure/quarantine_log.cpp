@@ -11,7 +11,7 @@
 #include "run_files.hpp"
 #include "run_log.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -116,4 +116,4 @@ void QuarantineLog::add(const QuarantineEntry& entry) noexcept {
 
 std::uint64_t QuarantineLog::count() const noexcept { return impl_->count.load(std::memory_order_relaxed); }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -8,7 +8,7 @@
 
 #include "console_log.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // One bad sample. Path and reason may hold any bytes.
 struct QuarantineEntry {
@@ -49,4 +49,4 @@ class QuarantineLog {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace forebay {
+namespace forebay::measure {
 
 // A bounded queue of records from one thread (the trainer's) to one other (telemetry's). push() and pop() are
 // wait-free: they never lock, allocate, loop or enter the kernel. A full ring drops the new record and counts it.
@@ -79,4 +79,4 @@ class RecordRing {
   std::uint64_t tail_seen_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -25,7 +25,7 @@
 #include "json_numbers.hpp"
 #include "run_files.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -288,4 +288,4 @@ void DecisionLog::write() {
   written_ = next_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

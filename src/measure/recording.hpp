@@ -15,7 +15,7 @@
 #include "run_files.hpp"
 
 // Writes and reads the recorded decisions of one rank. docs/telemetry.md describes the format.
-namespace forebay {
+namespace forebay::measure {
 
 // Which steps were fresh, or padded, as run lengths: a billion equal steps take a few bytes in a recording, and in
 // memory. One thread at a time.
@@ -139,4 +139,4 @@ class DecisionLog {
   std::vector<std::uint64_t> padded_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

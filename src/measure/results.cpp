@@ -20,18 +20,18 @@ using FigureJson = nlohmann::ordered_json;
 // The table of figures is the only place that knows their names, so that writing and reading cannot
 // differ.
 template <typename Record>
-void put_figures(FigureJson& object, Figures<Record> figures, const Record& record) {
-  for (const Figure<Record>& figure : figures) {
-    visit_place(figure, [&](auto place) { object[std::string(figure.key)] = record.*place; });
+void put_figures(FigureJson& object, measure::Figures<Record> figures, const Record& record) {
+  for (const measure::Figure<Record>& figure : figures) {
+    measure::visit_place(figure, [&](auto place) { object[std::string(figure.key)] = record.*place; });
   }
 }
 
 // The inverse of put_figures(). Throws Error naming `what` and the key, and the library's exception if one is missing.
 template <typename Record>
-void get_figures(const FigureJson& object, Figures<Record> figures, Record& record, const std::string& what) {
-  for (const Figure<Record>& figure : figures) {
+void get_figures(const FigureJson& object, measure::Figures<Record> figures, Record& record, const std::string& what) {
+  for (const measure::Figure<Record>& figure : figures) {
     const FigureJson& number = object.at(std::string(figure.key));
-    visit_place(figure, [&](auto place) {
+    measure::visit_place(figure, [&](auto place) {
       using Value = std::remove_reference_t<decltype(record.*place)>;
       constexpr bool is_count = std::is_same_v<Value, std::uint64_t>;
       if (is_count ? !number.is_number_unsigned() : !number.is_number()) {
@@ -45,22 +45,22 @@ void get_figures(const FigureJson& object, Figures<Record> figures, Record& reco
 
 FigureJson object_of(const Summary& summary) {
   FigureJson out = FigureJson::object();
-  put_figures(out, summary_figures(), summary);
+  put_figures(out, measure::summary_figures(), summary);
   return out;
 }
 
 // Calls visit(part, figures of its record) for each stage and each queue.
 template <typename Visit>
 void for_each_part(Visit&& visit) {
-  for (const auto& stage : profile_stages()) visit(stage, stage_figures());
-  for (const auto& queue : profile_queues()) visit(queue, queue_figures());
+  for (const auto& stage : measure::profile_stages()) visit(stage, measure::stage_figures());
+  for (const auto& queue : measure::profile_queues()) visit(queue, measure::queue_figures());
 }
 
 }  // namespace
 
 Summary combine(std::span<const Summary> ranks) {
   Summary job;
-  combine_figures(summary_figures(), ranks, job);
+  measure::combine_figures(measure::summary_figures(), ranks, job);
   return job;
 }
 
@@ -76,7 +76,7 @@ std::string to_json(const Summary& job, std::span<const Summary> ranks) {
 Summary summary_from_json(const std::string& json) {
   try {
     Summary out;
-    get_figures(FigureJson::parse(json), summary_figures(), out, "summary");
+    get_figures(FigureJson::parse(json), measure::summary_figures(), out, "summary");
     return out;
   } catch (const nlohmann::json::exception& e) {
     throw Error("summary: not the JSON of a summary: " + std::string(e.what()));
@@ -86,9 +86,9 @@ Summary summary_from_json(const std::string& json) {
 // Each figure says itself how ranks are combined: sum, mean, least or most (figures.cpp).
 Profile combine(std::span<const Profile> ranks) {
   Profile job;
-  combine_figures(profile_figures(), ranks, job);
+  measure::combine_figures(measure::profile_figures(), ranks, job);
   for_each_part([&](const auto& part, auto figures) {
-    combine_figures(
+    measure::combine_figures(
         figures, ranks, job, [&](auto& profile) -> auto& { return profile.*part.place; });
   });
   return job;
@@ -106,7 +106,7 @@ std::string to_json(const Profile& profile) {
   FigureJson out;
   out["bound"] = name_of(finding.bound);
   out["sentence"] = finding.sentence;
-  put_figures(out, profile_figures(), profile);
+  put_figures(out, measure::profile_figures(), profile);
   for_each_part([&](const auto& part, auto figures) {
     put_figures(out[std::string(part.group)][std::string(part.name)], figures, profile.*part.place);
   });
@@ -117,7 +117,7 @@ Profile profile_from_json(const std::string& json) {
   try {
     const FigureJson object = FigureJson::parse(json);
     Profile out;
-    get_figures(object, profile_figures(), out, "profile");
+    get_figures(object, measure::profile_figures(), out, "profile");
     for_each_part([&](const auto& part, auto figures) {
       get_figures(object.at(std::string(part.group)).at(std::string(part.name)), figures, out.*part.place, "profile");
     });

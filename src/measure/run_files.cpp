@@ -31,7 +31,7 @@
 #include "bounded_lines.hpp"
 #include "run_log.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 constexpr std::array<std::string_view, 5> kKinds{"run", "steps", "intervals", "quarantine", "decisions"};
@@ -341,4 +341,4 @@ std::uint64_t JsonLinesFile::lost() const noexcept { return impl_->lost.load(std
 
 bool JsonLinesFile::has_rotated() const noexcept { return impl_->rotated; }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -10,7 +10,7 @@
 #include "base/file_io.hpp"
 #include "console_log.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // "DIR/KIND.RANK.jsonl".
 [[nodiscard]] std::filesystem::path rank_file(const std::string& dir, std::string_view kind, std::uint32_t rank);
@@ -96,4 +96,4 @@ class JsonLinesFile {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

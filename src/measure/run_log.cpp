@@ -16,7 +16,7 @@
 #include "base/text.hpp"
 #include "json_numbers.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 using RunJson = nlohmann::ordered_json;
@@ -124,4 +124,4 @@ void RunLog::end(const RunEnd& end) {
   file_.sync();
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

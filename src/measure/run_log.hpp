@@ -14,7 +14,7 @@
 #include "run_files.hpp"
 
 // run.RANK.jsonl: a line when the rank begins or resumes, one when it ends. docs/telemetry.md describes them.
-namespace forebay {
+namespace forebay::measure {
 
 // Full name of a key and its value as TOML, in the order of a written configuration.
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -65,4 +65,4 @@ class RunLog {
   bool ended_ = false;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

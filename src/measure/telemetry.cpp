@@ -18,7 +18,7 @@
 #include "base/thread.hpp"
 #include "run_files.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Chosen, as all periods here.
@@ -43,7 +43,7 @@ double seconds_of(WaitPoint::Clock::time_point time) {
 
 }  // namespace
 
-Reporter::Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
+Reporter::Reporter(TelemetrySetup setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges,
                    ConsoleLog& console)
     : setup_(std::move(setup)), totals_(totals), gauges_(std::move(gauges)), console_(console) {
   const TelemetryOptions& options = setup_.options;
@@ -236,7 +236,7 @@ void Reporter::tell_of_rotation() {
       "telemetry has reached half of telemetry.max_bytes: from now on its earliest lines make way for new ones");
 }
 
-Telemetry::Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
+Telemetry::Telemetry(const TelemetrySetup& setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges,
                      ConsoleLog& console)
     : ring_(setup.records),
       decisions_(setup.recording ? std::make_unique<RecordRing<RecordedStep>>(setup.decisions) : nullptr),
@@ -294,4 +294,4 @@ void Telemetry::report_once(const char* cause) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

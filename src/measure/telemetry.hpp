@@ -22,7 +22,7 @@
 #include "recording.hpp"
 #include "run_files.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 struct TelemetrySetup {
   TelemetryOptions options;
@@ -39,7 +39,7 @@ class Reporter {
  public:
   // Opens the files under options.dir and what options.prometheus names; throws ConfigError naming the key.
   // `gauges` is called from now until finish() returns; `totals` and `console` must outlive the reporter.
-  Reporter(TelemetrySetup setup, const WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
+  Reporter(TelemetrySetup setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
 
   // Whether anybody would see what is reported here.
   [[nodiscard]] bool has_audience() const noexcept;
@@ -82,7 +82,7 @@ class Reporter {
   void tell_of_rotation();
 
   const TelemetrySetup setup_;
-  const WorkerTotals& totals_;
+  const read::WorkerTotals& totals_;
   const std::function<Gauges()> gauges_;
   ConsoleLog& console_;
   std::unique_ptr<JsonLinesFile> steps_;
@@ -118,7 +118,7 @@ class Telemetry {
  public:
   // Throws ConfigError naming the key as Reporter, and Error when the thread cannot be had. `gauges` is called here and
   // on the telemetry thread until close() returned; `totals` and `console` must outlive the object.
-  Telemetry(const TelemetrySetup& setup, const WorkerTotals& totals, std::function<Gauges()> gauges,
+  Telemetry(const TelemetrySetup& setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges,
             ConsoleLog& console);
   ~Telemetry();  // close()
   Telemetry(const Telemetry&) = delete;
@@ -154,4 +154,4 @@ class Telemetry {
   std::jthread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -14,7 +14,7 @@
 #include "base/output_file.hpp"
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 namespace {
 
 // Chosen: the text of a long trace is not in memory whole.
@@ -111,4 +111,4 @@ void Timeline::put(std::string_view text) const {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::measure

@@ -10,7 +10,7 @@
 #include "base/file_io.hpp"
 #include "base/timeline.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 // The tracks of a rank's threads, and the file that they are written to: a JSON array of events in Chrome's Trace Event
 // Format, which Perfetto also reads. docs/telemetry.md has the names. Timestamps are the steady clock's, so that the
@@ -41,4 +41,4 @@ class Timeline {
   std::vector<std::unique_ptr<TimelineTrack>> tracks_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::measure

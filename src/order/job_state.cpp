@@ -28,7 +28,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -55,8 +55,8 @@ static_assert(kMostEpochs >= Ledger::kEpochs);
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
 
 std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
-  return forebay::blocks_of({.batches = state.batches, .shards = state.virtual_shards, .contiguous = state.contiguous},
-                            shard);
+  return forebay::order::blocks_of(
+      {.batches = state.batches, .shards = state.virtual_shards, .contiguous = state.contiguous}, shard);
 }
 
 auto order_of(const BatchRange& range) noexcept { return std::tuple(range.epoch, range.shard, range.begin); }
@@ -290,4 +290,4 @@ std::string to_text(const JobState& state) {
 
 JobState parse_state(std::string_view text, std::string_view source) { return StateReader(text, source).read(); }
 
-}  // namespace forebay
+}  // namespace forebay::order

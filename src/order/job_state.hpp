@@ -8,7 +8,7 @@
 
 #include "ledger.hpp"
 
-namespace forebay {
+namespace forebay::order {
 
 // Where a job is, between two steps: all that it needs to resume as if it had never stopped. docs/state.md describes
 // the text form.
@@ -42,4 +42,4 @@ struct JobState {
 // is no rank).
 [[nodiscard]] JobState parse_state(std::string_view text, std::string_view source);
 
-}  // namespace forebay
+}  // namespace forebay::order

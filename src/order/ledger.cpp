@@ -14,7 +14,7 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 // How many of the numbers 0 ... count-1 are `rest` modulo `divisor`.
@@ -223,4 +223,4 @@ void Ledger::open_more() {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

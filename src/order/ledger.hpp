@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace forebay {
+namespace forebay::order {
 
 // Batches of one virtual shard in one epoch that one rank has yet to plan or to serve: blocks begin ... end-1.
 // batch_of() says which batch a block is.
@@ -116,4 +116,4 @@ class Ledger {
 // Sorts ranges by epoch, shard and begin, drops empty ones and joins neighbours of one owner.
 void tidy(std::vector<BatchRange>& ranges);
 
-}  // namespace forebay
+}  // namespace forebay::order

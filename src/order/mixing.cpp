@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 // The largest number of the ascending places that lie within `run` of each other.
@@ -78,4 +78,4 @@ Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std
           .together = together / static_cast<double>(batches)};
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -4,7 +4,7 @@
 
 #include <forebay/order.hpp>
 
-namespace forebay {
+namespace forebay::order {
 
 // How well the order of an epoch is mixed, compared with a shuffle of all samples.
 struct Mixing {
@@ -15,4 +15,4 @@ struct Mixing {
 // Looks at `batches` batches spread over the epoch. REQUIRES: run is at least 1.
 [[nodiscard]] Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std::uint64_t batches = 256);
 
-}  // namespace forebay
+}  // namespace forebay::order

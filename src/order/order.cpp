@@ -62,7 +62,7 @@ void check(const OrderOptions& options) {
                       "dataset.drop_last = false");
 }
 
-WindowShuffle windows(const OrderOptions& options) noexcept {
+order::WindowShuffle windows(const OrderOptions& options) noexcept {
   return {options.samples, options.window, options.run, options.seed};
 }
 

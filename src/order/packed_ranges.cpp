@@ -20,7 +20,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -236,4 +236,4 @@ std::vector<BatchRange> unpack_ranges(const OrderedJson& left, std::uint64_t mos
   return ranges;
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -8,7 +8,7 @@
 #include "job_state.hpp"
 
 // What is left of a job, as its state has it.
-namespace forebay {
+namespace forebay::order {
 
 // The ranges as JSON, compressed: a list for each of their numbers. It has the differences from the range before,
 // modulo 2^64: most ranges resemble their neighbours, so these compress well.
@@ -20,4 +20,4 @@ namespace forebay {
 
 [[nodiscard]] std::string too_many_ranges(std::uint64_t ranges, std::uint64_t most);
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -17,7 +17,7 @@
 
 #include "ledger.hpp"
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 // A smaller difference is due to uneven shards and a noisy queue. In batches; where the others wait for the end of an
@@ -221,4 +221,4 @@ void rebalance(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks,
   Dealer(ranges, ranks, rule).deal();
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -7,7 +7,7 @@
 
 #include "ledger.hpp"
 
-namespace forebay {
+namespace forebay::order {
 
 // How one rank is doing at an exchange.
 struct RankWork {
@@ -42,4 +42,4 @@ struct RebalanceRule {
 // for each range that moves.
 void rebalance(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule);
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -21,7 +21,7 @@
 #include "data/parallel.hpp"
 #include "data/record_table.hpp"
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 // Chosen so that sums over 2^32 samples stay exact enough, and finite.
@@ -110,12 +110,12 @@ const Weights::value_type* first_unused(const Weights& weights) {
 }  // namespace
 
 SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
-  if (const IndexImage* image = image_of(dataset)) below_ = image->record().root;
+  if (const data::IndexImage* image = data::image_of(dataset)) below_ = image->record().root;
   if (!below_.empty() && !below_.ends_with('/')) below_ += '/';
 }
 
 std::string SampleNames::of(std::uint64_t id) const {
-  if (auto original = original_name(dataset_, id)) return *std::move(original);
+  if (auto original = data::original_name(dataset_, id)) return *std::move(original);
   std::string name = dataset_.name(id);
   if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
   return name;
@@ -131,13 +131,13 @@ std::string SampleNames::of_source(std::uint64_t id) const {
 // is not defined.
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call) {
   constexpr std::uint64_t kAtOnce = 4096;
-  ParallelTask task;
+  data::ParallelTask task;
   task.count = (dataset.size() + kAtOnce - 1) / kAtOnce;
   task.body = [&](std::size_t chunk) {
     const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kAtOnce, dataset.size());
     for (std::uint64_t id = chunk * kAtOnce; id < end; ++id) call(id);
   };
-  run_parallel(task, index_threads(), {});
+  data::run_parallel(task, data::index_threads(), {});
 }
 
 std::vector<double> read_weights(const std::string& file, const Dataset& dataset, std::span<const std::uint32_t> ids) {
@@ -166,4 +166,4 @@ std::vector<double> read_weights(const std::string& file, const Dataset& dataset
   return weights;
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -8,7 +8,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::order {
 
 // Names by which samples are told apart wherever the data lie: paths below the dataset's root, as in
 // "cat/0001.jpg#object 2". Names of a program's own dataset stay as they are. The dataset must outlive this. Any
@@ -36,4 +36,4 @@ void for_each_sample(const Dataset& dataset, const std::function<void(std::uint6
 [[nodiscard]] std::vector<double> read_weights(const std::string& file, const Dataset& dataset,
                                                std::span<const std::uint32_t> ids);
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -19,7 +19,7 @@
 
 #include "selection.hpp"
 
-namespace forebay {
+namespace forebay::order {
 
 Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order)
     : order_(order),
@@ -195,4 +195,4 @@ void Schedule::fill_row() {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

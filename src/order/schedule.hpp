@@ -11,7 +11,7 @@
 #include "ledger.hpp"
 #include "rebalance.hpp"
 
-namespace forebay {
+namespace forebay::order {
 
 // Which batches one rank serves, and in which order: its ranges of the ledger, by epoch and then by number. What it has
 // planned stays with this rank; the rest may be handed to another. The consumer thread plans; nothing here waits.
@@ -101,4 +101,4 @@ class Schedule {
   std::size_t behind_ = 0;   // ranges of the ledger before this are not in a later row
 };
 
-}  // namespace forebay
+}  // namespace forebay::order

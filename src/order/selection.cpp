@@ -64,10 +64,10 @@ Interval part_of(const DatasetOptions& options) {
 std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);
-  const SampleNames names(dataset);
+  const order::SampleNames names(dataset);
   std::vector<std::uint8_t> is_chosen(dataset.size(), 1);
   if (!is_whole) {
-    for_each_sample(dataset, [&](std::uint64_t id) {
+    order::for_each_sample(dataset, [&](std::uint64_t id) {
       const std::string name = names.of_source(id);
       is_chosen[id] = part.contains(place_of(name, kSplit)) &&
                       (options.fraction >= 1 || place_of(name, kFraction) < options.fraction);
@@ -83,7 +83,7 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
 // Weights that give every class the same share of an epoch, and its samples equal shares of that.
 std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
   std::vector<std::int64_t> labels(dataset.size());
-  for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
+  order::for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
   std::vector<double> count(dataset.classes().size());
   for (const std::uint32_t id : ids) {
     if (labels[id] < 0 || labels[id] >= static_cast<std::int64_t>(count.size())) {
@@ -101,7 +101,7 @@ std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint
 // Sorted by id, as `ids` are.
 std::vector<double> weights_of(const Dataset& dataset, const DatasetOptions& options, std::vector<std::uint32_t>& ids) {
   if (options.weights == "balanced") return balanced(dataset, ids);
-  std::vector<double> weights = read_weights(options.weights, dataset, ids);
+  std::vector<double> weights = order::read_weights(options.weights, dataset, ids);
   // A weight of 0 leaves a sample out, so it does not replace a bad one either.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {

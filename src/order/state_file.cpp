@@ -26,7 +26,7 @@
 #include "base/output_file.hpp"
 #include "base/thread.hpp"
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 namespace fs = std::filesystem;
@@ -171,4 +171,4 @@ void StateWriter::run() {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <thread>
 
-namespace forebay {
+namespace forebay::order {
 
 // Atomically replaces the file by one that holds `text`: if the process or the machine dies at any moment, the file is
 // as it was or has all of the text. Once the function has returned it has the text. Creates the folder. If the path is
@@ -71,4 +71,4 @@ class StateWriter {
   std::thread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::order

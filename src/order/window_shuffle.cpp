@@ -4,7 +4,7 @@
 
 #include <forebay/random.hpp>
 
-namespace forebay {
+namespace forebay::order {
 namespace {
 
 // Keep these random numbers distinct from each other and from those of a global shuffle.
@@ -58,4 +58,4 @@ std::uint64_t WindowShuffle::operator()(std::uint64_t epoch, std::uint64_t posit
   return place >= size_ - begin ? place - (size_ - begin) : place + begin;
 }
 
-}  // namespace forebay
+}  // namespace forebay::order

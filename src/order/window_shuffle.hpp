@@ -4,7 +4,7 @@
 
 #include <forebay/order.hpp>
 
-namespace forebay {
+namespace forebay::order {
 
 // A bijection of [0, size) that keeps neighbours near each other: the places are cut into runs of `run` adjacent
 // places, from a starting point drawn for each epoch; the runs are shuffled; and the places of each window, about
@@ -31,4 +31,4 @@ class WindowShuffle {
   std::uint64_t windows_;  // at most runs_
 };
 
-}  // namespace forebay
+}  // namespace forebay::order

@@ -14,7 +14,7 @@
 
 // Blocks out of their streams, to be compiled for several kinds of processors: every function is inlined into its
 // caller.
-namespace forebay {
+namespace forebay::pack {
 
 inline constexpr std::uint8_t kLateGroups = 0xf8;  // of a byte of Stream::groups
 
@@ -37,8 +37,8 @@ inline constexpr RowPairs kRowPairs = [] {
   for (auto& pair : all.places) {
     for (auto& quarter : pair) quarter.fill(0x80);
   }
-  for (std::size_t k = 0; k < kBlockSize; ++k) {
-    const std::size_t at = kNaturalOrder[k];
+  for (std::size_t k = 0; k < jpeg::kBlockSize; ++k) {
+    const std::size_t at = jpeg::kNaturalOrder[k];
     all.places[at / 16][k / 16][at % 16] = static_cast<std::uint8_t>(k % 16);
   }
   return all;
@@ -112,7 +112,7 @@ inline constexpr RowPairs kRowPairs = [] {
       coefficient = load_escaped(escaped);
       escaped += 2;
     }
-    block[CoefficientRow::kPlaces[at]] = coefficient;
+    block[jpeg::CoefficientRow::kPlaces[at]] = coefficient;
   }
 }
 
@@ -120,7 +120,7 @@ inline constexpr RowPairs kRowPairs = [] {
                                                  std::int16_t* blocks, std::uint8_t* extents) noexcept {
   BlockStreams streams = from;
   for (std::size_t i = first; i < first + count; ++i) {
-    std::int16_t* const block = blocks + CoefficientRow::place_of(i);
+    std::int16_t* const block = blocks + jpeg::CoefficientRow::place_of(i);
     std::uint32_t groups = *streams.groups++;
     std::uint32_t last = 0;  // eighth, and its mask
     std::uint32_t mask = 0;
@@ -141,4 +141,4 @@ inline constexpr RowPairs kRowPairs = [] {
   from = streams;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -8,7 +8,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::pack {
 
 // Reads bytes in their order, and none that are not there.
 class ByteReader {
@@ -53,4 +53,4 @@ inline void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> by
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <utility>
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 // Parts chosen; more would need two bytes for a number.
@@ -141,4 +141,4 @@ HeaderParts HeaderPartChoice::choose() const {
   return HeaderParts(std::move(parts));
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -10,7 +10,7 @@
 #include "byte_reader.hpp"
 #include "plain_header.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Bytes that headers of many files have in common: whole headers, what stands before and behind the size, single
 // segments. A header is written as numbers of such parts, with what none of them has between.
@@ -49,4 +49,4 @@ class HeaderPartChoice {
   std::map<std::string, std::size_t> occurrences_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -18,7 +18,7 @@
 #include "packed_coefficients.hpp"
 #include "scan_writer.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 class JpegPacker::Impl {
  public:
   explicit Impl(PackTables tables) : tables_(std::move(tables)) {}
@@ -61,7 +61,7 @@ class JpegPacker::Impl {
     packed_.open(packed, tables_);
     const auto header = PlainHeader::read(packed_.header());
     if (!header) return false;
-    const JpegFrame& frame = header->frame;
+    const jpeg::JpegFrame& frame = header->frame;
     const auto bytes = packed_.header().first(header->size);
     file.reserve(packed.size() + packed.size() / 4);
     file.assign(bytes.begin(), bytes.end());
@@ -127,7 +127,7 @@ class JpegPacker::Impl {
   JpegStreams streams_;
   PackedJpeg packed_;
   PackedCoefficients coefficients_;
-  CoefficientRow row_;
+  jpeg::CoefficientRow row_;
   std::vector<std::byte> tiles_;  // of the file that is being packed
   std::vector<std::uint32_t> lengths_;
   std::size_t set_ = 0;
@@ -146,4 +146,4 @@ std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const Pack
   return JpegPacker(tables).unpack(packed);
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -10,7 +10,7 @@
 #include "pack_tables.hpp"
 #include "packed_jpeg.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Turns JPEG files into packed ones, which decode faster to the same pixels, and back into the same files, byte by
 // byte. One packer belongs to one thread; its memory is reused from file to file.
@@ -37,4 +37,4 @@ class JpegPacker {
 // JpegPacker::unpack() by a packer for this file alone.
 [[nodiscard]] std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const PackTables& tables);
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -4,7 +4,7 @@
 
 #include "pack_kernels.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 // The unit in which a region is decoded. Smaller tiles decode less that is not shown, larger ones
@@ -24,8 +24,8 @@ constexpr std::int32_t mcus_of(std::int32_t pixels, std::int32_t sampling, std::
 const PlainHeader* JpegStreams::read(std::span<const std::byte> file) {
   header_ = PlainHeader::read(file);
   if (!header_) return nullptr;
-  const JpegFrame& frame = header_->frame;
-  ScanDecoder::Scan scan;
+  const jpeg::JpegFrame& frame = header_->frame;
+  jpeg::ScanDecoder::Scan scan;
   scan.restart_interval = header_->restart_interval;
   scan.bytes = file.subspan(header_->size);
   scan.wanted = {0, 0, frame.mcus_across, frame.mcus_down};
@@ -42,7 +42,7 @@ const PlainHeader* JpegStreams::read(std::span<const std::byte> file) {
   return decoder_.finish(frame.mcus_down) && decoder_.at_end_of_image() ? &*header_ : nullptr;
 }
 
-TileGrid grid_for(const JpegFrame& frame) noexcept {
+TileGrid grid_for(const jpeg::JpegFrame& frame) noexcept {
   return {.mcus_across = frame.mcus_across,
           .mcus_down = frame.mcus_down,
           .width = mcus_of(kTileWidth, frame.max_h, frame.mcus_across),
@@ -50,11 +50,11 @@ TileGrid grid_for(const JpegFrame& frame) noexcept {
 }
 
 // Of both kinds of blocks, luma and chroma.
-std::size_t lanes_for(const JpegFrame& frame) noexcept {
+std::size_t lanes_for(const jpeg::JpegFrame& frame) noexcept {
   const TileGrid grid = grid_for(frame);
   std::size_t blocks = static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height);
   blocks *= blocks_of_mcu(0, frame) + blocks_of_mcu(1, frame);
   return blocks < kBlocksForLanes ? 1 : kLanes;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -9,7 +9,7 @@
 #include "plain_header.hpp"
 #include "tile_writer.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Reads the coefficients of JPEG files into streams. One belongs to one thread; its memory is reused from file to file.
 class JpegStreams {
@@ -21,14 +21,14 @@ class JpegStreams {
 
  private:
   std::optional<PlainHeader> header_;
-  ScanDecoder decoder_;
-  CoefficientRow row_;
+  jpeg::ScanDecoder decoder_;
+  jpeg::CoefficientRow row_;
   TileStreams streams_;
 };
 
 // Tiles so large that beginning one costs little, and so small that a region leaves many out.
-[[nodiscard]] TileGrid grid_for(const JpegFrame& frame) noexcept;
+[[nodiscard]] TileGrid grid_for(const jpeg::JpegFrame& frame) noexcept;
 // Lanes that pay for an image of this size.
-[[nodiscard]] std::size_t lanes_for(const JpegFrame& frame) noexcept;
+[[nodiscard]] std::size_t lanes_for(const jpeg::JpegFrame& frame) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::pack

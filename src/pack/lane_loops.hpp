@@ -12,7 +12,7 @@
 
 // Reading symbols from lanes, to be compiled for several kinds of processors: every function is inlined into its
 // caller. The loops are bound by the number of their instructions, and by registers: a lane has four of them.
-namespace forebay {
+namespace forebay::pack {
 
 // Looks at the bits that there are after a refill, which are 56 at least.
 inline constexpr int kLooksOfRefill = 5;
@@ -231,4 +231,4 @@ using LaneEnds = std::array<std::uint8_t*, kLanes>;
   finish_lanes(lanes, table, at, ends);
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

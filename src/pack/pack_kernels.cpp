@@ -7,7 +7,7 @@
 #include "block_loops.hpp"
 #include "lane_loops.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 void decode_scalar(std::span<Lane> lanes, const SymbolTable& table, std::uint8_t* out, std::size_t count) noexcept {
@@ -62,4 +62,4 @@ std::span<const PackKernels> supported_pack_kernels() {
   return all;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -7,7 +7,7 @@
 
 #include "symbol_code.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Bits that symbols are read from, the lowest of a byte first. Behind the last byte all bits are 0.
 struct Lane {
@@ -75,4 +75,4 @@ struct PackKernels {
 // Fills in what is compiled for `target`, one of Highway's. Any thread may call.
 void set_pack_kernels(std::int64_t target, PackKernels& kernels);
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -10,7 +10,7 @@
 #include "header_parts.hpp"
 #include "table_set.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr std::array kTablesSignature{std::byte{0xfb}, std::byte{'P'}, std::byte{'T'}, std::byte{1}};
@@ -99,4 +99,4 @@ std::vector<std::byte> PackTables::assemble(const std::vector<StreamLengths>& se
   return out;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -8,7 +8,7 @@
 
 #include "table_set.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 class HeaderParts;
 
@@ -65,4 +65,4 @@ class PackTraining {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -11,7 +11,7 @@
 #include "jpeg_streams.hpp"
 #include "pack_tables.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 // Rounds of moving files between groups; chosen.
@@ -118,4 +118,4 @@ PackTables PackTraining::finish(std::size_t sets) const {
   return PackTables::from_bytes(impl_->finish(std::clamp<std::size_t>(sets, 1, kMost)));
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -12,7 +12,7 @@
 
 #include "byte_reader.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 std::size_t PackedCoefficients::held() const noexcept {
   return std::accumulate(tiles_.begin(), tiles_.end(), std::size_t{0},
@@ -30,7 +30,7 @@ void PackedCoefficients::give_back() noexcept {
 }
 
 // The lengths of all tiles come first, as varints; their sum has to be what is left of the bytes.
-void PackedCoefficients::open(const PackedJpeg& packed, const JpegFrame& frame) {
+void PackedCoefficients::open(const PackedJpeg& packed, const jpeg::JpegFrame& frame) {
   give_back();
   packed_ = &packed;
   frame_ = &frame;
@@ -51,7 +51,7 @@ void PackedCoefficients::open(const PackedJpeg& packed, const JpegFrame& frame) 
   if (tiles_.size() < static_cast<std::size_t>(grid_.across())) tiles_.resize(static_cast<std::size_t>(grid_.across()));
 }
 
-void PackedCoefficients::load_tiles(std::int32_t tile_row, const CoefficientRow& row) {
+void PackedCoefficients::load_tiles(std::int32_t tile_row, const jpeg::CoefficientRow& row) {
   // Grey output needs luma alone, which comes first in a tile.
   const std::size_t kinds = row.components() > 1 ? kBlockKinds : 1;
   std::size_t used = 0;
@@ -71,7 +71,7 @@ void PackedCoefficients::load_tiles(std::int32_t tile_row, const CoefficientRow&
   tile_row_ = tile_row;
 }
 
-bool PackedCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
+bool PackedCoefficients::read(std::int32_t mcu_row, jpeg::CoefficientRow& row) {
   const std::int32_t tile_row = mcu_row / grid_.height;
   if (tile_row != tile_row_) load_tiles(tile_row, row);
   for (std::int32_t column = row.left() / grid_.width; column * grid_.width < row.right(); ++column) {
@@ -80,4 +80,4 @@ bool PackedCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

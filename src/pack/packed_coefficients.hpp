@@ -10,7 +10,7 @@
 #include "packed_jpeg.hpp"
 #include "packed_tile.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // The coefficients of a packed JPEG file, decoded tile by tile: those alone in which something is wanted.
 //
@@ -19,7 +19,7 @@ namespace forebay {
 //
 // One object belongs to one thread; its memory is reused from image to image, but more than kKeptBytes goes back once
 // kPatience images in a row have not needed it.
-class PackedCoefficients final : public CoefficientSource {
+class PackedCoefficients final : public jpeg::CoefficientSource {
  public:
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
   static constexpr int kPatience = 64;
@@ -30,22 +30,22 @@ class PackedCoefficients final : public CoefficientSource {
       : kernels_(&kernels), kept_bytes_(kept_bytes) {}
 
   // Both must stay. Throws SampleError when the tiles are none of an image of this size.
-  void open(const PackedJpeg& packed, const JpegFrame& frame);
+  void open(const PackedJpeg& packed, const jpeg::JpegFrame& frame);
 
   // As CoefficientSource says. Throws SampleError when a tile is damaged. REQUIRES: open()
-  [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
+  [[nodiscard]] bool read(std::int32_t mcu_row, jpeg::CoefficientRow& row) override;
 
   // Bytes of tiles that it keeps for the next image.
   [[nodiscard]] std::size_t held() const noexcept;
 
  private:
   void give_back() noexcept;
-  void load_tiles(std::int32_t tile_row, const CoefficientRow& row);
+  void load_tiles(std::int32_t tile_row, const jpeg::CoefficientRow& row);
 
   const PackKernels* kernels_;
   std::size_t kept_bytes_;
   const PackedJpeg* packed_ = nullptr;
-  const JpegFrame* frame_ = nullptr;
+  const jpeg::JpegFrame* frame_ = nullptr;
   TileGrid grid_;
   std::span<const std::byte> bytes_;  // of all tiles
   std::vector<std::size_t> bounds_;   // where each of them begins, and the end
@@ -55,4 +55,4 @@ class PackedCoefficients final : public CoefficientSource {
   int unneeded_ = 0;                  // images in a row for which kKeptBytes would have been enough
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -9,7 +9,7 @@
 #include "header_parts.hpp"
 #include "pack_kernels.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 // No text, and no signature of another format, begins so.
@@ -99,4 +99,4 @@ void PackedJpeg::open(std::span<const std::byte> packed, const PackTables& table
   tiles_ = reader.rest();
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

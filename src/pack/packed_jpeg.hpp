@@ -9,7 +9,7 @@
 #include "table_set.hpp"
 #include "tiles.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Whether bytes are a packed JPEG file, of any version; nothing else begins like one.
 [[nodiscard]] bool starts_as_packed_jpeg(std::span<const std::byte> bytes) noexcept;
@@ -42,7 +42,7 @@ class PackedJpeg {
   [[nodiscard]] const TableSet& set() const noexcept { return *set_; }
   [[nodiscard]] std::size_t lanes() const noexcept { return lanes_; }
   // How its tiles lie in an image of so many MCUs.
-  [[nodiscard]] TileGrid grid(const JpegFrame& frame) const noexcept {
+  [[nodiscard]] TileGrid grid(const jpeg::JpegFrame& frame) const noexcept {
     return {
         .mcus_across = frame.mcus_across, .mcus_down = frame.mcus_down, .width = tile_width_, .height = tile_height_};
   }
@@ -72,4 +72,4 @@ void put_prefix(std::vector<std::byte>& out, const PackedPrefix& prefix);
 // Once the file is complete. REQUIRES: put_prefix() began it
 void set_checksum(std::span<std::byte> packed) noexcept;
 
-}  // namespace forebay
+}  // namespace forebay::pack

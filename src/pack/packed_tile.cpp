@@ -21,7 +21,7 @@
 #include "block_loops.hpp"
 #include "byte_reader.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr std::size_t kLine = 64;
@@ -172,11 +172,11 @@ class PackedTile::Loading {
     auto* out = reinterpret_cast<std::int16_t*>(memory(part));
     const std::uint8_t* symbols = memory(differences);
     const std::byte* next = escaped.data();
-    std::array<std::int16_t, JpegFrame::kMostComponents> above{};
+    std::array<std::int16_t, jpeg::JpegFrame::kMostComponents> above{};
     const ComponentRange range = components_of(kind, *tile_.frame_);
     for (std::int32_t y = 0; y < tile_.mcus_.height(); ++y) {
       for (std::size_t k = range.first; k < range.end; ++k) {
-        const JpegComponent& component = tile_.frame_->component[k];
+        const jpeg::JpegComponent& component = tile_.frame_->component[k];
         const auto across = static_cast<std::size_t>(tile_.mcus_.width()) * static_cast<std::size_t>(component.h);
         for (std::int32_t r = 0; r < component.v; ++r) {
           sum_row(symbols, across, above[k], next, out);
@@ -211,8 +211,8 @@ class PackedTile::Loading {
   std::array<Streams, kBlockKinds> kinds_{};
 };
 
-void PackedTile::load(const PackKernels& kernels, const Source& source, const JpegFrame& frame, const McuRegion& mcus,
-                      std::size_t kinds) {
+void PackedTile::load(const PackKernels& kernels, const Source& source, const jpeg::JpegFrame& frame,
+                      const jpeg::McuRegion& mcus, std::size_t kinds) {
   frame_ = &frame;
   mcus_ = mcus;
   next_row_ = mcus.top;
@@ -226,7 +226,7 @@ void PackedTile::load(const PackKernels& kernels, const Source& source, const Jp
 
 // Rows of MCUs between the last one and this, and columns outside the region, are passed over
 // without being expanded.
-void PackedTile::read(const PackKernels& kernels, std::int32_t mcu_row, CoefficientRow& row) {
+void PackedTile::read(const PackKernels& kernels, std::int32_t mcu_row, jpeg::CoefficientRow& row) {
   const auto width = static_cast<std::size_t>(mcus_.width());
   const auto rows_passed = static_cast<std::size_t>(mcu_row - next_row_);
   next_row_ = mcu_row + 1;
@@ -251,4 +251,4 @@ void PackedTile::read(const PackKernels& kernels, std::int32_t mcu_row, Coeffici
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -11,7 +11,7 @@
 #include "table_set.hpp"
 #include "tiles.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // A tile while it is decoded: its streams of symbols, and how far blocks have been taken from them.
 //
@@ -28,12 +28,12 @@ class PackedTile {
 
   // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError when the bytes are damaged.
   // REQUIRES: no more than TileGrid::kMostMcus; `frame` stays
-  void load(const PackKernels& kernels, const Source& source, const JpegFrame& frame, const McuRegion& mcus,
+  void load(const PackKernels& kernels, const Source& source, const jpeg::JpegFrame& frame, const jpeg::McuRegion& mcus,
             std::size_t kinds);
 
   // Fills the part of the row that is the tile's. REQUIRES: a row of this tile, below all that were read since load();
   // no components but of the kinds that were loaded
-  void read(const PackKernels& kernels, std::int32_t mcu_row, CoefficientRow& row);
+  void read(const PackKernels& kernels, std::int32_t mcu_row, jpeg::CoefficientRow& row);
 
   // Of memory that it holds, and that load() used of it.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -56,10 +56,10 @@ class PackedTile {
   std::unique_ptr<std::uint8_t[], Free> memory_;
   std::size_t capacity_ = 0;
   std::size_t used_ = 0;
-  const JpegFrame* frame_ = nullptr;
-  McuRegion mcus_;
+  const jpeg::JpegFrame* frame_ = nullptr;
+  jpeg::McuRegion mcus_;
   std::int32_t next_row_ = 0;
   std::array<BlockStreams, kBlockKinds> streams_{};
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

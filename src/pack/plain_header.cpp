@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr unsigned kBaseline = 0xc0;
@@ -74,7 +74,7 @@ class HeaderReader {
   // Precision, height, width, then for each component its number, sampling factors and quantiser
   // (T.81, B.2.2). A height of 0 would come later in the file, in a DNL segment.
   bool take_frame(Bytes content) {
-    JpegFrame& frame = header_.frame;
+    jpeg::JpegFrame& frame = header_.frame;
     if (has_frame_ || content.size() < 6 || byte_at(content, 0) != 8) return false;
     has_frame_ = true;
     frame.height = static_cast<std::int32_t>(number_at(content, 1));
@@ -82,10 +82,10 @@ class HeaderReader {
     frame.components = byte_at(content, 5);
     if (frame.height == 0 || frame.width == 0 || (frame.components != 1 && frame.components != 3)) return false;
     if (content.size() != 6 + 3 * frame.components) return false;
-    frame.colour = frame.components == 1 ? JpegColour::grey : JpegColour::ycbcr;
+    frame.colour = frame.components == 1 ? jpeg::JpegColour::grey : jpeg::JpegColour::ycbcr;
     for (std::size_t k = 0; k < frame.components; ++k) {
       const unsigned sampling = byte_at(content, 7 + 3 * k);
-      JpegComponent& component = frame.component[k];
+      jpeg::JpegComponent& component = frame.component[k];
       component.h = static_cast<std::int32_t>(sampling >> 4U);
       component.v = static_cast<std::int32_t>(sampling & 15U);
       if (component.h < 1 || component.h > kMostSampling || component.v < 1 || component.v > kMostSampling)
@@ -104,14 +104,14 @@ class HeaderReader {
       if (content.size() < 17) return false;
       const unsigned which = byte_at(content, 0);
       if ((which & 0xefU) >= kTables) return false;
-      HuffmanCode& code = (which < 0x10 ? dc_ : ac_)[which & 3U];
+      jpeg::HuffmanCode& code = (which < 0x10 ? dc_ : ac_)[which & 3U];
       code = {};
       std::size_t symbols = 0;
-      for (std::size_t length = 1; length <= HuffmanCode::kLongest; ++length) {
+      for (std::size_t length = 1; length <= jpeg::HuffmanCode::kLongest; ++length) {
         code.counts[length] = std::to_integer<std::uint8_t>(content[length]);
         symbols += code.counts[length];
       }
-      if (symbols > HuffmanCode::kMost || content.size() < 17 + symbols) return false;
+      if (symbols > jpeg::HuffmanCode::kMost || content.size() < 17 + symbols) return false;
       for (std::size_t i = 0; i < symbols; ++i) code.symbols[i] = std::to_integer<std::uint8_t>(content[17 + i]);
       (which < 0x10 ? has_dc_ : has_ac_)[which & 3U] = true;
       content = content.subspan(17 + symbols);
@@ -133,15 +133,15 @@ class HeaderReader {
     }
     // Spectral selection 0 to 63 and no successive approximation: what sequential scans have.
     const Bytes rest = content.last(3);
-    return byte_at(rest, 0) == 0 && byte_at(rest, 1) == kBlockSize - 1 && byte_at(rest, 2) == 0;
+    return byte_at(rest, 0) == 0 && byte_at(rest, 1) == jpeg::kBlockSize - 1 && byte_at(rest, 2) == 0;
   }
 
   Bytes file_;
   PlainHeader header_;
   bool has_frame_ = false;
-  std::array<unsigned, JpegFrame::kMostComponents> ids_{};
-  std::array<HuffmanCode, kTables> dc_{};
-  std::array<HuffmanCode, kTables> ac_{};
+  std::array<unsigned, jpeg::JpegFrame::kMostComponents> ids_{};
+  std::array<jpeg::HuffmanCode, kTables> dc_{};
+  std::array<jpeg::HuffmanCode, kTables> ac_{};
   std::array<bool, kTables> has_dc_{};
   std::array<bool, kTables> has_ac_{};
 };
@@ -154,4 +154,4 @@ std::optional<PlainHeader> PlainHeader::read(std::span<const std::byte> file) {
   return reader.take_header();
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

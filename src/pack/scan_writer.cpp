@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdlib>
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr unsigned kFirstRestartMarker = 0xd0;
@@ -23,11 +23,11 @@ constexpr unsigned size_of_value(std::int32_t value) noexcept {
 }  // namespace
 
 // Canonical codes, as HuffmanTable::build() numbers them.
-ScanWriter::Words::Words(const HuffmanCode& code) noexcept {
+ScanWriter::Words::Words(const jpeg::HuffmanCode& code) noexcept {
   std::uint32_t next = 0;
   std::size_t taken = 0;
-  for (std::size_t bits = 1; bits <= HuffmanCode::kLongest; ++bits, next <<= 1U) {
-    for (unsigned i = 0; i < code.counts[bits] && taken < HuffmanCode::kMost; ++i, ++next, ++taken) {
+  for (std::size_t bits = 1; bits <= jpeg::HuffmanCode::kLongest; ++bits, next <<= 1U) {
+    for (unsigned i = 0; i < code.counts[bits] && taken < jpeg::HuffmanCode::kMost; ++i, ++next, ++taken) {
       word[code.symbols[taken]] = static_cast<std::uint16_t>(next);
       length[code.symbols[taken]] = static_cast<std::uint8_t>(bits);
     }
@@ -44,8 +44,8 @@ ScanWriter::ScanWriter(const PlainHeader& header, std::vector<std::byte>& out)
 
 // A restart interval ends with a filled byte and a marker that counts modulo 8, and DC prediction
 // begins anew.
-bool ScanWriter::add(CoefficientRow& row) {
-  const JpegFrame& frame = header_.frame;
+bool ScanWriter::add(jpeg::CoefficientRow& row) {
+  const jpeg::JpegFrame& frame = header_.frame;
   for (std::int32_t x = 0; x < frame.mcus_across; ++x) {
     if (header_.restart_interval > 0) {
       if (until_restart_ == 0) {
@@ -64,7 +64,7 @@ bool ScanWriter::add(CoefficientRow& row) {
         const std::int16_t* const blocks = row.blocks(k, r);
         const std::uint8_t* const extents = row.extents(k, r);
         for (std::size_t at = static_cast<std::size_t>(x) * h; at < (static_cast<std::size_t>(x) + 1) * h; ++at) {
-          if (!add_block(k, blocks + CoefficientRow::place_of(at), extents[at])) return false;
+          if (!add_block(k, blocks + jpeg::CoefficientRow::place_of(at), extents[at])) return false;
         }
       }
     }
@@ -81,7 +81,7 @@ bool ScanWriter::add_block(std::size_t component, const std::int16_t* block, std
   const Words& ac = ac_[component];
   unsigned zeros = 0;
   for (std::size_t k = 1; k <= extent; ++k) {
-    const std::int32_t value = block[CoefficientRow::kPlaces[k]];
+    const std::int32_t value = block[jpeg::CoefficientRow::kPlaces[k]];
     if (value == 0) {
       ++zeros;
       continue;
@@ -92,7 +92,7 @@ bool ScanWriter::add_block(std::size_t component, const std::int16_t* block, std
     if (!put_symbol(ac, zeros << 4U, value)) return false;
     zeros = 0;
   }
-  const bool reaches_end = extent == kBlockSize - 1 && zeros == 0;
+  const bool reaches_end = extent == jpeg::kBlockSize - 1 && zeros == 0;
   return reaches_end || put_symbol(ac, 0, 0);
 }
 
@@ -125,4 +125,4 @@ void ScanWriter::fill_byte() {
   if (count_ > 0) put((1U << (8 - count_)) - 1, 8 - count_);
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

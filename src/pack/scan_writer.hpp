@@ -8,7 +8,7 @@
 #include "jpeg/coefficients.hpp"
 #include "plain_header.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Writes the scan of a sequential JPEG file from its coefficients, by the codes of its header, as nearly all encoders
 // do: no superfluous zeros, restart markers where they are due, ones to fill the last byte.
@@ -19,16 +19,16 @@ class ScanWriter {
 
   // Rows of MCUs from the top, all of their columns. False if the codes have no word for what is in it.
   // REQUIRES: row.components() == frame.components
-  [[nodiscard]] bool add(CoefficientRow& row);
+  [[nodiscard]] bool add(jpeg::CoefficientRow& row);
   // After the last row.
   void finish() { fill_byte(); }
 
  private:
   struct Words {
-    std::array<std::uint16_t, HuffmanCode::kMost> word{};
-    std::array<std::uint8_t, HuffmanCode::kMost> length{};  // 0: the symbol has no word
+    std::array<std::uint16_t, jpeg::HuffmanCode::kMost> word{};
+    std::array<std::uint8_t, jpeg::HuffmanCode::kMost> length{};  // 0: the symbol has no word
 
-    explicit Words(const HuffmanCode& code) noexcept;
+    explicit Words(const jpeg::HuffmanCode& code) noexcept;
   };
 
   void put(std::uint32_t bits, unsigned count);
@@ -40,11 +40,11 @@ class ScanWriter {
   std::vector<std::byte>& out_;
   std::vector<Words> dc_;
   std::vector<Words> ac_;
-  std::array<std::int32_t, JpegFrame::kMostComponents> predictors_{};
+  std::array<std::int32_t, jpeg::JpegFrame::kMostComponents> predictors_{};
   std::uint32_t until_restart_;
   unsigned next_restart_ = 0;
   std::uint64_t buffer_ = 0;  // its lowest `count_` bits
   unsigned count_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -23,7 +23,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace forebay::HWY_NAMESPACE {
+namespace forebay::pack::HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -79,12 +79,12 @@ HWY_INLINE void put_escaped(std::uint64_t at, BlockStreams& streams, std::int16_
   for (; at != 0; at &= at - 1) {
     const auto position = static_cast<std::size_t>(std::countr_zero(at));
     const std::byte*& from = streams.escaped[std::min<std::size_t>(position / 8, 2)];
-    block[CoefficientRow::kPlaces[position]] = load_escaped(from);
+    block[jpeg::CoefficientRow::kPlaces[position]] = load_escaped(from);
     from += 2;
   }
 }
 
-constexpr std::size_t kRow = CoefficientRow::kGroup * CoefficientRow::kSide;  // between two rows of a block
+constexpr std::size_t kRow = jpeg::CoefficientRow::kGroup * jpeg::CoefficientRow::kSide;  // between two rows of a block
 
 // The mask of an eighth, which the stream has if the block says so.
 HWY_INLINE std::uint32_t next_mask(std::uint32_t groups, std::size_t eighth, const std::uint8_t*& masks) {
@@ -98,8 +98,8 @@ HWY_INLINE std::uint32_t next_mask(std::uint32_t groups, std::size_t eighth, con
 
 // For each place of a block row by row, its position in the zigzag.
 constexpr auto kPositions = [] {
-  std::array<std::uint8_t, kBlockSize> positions{};
-  for (std::size_t k = 0; k < kBlockSize; ++k) positions[kNaturalOrder[k]] = static_cast<std::uint8_t>(k);
+  std::array<std::uint8_t, jpeg::kBlockSize> positions{};
+  for (std::size_t k = 0; k < jpeg::kBlockSize; ++k) positions[jpeg::kNaturalOrder[k]] = static_cast<std::uint8_t>(k);
   return positions;
 }();
 
@@ -110,7 +110,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
   const auto natural = _mm512_loadu_si512(kPositions.data());
   const auto escape = _mm512_set1_epi8(static_cast<char>(kEscapedValue));
   for (std::size_t i = first; i < first + count; ++i) {
-    std::int16_t* const block = blocks + CoefficientRow::place_of(i);
+    std::int16_t* const block = blocks + jpeg::CoefficientRow::place_of(i);
     const std::uint32_t groups = *streams.groups++;
     const std::uint32_t mask0 = next_mask(groups, 0, streams.masks[0]);
     const std::uint32_t mask1 = next_mask(groups, 1, streams.masks[1]);
@@ -195,7 +195,7 @@ HWY_INLINE std::uint64_t escaped_in(const ByteLanes* zigzag, std::size_t quarter
   for (std::size_t i = 1; i < quarters; ++i) any = hn::Or(any, hn::Eq(zigzag[i], escape));
   if (hn::AllFalse(d, any)) [[likely]]
     return 0;
-  alignas(16) std::uint8_t values[kBlockSize];
+  alignas(16) std::uint8_t values[jpeg::kBlockSize];
   for (std::size_t i = 0; i < quarters; ++i) hn::Store(zigzag[i], d, values + 16 * i);
   std::uint64_t escaped = 0;
   for (; mask != 0; mask &= mask - 1) {
@@ -231,7 +231,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
             std::uint8_t* extents) noexcept {
   BlockStreams streams = from;
   for (std::size_t i = first; i < first + count; ++i) {
-    std::int16_t* const block = blocks + CoefficientRow::place_of(i);
+    std::int16_t* const block = blocks + jpeg::CoefficientRow::place_of(i);
     const std::uint32_t groups = *streams.groups++;
     const std::uint32_t mask0 = next_mask(groups, 0, streams.masks[0]);
     const std::uint32_t mask1 = next_mask(groups, 1, streams.masks[1]);
@@ -270,15 +270,15 @@ void set_pack(PackKernels& kernels) {
 }
 
 #endif
-}  // namespace forebay::HWY_NAMESPACE
+}  // namespace forebay::pack::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "jpeg/simd_dispatch.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 void set_pack_kernels(std::int64_t target, PackKernels& kernels) { FOREBAY_CALL_COMPILED(target, set_pack(kernels)); }
 
-}  // namespace forebay
+}  // namespace forebay::pack
 #endif

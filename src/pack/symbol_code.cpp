@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 // A symbol, or two coins of the row before: the coin collector's problem, of which a code of limited length is one.
@@ -124,4 +124,4 @@ SymbolTable::SymbolTable(const CodeLengths& lengths) noexcept : lengths_(lengths
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forebay {
+namespace forebay::pack {
 
 inline constexpr std::size_t kSymbols = 256;
 // The longest code word, and what a look at the stream takes.
@@ -56,4 +56,4 @@ class SymbolTable {
   CodeLengths lengths_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr std::array kAllStreams{Stream::dc,    Stream::groups,  Stream::mask0,   Stream::mask1,  Stream::mask2,
@@ -126,4 +126,4 @@ StreamCounts usual_counts() {
   return counts;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -7,7 +7,7 @@
 
 #include "symbol_code.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // Packed coefficients are streams of symbols, one byte each. In their order:
 enum class Stream : std::uint8_t {
@@ -74,4 +74,4 @@ struct TableSet {
 // What the streams of photographs look like, roughly.
 [[nodiscard]] StreamCounts usual_counts();
 
-}  // namespace forebay
+}  // namespace forebay::pack

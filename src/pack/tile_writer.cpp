@@ -12,7 +12,7 @@
 #include "byte_reader.hpp"
 #include "pack_kernels.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 namespace {
 
 constexpr std::int32_t kLargestValue = 127;
@@ -65,7 +65,7 @@ bool write_values(std::span<const std::int16_t> values, Stream stream, const Tab
 
 }  // namespace
 
-void TileStreams::begin(const JpegFrame& frame, const TileGrid& grid) {
+void TileStreams::begin(const jpeg::JpegFrame& frame, const TileGrid& grid) {
   frame_ = &frame;
   grid_ = grid;
   if (tiles_.size() < grid.size()) tiles_.resize(grid.size());
@@ -80,11 +80,11 @@ void TileStreams::begin(const JpegFrame& frame, const TileGrid& grid) {
 
 // `above_` is the first DC of the row above, by column of tiles and component: a row's first block
 // is predicted from it.
-void TileStreams::add(std::int32_t mcu_row, CoefficientRow& row) {
+void TileStreams::add(std::int32_t mcu_row, jpeg::CoefficientRow& row) {
   if (mcu_row % grid_.height == 0) std::ranges::fill(above_, decltype(above_)::value_type{});
   const auto tile_row = mcu_row / grid_.height;
   for (std::int32_t column = 0; column < grid_.across(); ++column) {
-    const McuRegion mcus = grid_.tile(column, tile_row);
+    const jpeg::McuRegion mcus = grid_.tile(column, tile_row);
     Tile& tile = tiles_[static_cast<std::size_t>(tile_row) * static_cast<std::size_t>(grid_.across()) +
                         static_cast<std::size_t>(column)];
     for (std::size_t k = 0; k < frame_->components; ++k) {
@@ -97,7 +97,7 @@ void TileStreams::add(std::int32_t mcu_row, CoefficientRow& row) {
         std::int16_t& above = above_[static_cast<std::size_t>(column)][k];
         std::int16_t neighbour = above;
         for (std::size_t x = begin; x < end; ++x) {
-          const std::int16_t* const block = blocks + CoefficientRow::place_of(x);
+          const std::int16_t* const block = blocks + jpeg::CoefficientRow::place_of(x);
           add_block(k == 0 ? 0 : 1, static_cast<std::int16_t>(block[0] - neighbour), block, extents[x], tile);
           neighbour = block[0];
           if (x == begin) above = neighbour;
@@ -119,7 +119,7 @@ void TileStreams::add_block(std::size_t kind, std::int16_t difference, const std
   add_value(kind, Stream::dc, difference, tile);
   std::array<std::uint8_t, 8> masks{};
   for (std::size_t k = 1; k <= extent; ++k) {
-    const std::int16_t value = block[CoefficientRow::kPlaces[k]];
+    const std::int16_t value = block[jpeg::CoefficientRow::kPlaces[k]];
     if (value == 0) continue;
     masks[k / 8] = static_cast<std::uint8_t>(masks[k / 8] | 1U << k % 8);
     add_value(kind, k < 8 ? Stream::values0 : k < 16 ? Stream::values1 : Stream::values2, value, tile);
@@ -156,4 +156,4 @@ bool write_tile(const TileStreams::Tile& tile, const TableSet& set, std::size_t 
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -9,7 +9,7 @@
 #include "table_set.hpp"
 #include "tiles.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // The streams of an image's tiles before they are coded.
 class TileStreams {
@@ -18,9 +18,9 @@ class TileStreams {
   using Tile = PerStream<std::vector<std::int16_t>>;
 
   // `frame` must stay.
-  void begin(const JpegFrame& frame, const TileGrid& grid);
+  void begin(const jpeg::JpegFrame& frame, const TileGrid& grid);
   // Rows of MCUs from the top, all of their columns. REQUIRES: row.components() == frame.components
-  void add(std::int32_t mcu_row, CoefficientRow& row);
+  void add(std::int32_t mcu_row, jpeg::CoefficientRow& row);
 
   [[nodiscard]] const TileGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] const Tile& tile(std::size_t number) const noexcept { return tiles_[number]; }
@@ -31,11 +31,11 @@ class TileStreams {
   void add_block(std::size_t kind, std::int16_t difference, const std::int16_t* block, std::size_t extent, Tile& tile);
   void add_value(std::size_t kind, Stream stream, std::int32_t value, Tile& tile);
 
-  const JpegFrame* frame_ = nullptr;
+  const jpeg::JpegFrame* frame_ = nullptr;
   TileGrid grid_;
   std::vector<Tile> tiles_;  // memory that is reused: there may be more than grid_ has
   // The first coefficient of the first block of the row above, by column of tiles and component.
-  std::vector<std::array<std::int16_t, JpegFrame::kMostComponents>> above_;
+  std::vector<std::array<std::int16_t, jpeg::JpegFrame::kMostComponents>> above_;
   StreamCounts counts_{};
 };
 
@@ -44,4 +44,4 @@ class TileStreams {
 [[nodiscard]] bool write_tile(const TileStreams::Tile& tile, const TableSet& set, std::size_t lanes,
                               std::vector<std::byte>& out);
 
-}  // namespace forebay
+}  // namespace forebay::pack

@@ -7,7 +7,7 @@
 #include "jpeg/coefficients.hpp"
 #include "table_set.hpp"
 
-namespace forebay {
+namespace forebay::pack {
 
 // How an image is cut: rectangles of MCUs, each coded by itself, so that a region is decoded from some of them.
 //
@@ -30,7 +30,7 @@ struct TileGrid {
   [[nodiscard]] std::size_t size() const noexcept {
     return static_cast<std::size_t>(across()) * static_cast<std::size_t>(down());
   }
-  [[nodiscard]] McuRegion tile(std::int32_t column, std::int32_t row) const noexcept {
+  [[nodiscard]] jpeg::McuRegion tile(std::int32_t column, std::int32_t row) const noexcept {
     return {column * width, row * height, std::min((column + 1) * width, mcus_across),
             std::min((row + 1) * height, mcus_down)};
   }
@@ -41,16 +41,16 @@ struct ComponentRange {
   std::size_t first = 0;
   std::size_t end = 0;
 };
-[[nodiscard]] constexpr ComponentRange components_of(std::size_t kind, const JpegFrame& frame) noexcept {
+[[nodiscard]] constexpr ComponentRange components_of(std::size_t kind, const jpeg::JpegFrame& frame) noexcept {
   return kind == 0 ? ComponentRange{0, 1} : ComponentRange{1, frame.components};
 }
 
 // Blocks of a kind in an MCU.
-[[nodiscard]] inline std::size_t blocks_of_mcu(std::size_t kind, const JpegFrame& frame) noexcept {
+[[nodiscard]] inline std::size_t blocks_of_mcu(std::size_t kind, const jpeg::JpegFrame& frame) noexcept {
   const ComponentRange range = components_of(kind, frame);
   std::int32_t blocks = 0;
   for (std::size_t k = range.first; k < range.end; ++k) blocks += frame.component[k].h * frame.component[k].v;
   return static_cast<std::size_t>(blocks);
 }
 
-}  // namespace forebay
+}  // namespace forebay::pack

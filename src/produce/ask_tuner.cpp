@@ -1,6 +1,6 @@
 #include "ask_tuner.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 // All three at once: readers have no requests although decoders have no bytes and the ring is not
 // full. Then what limits is how many samples were asked for. One window may show that by chance, so
@@ -19,4 +19,4 @@ bool AskTuner::look(const WorkerWindow& window, const WorkerCounts& counts) noex
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

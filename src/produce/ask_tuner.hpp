@@ -2,7 +2,7 @@
 
 #include "tuner.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 // Decides when more batches have to be asked for at a time, out of what the workers did. No threads, no clocks.
 //
@@ -23,4 +23,4 @@ class AskTuner {
   unsigned windows_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::produce

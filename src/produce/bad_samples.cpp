@@ -20,11 +20,11 @@
 #include "base/text.hpp"
 #include "shared_read.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
-BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests,
-                       QuarantineLog& quarantine, ConsoleLog& console, Failure& failure, LeaveOut leave_out,
-                       std::function<void()> failed)
+BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, read::ReadQueue& requests,
+                       measure::QuarantineLog& quarantine, measure::ConsoleLog& console, Failure& failure,
+                       LeaveOut leave_out, std::function<void()> failed)
     : dataset_(dataset),
       order_(order),
       on_bad_(on_bad),
@@ -37,7 +37,7 @@ BadSamples::BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad,
 
 // All samples of a group share the bytes that are bad. A failure to report, such as of memory, ends
 // the run: it must not lose a sample silently.
-void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason) noexcept {
+void BadSamples::bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept {
   try {
     for (std::uint32_t i = 0; i < request.count; ++i) settle(member_of(request, i, order_), reason);
   } catch (...) {
@@ -45,7 +45,7 @@ void BadSamples::bad_sample(const ReadRequest& request, std::string_view reason)
   }
 }
 
-void BadSamples::will_retry(const ReadRequest& request, std::string_view reason) noexcept {
+void BadSamples::will_retry(const read::ReadRequest& request, std::string_view reason) noexcept {
   const std::uint64_t before = retries_.fetch_add(1, std::memory_order_relaxed);
   if (before >= kRetriesTold) return;
   try {
@@ -74,7 +74,7 @@ void BadSamples::worker_failed(std::exception_ptr error) noexcept {
 }
 
 // The reason may begin with the file's name, as errors of files do; it is not said twice.
-void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
+void BadSamples::settle(const read::ReadRequest& request, std::string_view reason) {
   const std::string path = dataset_.name(request.sample);
   if (on_bad_ == OnBad::fail) {
     const std::string place = path + ": ";
@@ -90,7 +90,7 @@ void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
                 std::to_string(kMostAttempts) + " samples in a row are bad, the last " + path + ": " +
                 std::string(reason) + "; see the quarantine log and check dataset.path");
   }
-  ReadRequest again = request;
+  read::ReadRequest again = request;
   ++again.attempt;
   again.sample = order_.replacement(request.epoch, request.position, again.attempt);
   quarantine(request, path, reason, again.sample);
@@ -99,7 +99,7 @@ void BadSamples::settle(const ReadRequest& request, std::string_view reason) {
 
 // A sample that is asked for again, as in the next epoch, is replaced again and not logged again.
 // found_ is stored last: collect() takes the lock only when it has changed.
-void BadSamples::quarantine(const ReadRequest& request, const std::string& path, std::string_view reason,
+void BadSamples::quarantine(const read::ReadRequest& request, const std::string& path, std::string_view reason,
                             std::optional<std::uint64_t> replacement) {
   const std::scoped_lock lock(mutex_);
   if (!known_.insert(request.sample).second) return;
@@ -114,4 +114,4 @@ void BadSamples::quarantine(const ReadRequest& request, const std::string& path,
   found_.store(in_order_.size(), std::memory_order_release);
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -21,28 +21,29 @@
 #include "read/queues.hpp"
 #include "read/requests.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 // What happens to samples that cannot be served: each is quarantined once, and its position gets another sample or, in
 // evaluation, none, or, under `on_bad = "fail"`, the run ends. Any worker thread reports; the trainer's thread collects
 // for the budget.
-class BadSamples final : public BadSampleSink {
+class BadSamples final : public read::BadSampleSink {
  public:
   // So many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
   static constexpr std::uint32_t kMostAttempts = 1000;
   // Retries that are told on the console.
   static constexpr std::uint64_t kRetriesTold = 3;
 
-  using LeaveOut = std::function<void(const ReadRequest& request)>;
+  using LeaveOut = std::function<void(const read::ReadRequest& request)>;
 
   // `leave_out` is called for each bad sample in place of a replacement, in evaluation; empty = replace. `failed` is
   // called after a failure was raised, to break waits. All references must outlive this.
-  BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, ReadQueue& requests, QuarantineLog& quarantine,
-             ConsoleLog& console, Failure& failure, LeaveOut leave_out, std::function<void()> failed);
+  BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, read::ReadQueue& requests,
+             measure::QuarantineLog& quarantine, measure::ConsoleLog& console, Failure& failure, LeaveOut leave_out,
+             std::function<void()> failed);
 
-  void bad_sample(const ReadRequest& request, std::string_view reason) noexcept override;
+  void bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept override;
   // Tells the first few; all are counted in the telemetry.
-  void will_retry(const ReadRequest& request, std::string_view reason) noexcept override;
+  void will_retry(const read::ReadRequest& request, std::string_view reason) noexcept override;
   void worker_failed(std::exception_ptr error) noexcept override;
 
   // Calls report(id, reason) for each bad sample met since the last call. The trainer's thread; costs one load when
@@ -57,17 +58,17 @@ class BadSamples final : public BadSampleSink {
   }
 
  private:
-  void settle(const ReadRequest& request, std::string_view reason);
+  void settle(const read::ReadRequest& request, std::string_view reason);
   // Logs it, the first time.
-  void quarantine(const ReadRequest& request, const std::string& path, std::string_view reason,
+  void quarantine(const read::ReadRequest& request, const std::string& path, std::string_view reason,
                   std::optional<std::uint64_t> replacement);
 
   const Dataset& dataset_;
   const Order& order_;
   OnBad on_bad_;
-  ReadQueue& requests_;
-  QuarantineLog& quarantine_;
-  ConsoleLog& console_;
+  read::ReadQueue& requests_;
+  measure::QuarantineLog& quarantine_;
+  measure::ConsoleLog& console_;
   Failure& failure_;
   LeaveOut leave_out_;
   std::function<void()> failed_;
@@ -84,4 +85,4 @@ class BadSamples final : public BadSampleSink {
   std::size_t collected_ = 0;          // the trainer's thread
 };
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -27,7 +27,7 @@
 #include "read/field_error.hpp"
 #include "shared_read.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 namespace {
 
 // With dataset.order = "shards" samples are shuffled within windows, and reads are coalesced within
@@ -43,12 +43,12 @@ std::uint32_t batches_of_window(const Order& order) {
 
 // Reads can be merged only where the order keeps neighbours in a file near each other: without
 // shuffling, or within windows.
-std::unique_ptr<CoalescedReads> make_coalesced_reads(const PipelineLinks& links, ByteBudget& budget,
-                                                     ReadQueue& requests, EncodedQueue& encoded) {
-  const PlacedSamples* const samples = placed_samples(links.dataset);
+std::unique_ptr<read::CoalescedReads> make_coalesced_reads(const PipelineLinks& links, read::ByteBudget& budget,
+                                                           read::ReadQueue& requests, read::EncodedQueue& encoded) {
+  const data::PlacedSamples* const samples = data::placed_samples(links.dataset);
   if (samples == nullptr || (links.order.options().shuffle && !links.order.is_windowed())) return nullptr;
-  return std::make_unique<CoalescedReads>(*samples, budget, requests, encoded,
-                                          static_cast<std::size_t>(links.options.workers.bytes));
+  return std::make_unique<read::CoalescedReads>(*samples, budget, requests, encoded,
+                                                static_cast<std::size_t>(links.options.workers.bytes));
 }
 
 // Decoders make quick reads themselves where a reader would have to take its core from a decoder
@@ -61,9 +61,11 @@ bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool 
 }
 
 // One for each decoder thread there may ever be, so that a thread that starts later finds its own.
-std::vector<SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links, TableCache& tables) {
-  std::vector<SampleMaker::Workspace> workspaces(threads);
-  for (auto& workspace : workspaces) workspace.decoder = ImageDecoder(links.jpeg_kernels, links.decode_index, &tables);
+std::vector<make::SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links,
+                                                          make::TableCache& tables) {
+  std::vector<make::SampleMaker::Workspace> workspaces(threads);
+  for (auto& workspace : workspaces)
+    workspace.decoder = make::ImageDecoder(links.jpeg_kernels, links.decode_index, &tables);
   return workspaces;
 }
 
@@ -77,22 +79,23 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
-             Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
+             make::Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
       field_maker_(store_->format().fields == nullptr
                        ? std::nullopt
-                       : std::optional(FieldMaker(*store_->format().fields, links.options.transform))),
+                       : std::optional(make::FieldMaker(*store_->format().fields, links.options.transform))),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(links.capacity.most),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
       coalesced_(make_coalesced_reads(links, budget_, requests_, encoded_)),
       pace_(decoders_may_read(links, plan, throttle_.is_active(), coalesced_ != nullptr)
-                ? std::optional<ReadPace>(std::in_place)
+                ? std::optional<read::ReadPace>(std::in_place)
                 : std::nullopt),
       outage_(links.options.policy.watchdog_s, links.time,
               [&console = links.console](const std::string& line) { console.warn(line); }),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
-           links.options.run.eval ? BadSamples::LeaveOut([this](const ReadRequest& request) { leave_out(request); })
-                                  : BadSamples::LeaveOut(),
+           links.options.run.eval
+               ? BadSamples::LeaveOut([this](const read::ReadRequest& request) { leave_out(request); })
+               : BadSamples::LeaveOut(),
            [this] { ring_.wake(); }),
       tables_([&dataset = links.dataset](std::uint32_t key) { return dataset.tables(key); }),
       workspaces_(make_workspaces(plan.most.decode, links, tables_)),
@@ -102,7 +105,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                  .handler = *this,
                  .sink = bad_,
                  .totals = totals_,
-                 .at_once = links.gpu_decoding == nullptr ? 0 : GpuDecoding::kMost,
+                 .at_once = links.gpu_decoding == nullptr ? 0 : device::GpuDecoding::kMost,
                  .reads = pace_ ? std::optional(reader_links()) : std::nullopt},
                 plan.first.decode, plan.most.decode),
       readers_(reader_links(), {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
@@ -116,7 +119,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
     uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { bad_.worker_failed(error); });
   }
   if (links.options.workers.direct) {  // before anything is read
-    const std::string problem = bypass_page_cache(links.dataset);
+    const std::string problem = data::bypass_page_cache(links.dataset);
     if (!problem.empty()) links.tell("workers.direct has no effect: " + problem);
   }
   issuer_ = start_thread("forebay-issue", [this] { issue(); });
@@ -130,7 +133,7 @@ bool Pipeline::are_decoders_busy() const noexcept {
   return encoded_.size_guess() >= std::max(1U, ring_.capacity() / 2) * batch_size;
 }
 
-ReaderLinks Pipeline::reader_links() {
+read::ReaderLinks Pipeline::reader_links() {
   return {.dataset = links_.dataset,
           .requests = requests_,
           .budget = budget_,
@@ -177,7 +180,7 @@ std::uint64_t Pipeline::planned_of(std::uint64_t epoch) const noexcept {
 // The issuer thread, until stop(). What it throws becomes the rank's failure, which next() throws.
 void Pipeline::issue() {
   try {
-    SlotRing::Claim claim{};
+    ring::SlotRing::Claim claim{};
     issuer_status_.set(WorkerStatus::Activity::waiting_slot);
     while (ring_.claim(stopped_, claim)) {
       issuer_status_.set(WorkerStatus::Activity::requesting);
@@ -193,7 +196,7 @@ void Pipeline::issue() {
 // `order` numbers all samples of this rank in the order in which they are needed: it is the
 // priority of a request. `position` is the place in the epoch, from which everything random about
 // the sample is drawn.
-ReadRequest Pipeline::request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept {
+read::ReadRequest Pipeline::request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept {
   const BatchRef& batch = planned(turn);
   const std::uint64_t batch_size = links_.order.options().batch_size;
   const std::uint64_t position = batch.batch * batch_size + index;
@@ -207,13 +210,13 @@ ReadRequest Pipeline::request_for(std::uint64_t turn, std::uint32_t index, std::
           .index = index};
 }
 
-void Pipeline::request_batch(const SlotRing::Claim& claim) {
+void Pipeline::request_batch(const ring::SlotRing::Claim& claim) {
   const BatchRef& batch = planned(claim.turn);
   store_->begin(claim.slot, claim.turn, batch);
   encoded_.begin_turn(claim.turn);
   issued_.clear();
   for (std::uint32_t index = 0; index < batch.size; ++index) {
-    const ReadRequest request = request_for(claim.turn, index, claim.slot);
+    const read::ReadRequest request = request_for(claim.turn, index, claim.slot);
     // Samples that share their image's bytes may have fields of their own.
     if (coalesced_ || field_maker_) {
       issued_.push_back(request);
@@ -232,7 +235,8 @@ void Pipeline::request_batch(const SlotRing::Claim& claim) {
 void Pipeline::request_issued() {
   if (!pace_ || !pace_->is_quick(steady_ns())) return requests_.push(issued_);
   unread_.clear();
-  for (const ReadRequest& request : issued_) unread_.push_back({.request = request, .bytes = {}, .is_read = false});
+  for (const read::ReadRequest& request : issued_)
+    unread_.push_back({.request = request, .bytes = {}, .is_read = false});
   encoded_.push(unread_);
 }
 
@@ -265,15 +269,15 @@ void Pipeline::collect(std::uint64_t turn, std::uint64_t epoch, const PositionRa
   }
 }
 
-void Pipeline::prepare(std::span<const EncodedSample> samples, unsigned thread) {
+void Pipeline::prepare(std::span<const read::EncodedSample> samples, unsigned thread) {
   links_.gpu_decoding->begin(samples, links_.dataset, thread);
 }
 
 // Counted before the sample can be served: whoever was served all knows the counts of all.
 // nvJPEG decodes several images at once (prepare); here one of them is picked up.
-const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsigned thread) {
-  const StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
-  const ReadRequest& request = encoded.request;
+const make::StoredPicture* Pipeline::decoded_on_gpu(const read::EncodedSample& encoded, unsigned thread) {
+  const make::StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
+  const read::ReadRequest& request = encoded.request;
   if (links_.dataset.sample(request.sample).encoding == Encoding::image) {
     auto& count = decoded != nullptr ? totals_.nvjpeg_samples : totals_.nvjpeg_fallbacks;
     count.fetch_add(request.count, std::memory_order_relaxed);
@@ -285,11 +289,11 @@ const StoredPicture* Pipeline::decoded_on_gpu(const EncodedSample& encoded, unsi
 // Returns how many were made. A bad sample is not among them: its SampleError is reported here for
 // a group, and by the caller for a single sample. What is written is counted per thread and told to
 // the slot in one step (finish_written), because the slot's count is shared by all decoders.
-std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
-  const StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
-  SampleMaker::Workspace& workspace = workspaces_[thread];
+std::uint32_t Pipeline::handle(const read::EncodedSample& encoded, unsigned thread) {
+  const make::StoredPicture* const decoded = links_.gpu_decoding == nullptr ? nullptr : decoded_on_gpu(encoded, thread);
+  make::SampleMaker::Workspace& workspace = workspaces_[thread];
   Written& written = written_[thread];
-  const ReadRequest& request = encoded.request;
+  const read::ReadRequest& request = encoded.request;
   // A slot waits for its own samples alone.
   if (written.slot != request.slot) finish_written(thread);
   written.slot = request.slot;
@@ -304,7 +308,7 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
   }
   std::uint32_t made = 0;
   for (std::uint32_t i = 0; i < request.count; ++i) {
-    const ReadRequest member = member_of(request, i, links_.order);
+    const read::ReadRequest member = member_of(request, i, links_.order);
     try {
       make_one(encoded, decoded, member, workspace);
       ++written.samples;
@@ -318,13 +322,13 @@ std::uint32_t Pipeline::handle(const EncodedSample& encoded, unsigned thread) {
 
 // An operation's own error and lack of memory are not the sample's fault: they end the run, with
 // the sample's name.
-void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
-                        SampleMaker::Workspace& workspace) {
+void Pipeline::make_one(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
+                        const read::ReadRequest& request, make::SampleMaker::Workspace& workspace) {
   const Sample sample = links_.dataset.sample(request.sample);
-  const SamplePlace place = store_->sample(request.slot, request.index);
+  const make::SamplePlace place = store_->sample(request.slot, request.index);
   try {
     maker_.make(encoded.image(), sample, request.epoch, request.position, place, workspace, decoded);
-  } catch (const OperationError& error) {
+  } catch (const make::OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
   } catch (const std::bad_alloc&) {
     throw out_of_memory("to decode " + links_.dataset.name(request.sample));
@@ -339,7 +343,7 @@ void Pipeline::make_one(const EncodedSample& encoded, const StoredPicture* decod
 // COCO and other formats state an image's size. Where that is the size before its EXIF orientation,
 // the annotator saw the image unturned, and so the boxes are turned with it; that is worth a line,
 // once per run.
-void Pipeline::tell_of_turn(const Sample& sample, const ReadRequest& request) {
+void Pipeline::tell_of_turn(const Sample& sample, const read::ReadRequest& request) {
   if (has_told_of_turn_.exchange(true, std::memory_order_relaxed)) return;
   links_.console.warn(printable(links_.dataset.name(request.sample)) + ": its annotation states the size " +
                       std::to_string(sample.width) + "x" + std::to_string(sample.height) +
@@ -347,7 +351,7 @@ void Pipeline::tell_of_turn(const Sample& sample, const ReadRequest& request) {
                       "further ones are turned without a word");
 }
 
-void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
+void Pipeline::count(make::SampleMaker::Workspace& workspace) noexcept {
   const auto add = [](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
     if (counted > 0) total.fetch_add(std::exchange(counted, 0), std::memory_order_relaxed);
   };
@@ -358,27 +362,27 @@ void Pipeline::count(SampleMaker::Workspace& workspace) noexcept {
 
 // `place.view` says which part of the image the sample shows: masks and boxes are cut and mirrored
 // alike.
-void Pipeline::make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
-                           SampleMaker::Workspace& workspace) {
+void Pipeline::make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request, const SampleView& view,
+                           make::SampleMaker::Workspace& workspace) {
   const std::size_t fields = links_.dataset.fields().size();
-  const FieldMaker::Target target{store_->slot(request.slot).filled, request.index, view};
+  const make::FieldMaker::Target target{store_->slot(request.slot).filled, request.index, view};
   for (std::size_t field = 0; field < fields; ++field) {
     try {
       field_maker_->make(field, encoded.field(field, fields), target, workspace.decoder, workspace.fields);
     } catch (const SampleError& error) {
-      throw field_error(links_.dataset, request.sample, field, error);
+      throw read::field_error(links_.dataset, request.sample, field, error);
     }
   }
 }
 
 // Labels and ids are written before it is known whether the group can be made together: if it
 // cannot, make_one() writes them once more.
-bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* decoded,
-                             SampleMaker::Workspace& workspace) {
-  const ReadRequest& request = encoded.request;
-  std::array<SampleMaker::Member, kMostOfOneRead> members;
+bool Pipeline::make_together(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
+                             make::SampleMaker::Workspace& workspace) {
+  const read::ReadRequest& request = encoded.request;
+  std::array<make::SampleMaker::Member, kMostOfOneRead> members;
   for (std::uint32_t i = 0; i < request.count; ++i) {
-    const ReadRequest member = member_of(request, i, links_.order);
+    const read::ReadRequest member = member_of(request, i, links_.order);
     members[i] = {.sample = links_.dataset.sample(member.sample),
                   .epoch = member.epoch,
                   .position = member.position,
@@ -393,7 +397,7 @@ bool Pipeline::make_together(const EncodedSample& encoded, const StoredPicture* 
 }
 
 // In evaluation a stand-in would be evaluated twice: the batch is smaller instead.
-void Pipeline::leave_out(const ReadRequest& request) {
+void Pipeline::leave_out(const read::ReadRequest& request) {
   store_->leave_out(request.slot, request.index);
   finish(request.slot, 1);
 }
@@ -423,4 +427,4 @@ void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -38,27 +38,31 @@
 #include "ring/uploader.hpp"
 #include "worker_tuning.hpp"
 
-namespace forebay {
+namespace forebay::measure {
 
 class Timeline;
+
+}  // namespace forebay::measure
+
+namespace forebay::produce {
 
 // What a pipeline works on; all references must outlive it.
 struct PipelineLinks {
   const Options& options;
-  Capacity capacity;  // of the ring
+  ring::Capacity capacity;  // of the ring
   const Dataset& dataset;
   const Order& order;
-  const OperationChain& operations;
-  QuarantineLog& quarantine;
-  ConsoleLog& console;
+  const make::OperationChain& operations;
+  measure::QuarantineLog& quarantine;
+  measure::ConsoleLog& console;
   Failure& failure;
-  std::span<std::byte> node_bandwidth;         // StorageThrottle::kSharedBytes shared by the ranks of the node
-  std::function<void(std::string_view)> tell;  // what people may want to know about the workers
-  bool may_be_slow = true;                     // the data do not lie on a local disk
-  GpuDecoding* gpu_decoding = nullptr;         // null = the decoder threads decode all
-  const PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
-  const DecodeIndex* decode_index = nullptr;   // likewise
-  const RunningTime* time = nullptr;           // of policy.watchdog_s, for reads that fail; null = for ever
+  std::span<std::byte> node_bandwidth;               // StorageThrottle::kSharedBytes shared by the ranks of the node
+  std::function<void(std::string_view)> tell;        // what people may want to know about the workers
+  bool may_be_slow = true;                           // the data do not lie on a local disk
+  device::GpuDecoding* gpu_decoding = nullptr;       // null = the decoder threads decode all
+  const jpeg::PixelKernels* jpeg_kernels = nullptr;  // as JpegDecoder takes them
+  const jpeg::DecodeIndex* decode_index = nullptr;   // likewise
+  const RunningTime* time = nullptr;                 // of policy.watchdog_s, for reads that fail; null = for ever
 };
 
 // Which workers a report is about.
@@ -67,7 +71,7 @@ enum class Workers : std::uint8_t { all, busy };
 // The production side: an issuer thread claims slots for the batches that are planned and asks for their samples in
 // order, readers fetch bytes, decoders write pixels into the slots, the last sample of a slot publishes it, or has it
 // copied to the device and published there.
-class Pipeline final : private SampleHandler {
+class Pipeline final : private read::SampleHandler {
  public:
   // Starts the threads; throws Error when one cannot be had. `ahead`: batches that may be planned and not taken at one
   // time, at least the most of the queue's capacity; where samples are shuffled in windows, those of a window beside
@@ -100,9 +104,9 @@ class Pipeline final : private SampleHandler {
   // Of the backlog(), the batches of an epoch.
   [[nodiscard]] std::uint64_t planned_of(std::uint64_t epoch) const noexcept;
 
-  [[nodiscard]] SlotRing& ring() noexcept { return ring_; }
-  [[nodiscard]] const SlotRing& ring() const noexcept { return ring_; }
-  [[nodiscard]] const WorkerTotals& totals() const noexcept { return totals_; }
+  [[nodiscard]] ring::SlotRing& ring() noexcept { return ring_; }
+  [[nodiscard]] const ring::SlotRing& ring() const noexcept { return ring_; }
+  [[nodiscard]] const read::WorkerTotals& totals() const noexcept { return totals_; }
   [[nodiscard]] BadSamples& bad_samples() noexcept { return bad_; }
   // Reads that are far slower than their kind are begun a second time.
   [[nodiscard]] bool hedges() const noexcept {
@@ -111,9 +115,9 @@ class Pipeline final : private SampleHandler {
   // What every worker is doing now, or those that have something to do, in one line, for the watchdog.
   [[nodiscard]] std::string report(Workers which = Workers::all) const;
   // Its figures at this moment. Any thread.
-  [[nodiscard]] Observation observe() const;
+  [[nodiscard]] measure::Observation observe() const;
   // Has the workers note what they do from now on. Once; the timeline must outlive stop().
-  void note_in(Timeline& timeline);
+  void note_in(measure::Timeline& timeline);
 
  private:
   // Samples of one slot that a decoder thread has written and not counted yet: the count is shared by the threads.
@@ -122,40 +126,42 @@ class Pipeline final : private SampleHandler {
     std::uint32_t samples = 0;
   };
 
-  [[nodiscard]] ReaderLinks reader_links();
+  [[nodiscard]] read::ReaderLinks reader_links();
   // What the ring is to know of the workers (ring invariant R9): decoders that read for themselves have half of all
   // batches still before them. With readers there may be latency to hide, which begins with the claim.
   [[nodiscard]] bool are_decoders_busy() const noexcept;
   void end_issue();
-  void prepare(std::span<const EncodedSample> samples, unsigned thread) override;
-  std::uint32_t handle(const EncodedSample& encoded, unsigned thread) override;
+  void prepare(std::span<const read::EncodedSample> samples, unsigned thread) override;
+  std::uint32_t handle(const read::EncodedSample& encoded, unsigned thread) override;
   void finish_taken(unsigned thread) override { finish_written(thread); }
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
-  [[nodiscard]] const StoredPicture* decoded_on_gpu(const EncodedSample& encoded, unsigned thread);
-  void make_one(const EncodedSample& encoded, const StoredPicture* decoded, const ReadRequest& request,
-                SampleMaker::Workspace& workspace);
+  [[nodiscard]] const make::StoredPicture* decoded_on_gpu(const read::EncodedSample& encoded, unsigned thread);
+  void make_one(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
+                const read::ReadRequest& request, make::SampleMaker::Workspace& workspace);
   // Those beside image and label, once it is known what the sample shows. REQUIRES: the slots have fields.
   // Once: that boxes are turned with their image, by the size that the sample's annotation states.
-  void tell_of_turn(const Sample& sample, const ReadRequest& request);
-  void make_fields(const EncodedSample& encoded, const ReadRequest& request, const SampleView& view,
-                   SampleMaker::Workspace& workspace);
+  void tell_of_turn(const Sample& sample, const read::ReadRequest& request);
+  void make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request, const SampleView& view,
+                   make::SampleMaker::Workspace& workspace);
   // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   // Adds what the workspace has counted to the totals.
-  void count(SampleMaker::Workspace& workspace) noexcept;
-  bool make_together(const EncodedSample& encoded, const StoredPicture* decoded, SampleMaker::Workspace& workspace);
-  void leave_out(const ReadRequest& request);
+  void count(make::SampleMaker::Workspace& workspace) noexcept;
+  bool make_together(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
+                     make::SampleMaker::Workspace& workspace);
+  void leave_out(const read::ReadRequest& request);
   // Counts samples of a slot as complete; the last publish it.
   void finish(std::uint32_t slot, std::uint32_t samples);
   void finish_written(unsigned thread);
   void issue();
-  void request_batch(const SlotRing::Claim& claim);
+  void request_batch(const ring::SlotRing::Claim& claim);
   // Asks for what is in issued_, of the readers or, where reads are quick, of the decoders.
   void request_issued();
   // Tells the coalesced reads what this rank will serve of the windows in which the batch's samples are.
   void plan_coalesced_reads(std::uint64_t turn);
   // Puts what is planned of a window, from a turn on, into planned_.
   void collect(std::uint64_t turn, std::uint64_t epoch, const PositionRange& window);
-  [[nodiscard]] ReadRequest request_for(std::uint64_t turn, std::uint32_t index, std::uint32_t slot) const noexcept;
+  [[nodiscard]] read::ReadRequest request_for(std::uint64_t turn, std::uint32_t index,
+                                              std::uint32_t slot) const noexcept;
 
   PipelineLinks links_;
   std::shared_ptr<SlotStore> store_;
@@ -163,32 +169,33 @@ class Pipeline final : private SampleHandler {
   // By turn, modulo the size. The consumer writes; the issuer reads a turn once it is planned (ring invariant R7),
   // before the turn is published, and so before the consumer takes it and may write to its place again.
   std::vector<BatchRef> plan_;
-  SlotRing ring_;
-  SampleMaker maker_;
-  std::optional<FieldMaker> field_maker_;  // none: batches have images and labels only
-  StorageThrottle throttle_;
-  WorkerTotals totals_;
-  ReadQueue requests_;
-  EncodedQueue encoded_;
-  ByteBudget budget_;
-  std::unique_ptr<CoalescedReads> coalesced_;  // none where neighbours in storage are not near each other in the order
-  std::optional<ReadPace> pace_;               // none where decoders read nothing
-  StoreOutage outage_;
+  ring::SlotRing ring_;
+  make::SampleMaker maker_;
+  std::optional<make::FieldMaker> field_maker_;  // none: batches have images and labels only
+  read::StorageThrottle throttle_;
+  read::WorkerTotals totals_;
+  read::ReadQueue requests_;
+  read::EncodedQueue encoded_;
+  read::ByteBudget budget_;
+  std::unique_ptr<read::CoalescedReads>
+      coalesced_;                       // none where neighbours in storage are not near each other in the order
+  std::optional<read::ReadPace> pace_;  // none where decoders read nothing
+  read::StoreOutage outage_;
   BadSamples bad_;
-  TableCache tables_;
-  std::vector<SampleMaker::Workspace> workspaces_;
+  make::TableCache tables_;
+  std::vector<make::SampleMaker::Workspace> workspaces_;
   std::vector<Written> written_;  // by thread, as workspaces_
   std::atomic<bool> stopped_{false};
   std::atomic<bool> has_told_of_turn_{false};
   WorkerStatus issuer_status_;
-  std::vector<ReadRequest> issued_;    // those of one batch
-  std::vector<EncodedSample> unread_;  // likewise, on their way to the decoders
-  std::vector<ReadRequest> planned_;   // those of one window
-  DecoderPool decoders_;
-  ReaderPool readers_;
-  std::optional<Uploader> uploader_;  // none where batches are assembled in their slots
+  std::vector<read::ReadRequest> issued_;    // those of one batch
+  std::vector<read::EncodedSample> unread_;  // likewise, on their way to the decoders
+  std::vector<read::ReadRequest> planned_;   // those of one window
+  make::DecoderPool decoders_;
+  read::ReaderPool readers_;
+  std::optional<ring::Uploader> uploader_;  // none where batches are assembled in their slots
   WorkerTuning tuning_;
   std::thread issuer_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::produce

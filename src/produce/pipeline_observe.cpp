@@ -12,7 +12,7 @@
 #include "measure/timeline_file.hpp"
 #include "pipeline.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 namespace {
 
 using Activity = WorkerStatus::Activity;
@@ -92,8 +92,8 @@ void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> stat
 
 }  // namespace
 
-Observation Pipeline::observe() const {
-  Observation now;
+measure::Observation Pipeline::observe() const {
+  measure::Observation now;
   now.issuer = times_spent({&issuer_status_, 1});
   now.readers = times_spent(readers_.workers().statuses());
   now.decoders = times_spent(decoders_.workers().statuses());
@@ -118,7 +118,7 @@ Observation Pipeline::observe() const {
   return now;
 }
 
-void Pipeline::note_in(Timeline& timeline) {
+void Pipeline::note_in(measure::Timeline& timeline) {
   const auto note = [&](WorkerStatus& status, const std::string& name) {
     // Release: set() of its thread loads with acquire.
     status.timeline.store(&timeline.track(name), std::memory_order_release);
@@ -143,4 +143,4 @@ std::string Pipeline::report(Workers which) const {
   return report.text() + (failing.empty() ? "" : "; " + failing);
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -8,16 +8,17 @@
 
 #include "read/requests.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 // Samples of one read at most: their decoder takes them one after the other, while others wait for work.
 inline constexpr std::uint32_t kMostOfOneRead = 16;
 
 // Asks for one sample more: together with the last request when both have the same bytes. REQUIRES: requests are added
 // in the order of their positions and places, all of one batch.
-inline void add_request(std::vector<ReadRequest>& requests, const ReadRequest& request, const Dataset& dataset) {
+inline void add_request(std::vector<read::ReadRequest>& requests, const read::ReadRequest& request,
+                        const Dataset& dataset) {
   if (!requests.empty()) {
-    ReadRequest& last = requests.back();
+    read::ReadRequest& last = requests.back();
     if (last.count < kMostOfOneRead && dataset.source(last.sample) == dataset.source(request.sample)) {
       ++last.count;
       return;
@@ -27,8 +28,9 @@ inline void add_request(std::vector<ReadRequest>& requests, const ReadRequest& r
 }
 
 // The request for the i-th of its samples alone. REQUIRES: i < request.count. Any thread.
-[[nodiscard]] inline ReadRequest member_of(const ReadRequest& request, std::uint32_t i, const Order& order) noexcept {
-  ReadRequest member = request;
+[[nodiscard]] inline read::ReadRequest member_of(const read::ReadRequest& request, std::uint32_t i,
+                                                 const Order& order) noexcept {
+  read::ReadRequest member = request;
   member.count = 1;
   if (i == 0) return member;
   member.order += i;
@@ -38,4 +40,4 @@ inline void add_request(std::vector<ReadRequest>& requests, const ReadRequest& r
   return member;
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

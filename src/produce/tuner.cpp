@@ -20,7 +20,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 namespace {
 
 // Parallel file systems are not asked by more threads of one rank than this, whatever their latency.
@@ -262,4 +262,4 @@ bool Tuner::shrink_readers(const WorkerWindow& window) {
                                                fed ? "decoding is the limit" : "all cores are busy", in_flight));
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -8,7 +8,7 @@
 
 #include "base/cores.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 struct WorkerCounts {
   unsigned io = 1;
@@ -121,4 +121,4 @@ class Tuner {
   unsigned idle_windows_ = 0;  // with far fewer reads than readers, less two for each other window
 };
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -12,7 +12,7 @@
 
 #include "base/thread.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 namespace {
 
 using Activity = WorkerStatus::Activity;
@@ -146,4 +146,4 @@ void WorkerTuning::tell_if_grown() {
                                   : " (the trainer lacked batches when they came in bursts)"));
 }
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -13,14 +13,14 @@
 #include "ring/slot_ring.hpp"
 #include "tuner.hpp"
 
-namespace forebay {
+namespace forebay::produce {
 
 // What the tuning looks at and steers; all of it must outlive it.
 struct TuningLinks {
   WorkerPool& readers;
   WorkerPool& decoders;
-  const WorkerTotals& totals;
-  SlotRing& ring;                              // queue.capacity = "auto": it may grow
+  const read::WorkerTotals& totals;
+  ring::SlotRing& ring;                        // queue.capacity = "auto": it may grow
   std::function<void(std::string_view)> tell;  // a line for people, when the numbers have settled
 };
 
@@ -75,4 +75,4 @@ class WorkerTuning {
   std::thread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::produce

@@ -6,7 +6,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 
 void AgreedError::raise() const {
   switch (kind) {
@@ -56,4 +56,4 @@ std::optional<std::string> agreed_failure(Communicator& communicator, std::strin
   return std::move(agreed->text);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -8,7 +8,7 @@
 
 #include <forebay/communicator.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 
 // The exceptions that a program can tell apart. As bytes they travel between ranks.
 enum class ErrorKind : char { error = 'e', config = 'c', sample = 's', watchdog = 'w' };
@@ -32,4 +32,4 @@ struct AgreedError {
 // The same for a text alone, empty = none.
 [[nodiscard]] std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine);
 
-}  // namespace forebay
+}  // namespace forebay::ranks

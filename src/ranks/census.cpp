@@ -16,7 +16,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 namespace {
 
 // A single rank needs no lag, since it has nobody to wait for.
@@ -112,4 +112,4 @@ std::chrono::nanoseconds wait_for(Communicator& communicator, std::size_t channe
   return std::chrono::steady_clock::now() - start;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

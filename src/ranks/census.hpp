@@ -11,7 +11,7 @@
 
 #include "reports.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // Lagged agreement: every rank posts a report at each step and takes the job's report of step k at exactly step k +
 // lag, so that all ranks act alike at the same step and a rank normally finds it complete without waiting. Posting
@@ -70,4 +70,4 @@ class Census {
 std::chrono::nanoseconds wait_for(Communicator& communicator, std::size_t channel,
                                   const std::function<void()>& while_waiting);
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -7,7 +7,7 @@
 
 #include "agreed_error.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // Runs what only concerns this rank and then lets all ranks succeed or fail together: a rank that left alone would
 // leave the others in their next collective call. Collective and blocking.
@@ -26,4 +26,4 @@ void collectively(Communicator& communicator, Work&& work) {
   failure->raise();
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

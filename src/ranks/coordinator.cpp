@@ -22,7 +22,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // "auto" allows one in a hundred, and in a small dataset five, but fewer than half of it
 // (docs/decisions/0026-bad-samples-have-a-limit.md).
@@ -270,4 +270,4 @@ std::string Coordinator::what_to_do() const {
          std::string("; repair the files or raise max_bad");
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -19,7 +19,7 @@
 #include "liveness.hpp"
 #include "lost_part.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // What all ranks do at this step.
 enum class Verdict : std::uint8_t {
@@ -166,4 +166,4 @@ class Coordinator {
   std::uint64_t bad_round_ = 0;  // exchanges made; a report of an earlier round counts samples that are agreed by now
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <exception>
 
-namespace forebay {
+namespace forebay::ranks {
 
 const std::string& EarlyEnd::fail(const char* what) {
   has_failed_ = true;
@@ -62,4 +62,4 @@ void EarlyEnd::wait_for_others(const std::function<void()>& before_abort, const 
   if (!came && has_failed_) communicator_.abort_at_end(cause_);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

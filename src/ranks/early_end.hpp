@@ -9,7 +9,7 @@
 
 #include "ranks.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // How a rank ends that does not end together with the others: it tells them, and does not wait for them for ever.
 // Used by the thread that calls next().
@@ -44,4 +44,4 @@ class EarlyEnd {
   bool has_failed_ = false;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

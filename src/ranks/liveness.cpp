@@ -20,7 +20,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 namespace {
 
 // The notices, a word and its arguments.
@@ -266,4 +266,4 @@ std::string Liveness::missing(std::uint64_t event) const {
          " from calling next(), or raise the number";
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

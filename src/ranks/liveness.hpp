@@ -12,7 +12,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // How long a rank waits for others, in time that its process ran.
 struct Patience {
@@ -130,4 +130,4 @@ class Liveness {
   std::optional<RunningTime::Duration> excused_at_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -12,7 +12,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -69,4 +69,4 @@ void Lockstep::served(Decision decision) {
   pool_.push_back({.uses = 1, .turn = ++fresh_});
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

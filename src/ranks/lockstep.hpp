@@ -9,7 +9,7 @@
 
 #include "census.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // What a policy is told under mpi.mode = "lockstep": only what all ranks know alike, so that all decide alike. At step
 // k that is census k - lag, in which each rank said how many batches it had ready before that step, less the fresh
@@ -54,4 +54,4 @@ class Lockstep {
   std::vector<Resident> pool_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

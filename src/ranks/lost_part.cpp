@@ -16,7 +16,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 namespace {
 
 constexpr std::int64_t kNoClass = -1;
@@ -166,4 +166,4 @@ std::string LostParts::title(const Part& part) const {
   return "of class " + (is_named ? "\"" + dataset_.classes()[number] + "\"" : std::to_string(label));
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -13,7 +13,7 @@
 
 #include "order/selection.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // A class, or the samples in one folder or container file, of which hardly anything can be served.
 struct LostPart {
@@ -64,4 +64,4 @@ class LostParts {
   std::map<Part, std::size_t> cleared_;  // with so many bad samples
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

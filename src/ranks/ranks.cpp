@@ -16,7 +16,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ranks {
 
 Ranks::Ranks(Setup setup)
     : communicator_(setup.communicator),
@@ -133,17 +133,17 @@ std::optional<BatchRef> Ranks::next_batch(std::uint64_t backlog, std::uint64_t f
 
 // Ranges of the ledger that nobody planned, and each planned batch as a range of its own; tidy()
 // joins those that touch.
-std::vector<BatchRange> Ranks::left(std::span<const BatchRef> planned) const {
+std::vector<order::BatchRange> Ranks::left(std::span<const BatchRef> planned) const {
   const std::uint32_t rank = communicator_.rank();
-  std::vector<BatchRange> left;
+  std::vector<order::BatchRange> left;
   std::ranges::copy_if(schedule_.ledger().ranges(), std::back_inserter(left),
-                       [rank](const BatchRange& range) { return range.owner == rank; });
+                       [rank](const order::BatchRange& range) { return range.owner == rank; });
   for (const BatchRef& batch : planned) {
     if (batch.padding) continue;
-    const Block at = block_of(schedule_.ledger().partition(), batch.batch);
+    const order::Block at = order::block_of(schedule_.ledger().partition(), batch.batch);
     left.push_back({.epoch = batch.epoch, .begin = at.block, .end = at.block + 1, .shard = at.shard, .owner = rank});
   }
-  tidy(left);
+  order::tidy(left);
   return left;
 }
 
@@ -168,4 +168,4 @@ void Ranks::report_failure() {
   coordinator_.report_error(error.text, error.kind);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -21,7 +21,7 @@
 #include "order/schedule.hpp"
 #include "rebalancer.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // How a program asks for batches: one loop over all, or a loop over epochs with one over each epoch's batches in it.
 enum class Loop : std::uint8_t { unknown, batches, epochs };
@@ -34,7 +34,7 @@ class Ranks {
   struct Setup {
     // These must outlive it.
     Communicator& communicator;
-    Schedule& schedule;
+    order::Schedule& schedule;
     Failure& failure;  // this rank's
     const Options& options;
     const RunningTime& time;
@@ -106,10 +106,10 @@ class Ranks {
   }
   // It has no batch of its own in any epoch.
   [[nodiscard]] bool has_no_batches() const noexcept {
-    return batches_of(schedule_.ledger().partition(), communicator_.rank()) == 0;
+    return order::batches_of(schedule_.ledger().partition(), communicator_.rank()) == 0;
   }
   // What it has not delivered of what is its own: what is not planned, and `planned`, which was not served.
-  [[nodiscard]] std::vector<BatchRange> left(std::span<const BatchRef> planned) const;
+  [[nodiscard]] std::vector<order::BatchRange> left(std::span<const BatchRef> planned) const;
   // The others may come to wait for what this rank has planned of the epoch epochs_completed(); and they do, so many
   // batches being planned.
   [[nodiscard]] bool may_be_waited_for() const noexcept;
@@ -139,7 +139,7 @@ class Ranks {
   [[nodiscard]] bool is_held_back() const noexcept { return rebalancer_ && schedule_.holds_back(); }
 
   Communicator& communicator_;
-  Schedule& schedule_;
+  order::Schedule& schedule_;
   Failure& failure_;
   const Options& options_;
   std::function<bool()> stop_requested_;
@@ -152,4 +152,4 @@ class Ranks {
   std::unique_ptr<Rebalancer> rebalancer_;  // mpi.mode = "local" with several ranks, except for evaluation
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

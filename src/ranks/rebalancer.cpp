@@ -15,9 +15,9 @@
 #include <span>
 #include <utility>
 
-namespace forebay {
+namespace forebay::ranks {
 
-Rebalancer::Rebalancer(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
+Rebalancer::Rebalancer(Communicator& communicator, order::Schedule& schedule, std::size_t channel, std::size_t lag,
                        bool keep_epoch_order, std::function<void()> while_waiting)
     : communicator_(communicator),
       schedule_(schedule),
@@ -60,7 +60,7 @@ bool Rebalancer::step(const JobReport* heard, std::uint64_t completed, const Ran
 // Nothing is left to hand over once everything is planned. Idle ranks bring an exchange forward,
 // but not below kShortest: each of them costs the others the right to plan for `lag` steps.
 bool Rebalancer::is_due(const JobReport* heard) const noexcept {
-  const Ledger& ledger = schedule_.ledger();
+  const order::Ledger& ledger = schedule_.ledger();
   if (ledger.is_all_open() && ledger.ranges().empty()) return false;
   const std::uint64_t steps = step_ - 1 - posted_at_;
   return steps >= (schedule_.holds_back() ? next_in_ : kPeriod) ||
@@ -85,7 +85,7 @@ void Rebalancer::apply() {
   // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
   waited_ = wait_for(communicator_, channel_, while_waiting_);
   is_open_ = false;
-  const std::vector<RankWork> ranks = works();
+  const std::vector<order::RankWork> ranks = works();
   const std::size_t ranges = schedule_.ledger().ranges().size();
   schedule_.apply(std::span<const std::int64_t>(values_).first(ranges), ranks);
   next_in_ = steps_to_next();
@@ -99,31 +99,31 @@ std::uint64_t Rebalancer::steps_to_next() const noexcept {
   return left == 0 ? std::max(kShortest, closest) : std::clamp(left / paces_.size() / 2, closest, kPeriod);
 }
 
-std::vector<RankWork> Rebalancer::works() {
+std::vector<order::RankWork> Rebalancer::works() {
   // A quarter is forgotten in kPeriod steps.
   const bool holds_back = schedule_.holds_back();
   const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
   const std::uint64_t kept = 4 * kPeriod - passed;
   // A rank that was not tried yet is given little where the others may have to wait for it.
-  const std::uint64_t untried = holds_back ? RankWork::kPace / 8 : RankWork::kPace;
+  const std::uint64_t untried = holds_back ? order::RankWork::kPace / 8 : order::RankWork::kPace;
   const auto since = [](std::uint64_t& then, std::uint64_t now) {
     const std::uint64_t before = std::exchange(then, std::max(then, now));
     return then - before;
   };
-  std::vector<RankWork> ranks(paces_.size());
+  std::vector<order::RankWork> ranks(paces_.size());
   const std::int64_t* counts = values_.data() + schedule_.ledger().ranges().size();
   for (std::size_t rank = 0; rank < ranks.size(); ++rank, counts += kCounts) {
     const auto fresh = static_cast<std::uint64_t>(counts[0]);
     const auto offered = static_cast<std::uint64_t>(counts[1]);
     Pace& pace = paces_[rank];
-    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * RankWork::kPace;
-    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * RankWork::kPace;
-    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * RankWork::kPace / pace.offered;
-    ranks[rank].is_tried = pace.offered >= kTried * RankWork::kPace;
+    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * order::RankWork::kPace;
+    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * order::RankWork::kPace;
+    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * order::RankWork::kPace / pace.offered;
+    ranks[rank].is_tried = pace.offered >= kTried * order::RankWork::kPace;
     ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
     ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
   }
   return ranks;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -11,7 +11,7 @@
 #include "census.hpp"
 #include "order/schedule.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // How far one rank is, counted since the run began.
 struct RankCount {
@@ -46,7 +46,7 @@ class Rebalancer {
   // for the others. Where they are long (Schedule::holds_back()) exchanges then come when half of what may be planned
   // is served, so that the last of an epoch is dealt out among those that have time; and until all keep pace a rank
   // plans few batches before it has shown its own, because what is planned stays with it.
-  Rebalancer(Communicator& communicator, Schedule& schedule, std::size_t channel, std::size_t lag,
+  Rebalancer(Communicator& communicator, order::Schedule& schedule, std::size_t channel, std::size_t lag,
              bool keep_epoch_order, std::function<void()> while_waiting = {});
 
   // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
@@ -69,11 +69,11 @@ class Rebalancer {
   [[nodiscard]] bool is_due(const JobReport* heard) const noexcept;
   void post(const RankCount& mine);
   void apply();
-  [[nodiscard]] std::vector<RankWork> works();
+  [[nodiscard]] std::vector<order::RankWork> works();
   [[nodiscard]] std::uint64_t steps_to_next() const noexcept;
 
   Communicator& communicator_;
-  Schedule& schedule_;
+  order::Schedule& schedule_;
   std::size_t channel_;
   std::size_t lag_;
   std::function<void()> while_waiting_;
@@ -95,4 +95,4 @@ class Rebalancer {
   std::vector<Pace> paces_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

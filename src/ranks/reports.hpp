@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace forebay {
+namespace forebay::ranks {
 
 // How far one rank is, or the least that any rank said.
 struct Progress {
@@ -60,4 +60,4 @@ struct JobReport {
   std::uint64_t bad_round = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -17,19 +17,20 @@
 #include "coordinator.hpp"
 #include "order/state_file.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 void Saves::save(const std::filesystem::path& file, std::string text, bool is_last) {
   write_together([&] {
     if (!writer_) {
-      writer_ = std::make_unique<StateWriter>([this](const std::filesystem::path& target, const std::string& saved) {
-        try {
-          write_state(target, saved);
-        } catch (const std::exception& error) {
-          warn_(cause_of(error).c_str());
-          throw;
-        }
-      });
+      writer_ =
+          std::make_unique<order::StateWriter>([this](const std::filesystem::path& target, const std::string& saved) {
+            try {
+              order::write_state(target, saved);
+            } catch (const std::exception& error) {
+              warn_(cause_of(error).c_str());
+              throw;
+            }
+          });
     }
     is_late_ = false;
     file_ = std::filesystem::absolute(file);  // as it is now, should the program go to another folder
@@ -56,7 +57,7 @@ void Saves::write_together(const std::function<void()>& work) {
   if (const auto cause = agreed_failure(communicator_, failure)) throw Error(*cause);
 }
 
-StateWriter::Hook Saves::patient(std::function<void()> meanwhile) const {
+order::StateWriter::Hook Saves::patient(std::function<void()> meanwhile) const {
   const auto begin = std::chrono::steady_clock::now();
   return [this, begin, meanwhile = std::move(meanwhile)] {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
@@ -90,4 +91,4 @@ std::string Saves::take_failure() {
   return std::exchange(failure_, {});
 }
 
-}  // namespace forebay
+}  // namespace forebay::ranks

@@ -12,7 +12,7 @@
 #include "liveness.hpp"
 #include "order/state_file.hpp"
 
-namespace forebay {
+namespace forebay::ranks {
 
 // The states that a job saves: a thread of rank 0 writes them, and what fails reaches all ranks.
 // Used by the thread that calls next().
@@ -48,16 +48,16 @@ class Saves {
   // Runs what rank 0 does; all ranks throw what failed.
   void write_together(const std::function<void()>& work);
   // What to call again and again while the disk is waited for: `meanwhile`, and throws Error once it takes too long.
-  [[nodiscard]] StateWriter::Hook patient(std::function<void()> meanwhile) const;
+  [[nodiscard]] order::StateWriter::Hook patient(std::function<void()> meanwhile) const;
 
   Communicator& communicator_;
   Liveness& liveness_;
   std::chrono::duration<double> patience_;
   std::function<void(const char*)> warn_;
-  std::unique_ptr<StateWriter> writer_;  // rank 0's, from the first save() on
-  std::filesystem::path file_;           // that was given to it last
-  mutable bool is_late_ = false;         // the disk has not answered in time
-  std::string failure_;                  // before end() or take_over()
+  std::unique_ptr<order::StateWriter> writer_;  // rank 0's, from the first save() on
+  std::filesystem::path file_;                  // that was given to it last
+  mutable bool is_late_ = false;                // the disk has not answered in time
+  std::string failure_;                         // before end() or take_over()
 };
 
-}  // namespace forebay
+}  // namespace forebay::ranks

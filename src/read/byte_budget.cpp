@@ -24,7 +24,7 @@
 #include "base/poison.hpp"
 #include "base/wait.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 // A page; smaller buffers are not worth a class of their own.
@@ -343,4 +343,4 @@ void ByteBudget::keep_idle(std::vector<std::byte>& buffer) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -13,7 +13,7 @@
 
 #include "requests.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // Bounds the encoded bytes between the store and the decoders, and owns their buffers.
 //
@@ -122,4 +122,4 @@ class ByteBudget final : public BufferReturn {
   std::size_t idle_bytes_ = 0;  // of capacity; at most room()
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

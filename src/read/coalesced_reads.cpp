@@ -18,14 +18,14 @@
 
 #include "encoded_parts.hpp"
 
-namespace forebay {
+namespace forebay::read {
 struct CoalescedReads::CoalescedRead {
   enum class State : std::uint8_t { wanted, kept, gone };
   struct Member {
     State state = State::wanted;
     std::uint64_t sample = 0;
     std::uint64_t order = 0;  // when it will be needed (ReadRequest)
-    Placement placement;
+    data::Placement placement;
     std::optional<ReadRequest> request;  // set once it was asked for
     std::vector<std::byte> kept;
   };
@@ -57,7 +57,7 @@ struct CoalescedReads::Plan {
 // Sorted by file and place, then cut wherever the gap, the bytes or the number of samples would
 // exceed the limits. A sample that overlaps the group's last one is left out of groups: its bytes
 // would be read into two buffers.
-std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
+std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<data::Placement>> placements,
                                                const CoalescingLimits& limits) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < placements.size(); ++i) {
@@ -68,14 +68,14 @@ std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Pla
     return std::tuple(placements[i]->source, placements[i]->begin(), placements[i]->end(), i);
   });
   std::vector<std::vector<std::size_t>> coalesced;
-  const auto goes_on = [&](const std::vector<std::size_t>& group, const Placement& next) {
-    const Placement& first = *placements[group.front()];
-    const Placement& last = *placements[group.back()];
+  const auto goes_on = [&](const std::vector<std::size_t>& group, const data::Placement& next) {
+    const data::Placement& first = *placements[group.front()];
+    const data::Placement& last = *placements[group.back()];
     return next.source == last.source && next.begin() - last.end() <= limits.gap &&
            next.end() - first.begin() <= limits.bytes && group.size() < limits.samples;
   };
-  const auto overlaps = [&](const std::vector<std::size_t>& group, const Placement& next) {
-    const Placement& last = *placements[group.back()];
+  const auto overlaps = [&](const std::vector<std::size_t>& group, const data::Placement& next) {
+    const data::Placement& last = *placements[group.back()];
     return next.source == last.source && next.begin() < last.end();
   };
   for (const std::size_t i : order) {
@@ -87,7 +87,7 @@ std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Pla
   return coalesced;
 }
 
-CoalescedReads::CoalescedReads(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests,
+CoalescedReads::CoalescedReads(const data::PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests,
                                EncodedQueue& encoded, std::size_t budget_bytes)
     : samples_(samples),
       budget_(budget),
@@ -114,7 +114,7 @@ bool CoalescedReads::is_planned(std::uint64_t epoch, std::uint64_t position) con
 // first one in any case.
 void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   if (requests.empty()) return;
-  std::vector<std::optional<Placement>> placements;
+  std::vector<std::optional<data::Placement>> placements;
   placements.reserve(requests.size());
   std::uint64_t bytes = 0;
   for (const ReadRequest& request : requests) {
@@ -284,4 +284,4 @@ bool CoalescedReads::drop_last() noexcept {
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -17,7 +17,7 @@
 #include "queues.hpp"
 #include "requests.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // Limits on what one request may read.
 struct CoalescingLimits {
@@ -31,7 +31,7 @@ struct CoalescingLimits {
 // Groups samples, as indexes into `placements`, ascending by place. A coalesced read has at least
 // two samples; samples that are alone are in none. Of several samples at the same place only one is in a coalesced
 // read.
-[[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<Placement>> placements,
+[[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<data::Placement>> placements,
                                                              const CoalescingLimits& limits);
 
 // Samples of all planned batches that lie side by side are read by one request: a coalesced read.
@@ -49,7 +49,7 @@ struct CoalescingLimits {
 class CoalescedReads {
  public:
   // References must outlive it. Sets the budget's shortage hook.
-  CoalescedReads(const PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests, EncodedQueue& encoded,
+  CoalescedReads(const data::PlacedSamples& samples, ByteBudget& budget, ReadQueue& requests, EncodedQueue& encoded,
                  std::size_t budget_bytes);
   ~CoalescedReads();
   CoalescedReads(const CoalescedReads&) = delete;
@@ -100,7 +100,7 @@ class CoalescedReads {
   void make_room() noexcept;
   [[nodiscard]] bool drop_last() noexcept;  // false: nothing is kept
 
-  const PlacedSamples& samples_;
+  const data::PlacedSamples& samples_;
   ByteBudget& budget_;
   ReadQueue& requests_;
   EncodedQueue& encoded_;
@@ -116,4 +116,4 @@ class CoalescedReads {
   std::uint32_t last_number_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -7,7 +7,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::read {
 
 // The error for a sample that is bad because of a field. Names the field, and its file if it has one. Any thread.
 [[nodiscard]] inline SampleError field_error(const Dataset& dataset, std::uint64_t id, std::size_t field,
@@ -18,4 +18,4 @@ namespace forebay {
       error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

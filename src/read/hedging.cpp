@@ -15,7 +15,7 @@
 #include "base/file_io.hpp"
 #include "base/thread.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 // A microsecond: reads from the page cache, whose time does not matter here.
@@ -171,4 +171,4 @@ void Hedging::hedge(Workload& workload) {
   requests_.push_urgent({&hedge->request, 1});
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -20,7 +20,7 @@
 #include "requests.hpp"
 #include "workload.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // How long reads take: a histogram whose steps are at most a fifth of a value wide. Recent reads weigh most, so that it
 // follows a store that changes.
@@ -145,4 +145,4 @@ class Hedging {
   std::thread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forebay {
+namespace forebay::read {
 
 // Counts the elements of a queue, or of several queues that share it, and has threads wait for one. A semaphore with
 // many permits wakes a thread for each; here only as many wake as the elements keep busy, at the number that threads
@@ -96,4 +96,4 @@ class QueueGate {
   moodycamel::LightweightSemaphore awake_{0, 0};
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

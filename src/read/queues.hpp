@@ -12,7 +12,7 @@
 #include "queue_gate.hpp"
 #include "requests.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // Encoded samples from readers to decoders, or requests that decoders are to read themselves, those of earlier batches
 // first. A moodycamel queue keeps the order of each
@@ -142,4 +142,4 @@ class ReadQueue {
   QueueGate gate_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 // That the calling thread had the system read from disks; always the same where the system does not count them.
@@ -52,4 +52,4 @@ bool QuickReader::read_one(EncodedSample& sample) {
   return false;
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

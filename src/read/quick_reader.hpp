@@ -10,7 +10,7 @@
 #include "requests.hpp"
 #include "workload.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // Reads samples for the decoder thread that it belongs to, as long as reads are quick. It waits for nothing but the
 // reads: what would need a wait is asked of the readers instead.
@@ -34,4 +34,4 @@ class QuickReader {
   Reader reader_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forebay {
+namespace forebay::read {
 
 // Whether reads are so quick that their bytes must lie in memory. A decoder then reads a sample itself, which costs
 // less than to be handed it by another thread (QuickReader). Any thread may call any member.
@@ -66,4 +66,4 @@ class ReadPace {
   std::atomic<std::size_t> from_disk_{0};
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -31,7 +31,7 @@
 #include "encoded_parts.hpp"
 #include "field_error.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 using Activity = WorkerStatus::Activity;
@@ -77,7 +77,7 @@ class Reader::Target final : public ReadTarget {
     return std::span(buffer_).first(bytes);
   }
   // Reserves room for the whole sample; `parts` receives the places of its image and fields.
-  void reserve_all(const Placement& placement, std::vector<std::span<std::byte>>& parts) {
+  void reserve_all(const data::Placement& placement, std::vector<std::span<std::byte>>& parts) {
     take(static_cast<std::size_t>(placement.length), encoded_bytes(placement));
     image_bytes_ = static_cast<std::size_t>(placement.length);
     lay_out(buffer_, placement, parts);
@@ -159,7 +159,7 @@ class Reader::FieldTarget final : public ReadTarget {
   FieldTarget(Target& target, const Field& field) : target_(target), field_(field), begin_(target.size()) {}
   // Refuses what no batch has room for before it is read.
   std::span<std::byte> reserve(std::size_t bytes) override {
-    if (!fits_batch(field_, bytes)) throw too_large_for_batch(field_, bytes);
+    if (!data::fits_batch(field_, bytes)) throw data::too_large_for_batch(field_, bytes);
     return target_.reserve_field(begin_, bytes);
   }
 
@@ -174,7 +174,7 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
     : links_(links),
       options_(options),
       fields_(links.dataset.fields().size()),
-      placed_(fields_ > 0 ? placed_samples(links.dataset) : nullptr),
+      placed_(fields_ > 0 ? data::placed_samples(links.dataset) : nullptr),
       stop_(stop),
       workload_(workload),
       outage_(links.outage != nullptr ? *links.outage : own_outage_),
@@ -329,7 +329,7 @@ void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target
 // After an error the parts are read one by one: only then is it known which one is bad.
 bool Reader::read_parts(const ReadRequest& request, Target& target) {
   if (placed_ == nullptr) return false;
-  const std::optional<Placement> placement = placed_->placement(request.sample);
+  const std::optional<data::Placement> placement = placed_->placement(request.sample);
   if (!placement || placement->idle > CoalescingLimits().gap) return false;
   try {
     std::vector<std::span<std::byte>> parts;
@@ -399,4 +399,4 @@ void Reader::hand_over() {
   handed_over_.clear();
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

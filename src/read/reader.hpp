@@ -15,7 +15,7 @@
 #include "store_outage.hpp"
 #include "workload.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // The work of one reader thread. When reads are quick it takes several requests at a time, and hands over their bytes
 // together. It holds nothing back while it waits nor, if slow reads are hedged, while it reads.
@@ -71,8 +71,8 @@ class Reader {
 
   ReaderLinks links_;
   ReaderOptions options_;
-  std::size_t fields_;           // that the dataset has
-  const PlacedSamples* placed_;  // null = it has no fields, or does not say where they lie
+  std::size_t fields_;                 // that the dataset has
+  const data::PlacedSamples* placed_;  // null = it has no fields, or does not say where they lie
   StopSignal& stop_;
   Workload& workload_;
   StoreOutage own_outage_;  // where nobody cares
@@ -93,4 +93,4 @@ class Reader {
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

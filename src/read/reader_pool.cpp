@@ -6,7 +6,7 @@
 
 #include "reader.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 // For every reader there may ever be; a deque, because hedging refers to them while the pool grows.
@@ -49,4 +49,4 @@ void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -18,7 +18,7 @@
 #include "throttle.hpp"
 #include "workload.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // The objects that readers use; all must outlive the pool.
 struct ReaderLinks {
@@ -75,4 +75,4 @@ class ReaderPool {
   WorkerPool workers_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -9,7 +9,7 @@
 
 #include "base/file_errors.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // The reads of one sample until one succeeds, on a reader's thread. A store that fails is waited
 // for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
@@ -70,4 +70,4 @@ bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   return true;
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -10,7 +10,7 @@
 #include <vector>
 
 // The interfaces between the reader threads and the decoder threads.
-namespace forebay {
+namespace forebay::read {
 
 // A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request
 // was made, so a sample that is read can always be decoded and nothing downstream waits for anything upstream.
@@ -118,4 +118,4 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

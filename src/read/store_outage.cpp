@@ -16,7 +16,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -127,4 +127,4 @@ std::string StoreOutage::report() const {
   return "reads have failed for " + outage_seconds(Clock::now() - since_) + ": " + last_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // Reads that fail and are repeated. A store that fails is taken for one that is slow: its samples are not bad, and what
 // reads them waits for it as long as for any read. Says once that reads fail, and once that they are well again. Any
@@ -68,4 +68,4 @@ class StoreOutage {
   std::string last_;  // name and reason
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

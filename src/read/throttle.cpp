@@ -16,7 +16,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 static_assert(std::atomic_ref<std::int64_t>::is_always_lock_free, "processes share it, so it cannot hold a lock");
@@ -149,4 +149,4 @@ void StorageThrottle::after_read(std::size_t bytes, StopSignal& stop) const {
   if (const auto end = outage_end(now); end > now) stop.sleep_until(end);
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

@@ -9,7 +9,7 @@
 #include "base/wait.hpp"
 #include "requests.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // A token bucket kept as one number, the time at which everything claimed so far has passed (the "virtual
 // scheduling" form of the generic cell rate algorithm, ITU-T I.371). The number may live in memory that several
@@ -78,4 +78,4 @@ class StorageThrottle {
   BandwidthBucket bandwidth_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

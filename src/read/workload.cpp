@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-namespace forebay {
+namespace forebay::read {
 namespace {
 
 // The time between the two looks that identify a slow read.
@@ -121,4 +121,4 @@ std::optional<Workload::Hedge> Workload::hedge() {
   return Hedge{.request = request_, .hedged = hedged_};
 }
 
-}  // namespace forebay
+}  // namespace forebay::read

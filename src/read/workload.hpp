@@ -15,7 +15,7 @@
 
 #include "requests.hpp"
 
-namespace forebay {
+namespace forebay::read {
 
 // How many pieces of work a thread takes from a queue at once: about 100 microseconds' worth, so that taking and
 // handing over, including a wake-up, costs little compared with the work; and one if a piece takes longer, so that
@@ -151,4 +151,4 @@ class Workload {
   std::shared_ptr<HedgedRead> hedged_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::read

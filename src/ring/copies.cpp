@@ -1,6 +1,6 @@
 #include "copies.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // The copy goes to the stream at once; publication waits for its event. Copies of one stream end in
 // the order of their start, which is why first_ and last_ of a queue are all there is to know.
@@ -20,4 +20,4 @@ void Copies::publish_oldest() {
   ring_.publish(turn(first_++));
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

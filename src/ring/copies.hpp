@@ -6,7 +6,7 @@
 #include "slot_ring.hpp"
 #include "slot_store.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Batches on their way from staging memory to their slots, in the order in which their copies were started. Each is
 // published once its copy is complete (Staging's invariant S2). One thread.
@@ -35,4 +35,4 @@ class Copies {
   std::uint64_t last_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

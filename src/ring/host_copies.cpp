@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::ring {
 
-HostCopies::HostCopies(const FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots) {
-  for (const FieldLayout::Entry& entry : layout.entries) {
+HostCopies::HostCopies(const make::FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots) {
+  for (const make::FieldLayout::Entry& entry : layout.entries) {
     const FieldKind kind = entry.field.kind;
     Entry& copied = entries_.emplace_back();
     if (kind == FieldKind::class_number || kind == FieldKind::multilabel || kind == FieldKind::numbers) {
@@ -32,4 +32,4 @@ std::size_t HostCopies::take(std::size_t from, std::size_t bytes) {
   return to;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -6,13 +6,13 @@
 
 #include "make/field_layout.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // What the host keeps of the fields of batches on a device: classes, flags and numbers, and how many rows ragged fields
 // have. So programs read those without waiting for the device.
 class HostCopies {
  public:
-  HostCopies(const FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots);
+  HostCopies(const make::FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots);
 
   // What the batch in `filled` holds is what the slot is about to hold. REQUIRES: the batch is complete, and nobody
   // reads the copies of the slot.
@@ -48,4 +48,4 @@ class HostCopies {
   std::vector<std::byte> copies_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

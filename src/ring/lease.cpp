@@ -24,7 +24,7 @@ std::size_t LeaseMaker::number_of(const SlotStore& store, std::string_view name)
   if (name == "image") return 0;
   if (name == "label") return 1;
   std::string known = R"("image", "label")";
-  if (const FieldLayout* layout = store.format().fields) {
+  if (const make::FieldLayout* layout = store.format().fields) {
     for (std::size_t i = 0; i < layout->entries.size(); ++i) {
       if (layout->entries[i].field.name == name) return kFirstField + i;
       known += ", \"" + layout->entries[i].field.name + "\"";
@@ -33,8 +33,8 @@ std::size_t LeaseMaker::number_of(const SlotStore& store, std::string_view name)
   throw Error("a batch has no field \"" + std::string(name) + "\"; it has " + known);
 }
 
-const FieldLayout::Entry& LeaseMaker::entry_of(const SlotStore& store, std::size_t number) {
-  const FieldLayout* const layout = store.format().fields;
+const make::FieldLayout::Entry& LeaseMaker::entry_of(const SlotStore& store, std::size_t number) {
+  const make::FieldLayout* const layout = store.format().fields;
   const std::size_t fields = kFirstField + (layout != nullptr ? layout->entries.size() : 0);
   if (number >= kFirstField && number < fields) return layout->entries[number - kFirstField];
   throw Error("a batch has no field " + std::to_string(number) + "; it has " + std::to_string(fields) +
@@ -104,7 +104,7 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // With canvases the images are the rendered tensor of this serving, otherwise the slot itself;
 // shown() knows which.
 TensorView Lease::images() const noexcept {
-  const SlotFormat& format = store_->format();
+  const ring::SlotFormat& format = store_->format();
   const std::int64_t n = size();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
@@ -125,7 +125,7 @@ TensorView Lease::field(std::size_t number) const {
     view.dtype = DType::int64;
     return view;
   }
-  const FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
+  const make::FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
   TensorView view = beside_images(entry.at);
   view.dtype = entry.field.dtype;
   if (entry.field.kind == FieldKind::image) view.layout = store_->format().layout;

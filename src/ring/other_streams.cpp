@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::ring {
 
 void OtherStreams::add(std::uint64_t step, StreamView other, std::optional<StreamView> after) {
   const std::lock_guard lock(mutex_);
@@ -39,4 +39,4 @@ void OtherStreams::put_after(StreamView before, StreamView after) {
   device_.wait(after, event_);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

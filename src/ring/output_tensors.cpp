@@ -1,8 +1,8 @@
 #include "output_tensors.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
-OutputTensors::OutputTensors(Device& device, std::size_t bytes, std::uint32_t count)
+OutputTensors::OutputTensors(device::Device& device, std::size_t bytes, std::uint32_t count)
     : bytes_(bytes), arena_(device.allocate(bytes * count)), base_(arena_->bytes().data()) {
   for (std::uint32_t i = 0; i < count; ++i) outputs_.push_back(std::make_unique<OutputTensor>(device));
 }
@@ -26,4 +26,4 @@ void OutputTensors::end(std::uint32_t output, StreamView stream) {
   outputs_[output]->uses.end(stream);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

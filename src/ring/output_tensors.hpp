@@ -9,14 +9,14 @@
 #include "device/device.hpp"
 #include "stream_uses.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // The tensors that batches of canvases are rendered into, one for each lease that may be held. A lease gets the lowest
 // free one: a trainer that holds one lease at a time sees the same address for the whole run.
 class OutputTensors {
  public:
   // Throws Error when there is no memory.
-  OutputTensors(Device& device, std::size_t bytes, std::uint32_t count);
+  OutputTensors(device::Device& device, std::size_t bytes, std::uint32_t count);
 
   struct Taken {
     std::uint32_t output = 0;
@@ -36,16 +36,16 @@ class OutputTensors {
 
  private:
   struct OutputTensor {
-    explicit OutputTensor(Device& device) : uses(device) {}
+    explicit OutputTensor(device::Device& device) : uses(device) {}
 
     StreamUses uses;
     std::atomic<std::uint32_t> uses_held{0};
   };
 
   std::size_t bytes_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<device::Arena> arena_;
   std::byte* base_;
   std::vector<std::unique_ptr<OutputTensor>> outputs_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

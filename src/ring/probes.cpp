@@ -7,7 +7,7 @@
 
 #include <forebay/random.hpp>
 
-namespace forebay {
+namespace forebay::ring {
 
 std::vector<std::size_t> probe_places(std::span<const ProbedRange> ranges, std::uint32_t places, std::uint32_t compared,
                                       std::uint64_t seed) {
@@ -40,4 +40,4 @@ std::vector<std::size_t> probe_places(std::span<const ProbedRange> ranges, std::
   return by_use;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

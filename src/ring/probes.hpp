@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace forebay {
+namespace forebay::ring {
 
 // Bytes of a batch, from its first one.
 struct ProbedRange {
@@ -71,4 +71,4 @@ class Probes {
   std::vector<std::uint64_t> words_;  // by slot, as many
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

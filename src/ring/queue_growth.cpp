@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace forebay {
+namespace forebay::ring {
 
 // Of a few steps there is no pace yet: then the bucket does not fill, and nothing grows.
 double QueueGrowth::pace() const noexcept { return fresh_ < kFewest || fresh_s_ <= 0 ? 0 : fresh_ / fresh_s_; }
@@ -48,4 +48,4 @@ std::uint32_t QueueGrowth::decided(Decision decision, const Signals& signals) no
   return capacity_;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

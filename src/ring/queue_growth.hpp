@@ -6,7 +6,7 @@
 
 #include "queue_slots.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Decides when a queue of capacity "auto" needs more room: when a step lacked a batch that a larger queue would have
 // had. No threads, no clocks; what it is told of each step are the signals of its decision.
@@ -53,4 +53,4 @@ class QueueGrowth {
   std::uint64_t produced_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

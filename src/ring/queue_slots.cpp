@@ -10,7 +10,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::ring {
 namespace {
 
 // A queue that takes no more than this is not worth saving at, so it starts as large as fits into
@@ -57,4 +57,4 @@ std::uint32_t first_capacity(const Options& options, std::size_t slot_bytes) {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(kSmall / slot_bytes, least, most));
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

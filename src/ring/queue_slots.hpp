@@ -6,7 +6,7 @@
 
 #include <forebay/options.hpp>
 
-namespace forebay {
+namespace forebay::ring {
 
 // How many batches may be filling or ready: at the start of a run, and at the most.
 struct Capacity {
@@ -57,4 +57,4 @@ inline constexpr std::int64_t kLeastCapacity = 2;
 // What such a run begins with: few batches where they are large, because memory that was used once stays used.
 [[nodiscard]] std::uint32_t first_capacity(const Options& options, std::size_t slot_bytes);
 
-}  // namespace forebay
+}  // namespace forebay::ring

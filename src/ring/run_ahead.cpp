@@ -1,11 +1,11 @@
 #include "run_ahead.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // A mark is reused size_ steps later. A lease that is held for longer has no mark any more and is not waited for. At
 // most max_leases - 1 leases are older than the previous step, so with that many extra marks only trainers that keep a
 // lease for good get there.
-RunAhead::RunAhead(Device& device, std::uint32_t steps, std::uint32_t max_leases)
+RunAhead::RunAhead(device::Device& device, std::uint32_t steps, std::uint32_t max_leases)
     : device_(device),
       steps_(steps),
       max_leases_(max_leases),
@@ -39,4 +39,4 @@ bool RunAhead::wait(std::uint64_t step) {
   return false;
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

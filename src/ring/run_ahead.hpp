@@ -6,7 +6,7 @@
 
 #include "device/device.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Keeps the trainer's thread at most `steps` steps ahead of the device. A thread that only queues work on streams would
 // ask for batches long before the device needs them, find the queue empty, and reuse although a fresh batch would have
@@ -14,7 +14,7 @@ namespace forebay {
 class RunAhead {
  public:
   // `steps`: at least 1. Throws Error.
-  RunAhead(Device& device, std::uint32_t steps, std::uint32_t max_leases);
+  RunAhead(device::Device& device, std::uint32_t steps, std::uint32_t max_leases);
 
   // The lease of a step (from 0, counted by this process) ends where the stream is now. Any thread. Throws Error.
   void end(std::uint64_t step, StreamView stream);
@@ -25,15 +25,15 @@ class RunAhead {
 
  private:
   struct Mark {
-    DeviceEvent event;
+    device::DeviceEvent event;
     std::atomic<std::uint64_t> ended{0};  // step + 1 once the event is recorded for it
   };
 
-  Device& device_;
+  device::Device& device_;
   std::uint32_t steps_;
   std::uint32_t max_leases_;
   std::uint32_t size_;
   std::unique_ptr<Mark[]> marks_;  // by step modulo size_
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -18,7 +18,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 namespace {
 
 // Raises it to at least `value`; returns the result.
@@ -191,4 +191,4 @@ std::chrono::nanoseconds SlotRing::blocked(Clock::time_point now) const noexcept
   return std::chrono::nanoseconds(raise(blocked_told_, total));
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -11,7 +11,7 @@
 #include "base/wait.hpp"
 #include "queue_slots.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // The lock-free circular queue of batches: many slots fill at once, out of order; batches leave in the order of
 // their turns. It moves slot numbers only; the bytes are in the SlotStore.
@@ -187,4 +187,4 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   WaitPoint published_;  // the consumer waits here
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace forebay {
+namespace forebay::ring {
 namespace {
 
 // A page: so direct transfers and locked memory work on whole slots, and a slot never shares a page
@@ -28,10 +28,10 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) 
 
 // For evaluation, where a bad sample leaves a gap: the samples behind it move up, with all their
 // fields.
-void move_fields(const FieldLayout& layout, std::byte* slot, std::uint32_t from, std::uint32_t to) {
-  for (const FieldLayout::Entry& entry : layout.entries) {
-    std::ranges::copy(FieldLayout::values(entry, slot, from), FieldLayout::values(entry, slot, to).begin());
-    if (entry.counts_at) FieldLayout::count(entry, slot, to) = FieldLayout::count(entry, slot, from);
+void move_fields(const make::FieldLayout& layout, std::byte* slot, std::uint32_t from, std::uint32_t to) {
+  for (const make::FieldLayout::Entry& entry : layout.entries) {
+    std::ranges::copy(make::FieldLayout::values(entry, slot, from), make::FieldLayout::values(entry, slot, to).begin());
+    if (entry.counts_at) make::FieldLayout::count(entry, slot, to) = make::FieldLayout::count(entry, slot, from);
   }
 }
 
@@ -40,7 +40,7 @@ std::vector<ProbedRange> ranges_of(const SlotFormat& format) {
   std::vector<ProbedRange> ranges;
   if (!format.canvas && format.tensor_bytes() >= sizeof(std::uint64_t)) ranges.push_back({0, format.tensor_bytes()});
   if (format.fields == nullptr) return ranges;
-  for (const FieldLayout::Entry& entry : format.fields->entries) {
+  for (const make::FieldLayout::Entry& entry : format.fields->entries) {
     // The least field is followed by bytes that are nobody's (FieldLayout::kAlignment).
     const std::size_t bytes = std::max(entry.sample_bytes * format.batch_size, sizeof(std::uint64_t));
     ranges.push_back({entry.at, entry.at + bytes});
@@ -58,30 +58,36 @@ std::vector<Field> SlotFormat::all_fields() const {
                           .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}},
                          {.name = "label", .kind = FieldKind::class_number, .dtype = DType::int64}};
   if (fields != nullptr) {
-    for (const FieldLayout::Entry& entry : fields->entries) all.push_back(entry.field);
+    for (const make::FieldLayout::Entry& entry : fields->entries) all.push_back(entry.field);
   }
   return all;
 }
 
+}  // namespace forebay::ring
+
+namespace forebay {
+
 // On a device labels lie in the slot too, behind the images; on the host they are a table of their
 // own.
-std::size_t SlotStore::slot_bytes(const SlotFormat& format, bool on_host) noexcept {
-  return rounded_up(on_host ? format.resident_bytes() : format.device_bytes());
+std::size_t SlotStore::slot_bytes(const ring::SlotFormat& format, bool on_host) noexcept {
+  return ring::rounded_up(on_host ? format.resident_bytes() : format.device_bytes());
 }
 
-SlotMemory SlotStore::memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept {
+ring::SlotMemory SlotStore::memory_of(const ring::SlotFormat& format, const ring::SlotCounts& counts,
+                                      bool on_host) noexcept {
   const std::size_t slot = slot_bytes(format, on_host);
   const std::uint32_t to_come = on_host ? counts.capacity.most - counts.capacity.first : 0;
   return {.slots = slot * counts.slots,
           .at_first = slot * (counts.slots - to_come),
-          .outputs = format.canvas ? rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
+          .outputs = format.canvas ? ring::rounded_up(format.tensor_bytes()) * counts.max_leases : 0,
           .staging = on_host ? 0 : slot * counts.capacity.most};
 }
 
 // Memory that grows: the host's arena reserves addresses for the largest queue and takes memory for
 // the first one (Device::allocate_growing). A device, its staging memory included, takes everything
 // at once.
-SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts)
+SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFormat& format,
+                     const ring::SlotCounts& counts)
     : device_(std::move(device)),
       format_(format),
       memory_(memory_of(format, counts, device_->is_host())),
@@ -92,22 +98,22 @@ SlotStore::SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, c
       labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
       ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0),
       views_(static_cast<std::size_t>(counts.slots) * format.batch_size),
-      probes_(ranges_of(format), counts.slots, counts.probes_seed),
-      label_probes_(std::array{ProbedRange{0, format.batch_size * sizeof(std::int64_t)}}, counts.slots,
+      probes_(ring::ranges_of(format), counts.slots, counts.probes_seed),
+      label_probes_(std::array{ring::ProbedRange{0, format.batch_size * sizeof(std::int64_t)}}, counts.slots,
                     counts.probes_seed + 1) {
   description_ = arena_->describe();
   if (format.fields != nullptr) {
     fields_ = *format.fields;
     format_.fields = &fields_;
   }
-  if (format.canvas) outputs_.emplace(*device_, rounded_up(format.tensor_bytes()), counts.max_leases);
+  if (format.canvas) outputs_.emplace(*device_, ring::rounded_up(format.tensor_bytes()), counts.max_leases);
   if (device_->is_host()) return;
   staging_.emplace(*device_, slot_bytes_, counts.capacity.most);
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   other_streams_.emplace(*device_);
   if (format.fields != nullptr) host_copies_.emplace(fields_, format.batch_size, counts.slots);
-  for (Slot& slot : slots_) slot.stream_uses = std::make_unique<StreamUses>(*device_);
+  for (Slot& slot : slots_) slot.stream_uses = std::make_unique<ring::StreamUses>(*device_);
 }
 
 void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const BatchRef& batch) noexcept {
@@ -129,14 +135,14 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   for (std::uint32_t i = 0; i < slot.batch.size; ++i) {
     if (ids(slot_number)[i] == kLeftOut) continue;
     if (kept != i) {
-      const SamplePlace from = sample(slot_number, i);
-      const SamplePlace to = sample(slot_number, kept);
+      const make::SamplePlace from = sample(slot_number, i);
+      const make::SamplePlace to = sample(slot_number, kept);
       std::copy(from.pixels.begin(), from.pixels.end(), to.pixels.begin());
       std::copy(from.info.begin(), from.info.end(), to.info.begin());
       labels(slot_number)[kept] = labels(slot_number)[i];
       ids(slot_number)[kept] = ids(slot_number)[i];
       views(slot_number)[kept] = views(slot_number)[i];
-      if (format_.fields != nullptr) move_fields(*format_.fields, slot.filled, i, kept);
+      if (format_.fields != nullptr) ring::move_fields(*format_.fields, slot.filled, i, kept);
     }
     ++kept;
   }
@@ -167,7 +173,7 @@ std::string SlotStore::what_changed(std::uint32_t slot_number) const {
   std::string name = "its images";
   std::size_t begin = 0;
   if (format_.fields != nullptr) {
-    for (const FieldLayout::Entry& entry : format_.fields->entries) {
+    for (const make::FieldLayout::Entry& entry : format_.fields->entries) {
       if (entry.at > at) break;
       name = "its field \"" + entry.field.name + "\"";
       begin = entry.at;
@@ -183,8 +189,8 @@ SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index
   if (!format_.canvas) return view;
   const BatchRef& batch = slots_[slot_number].batch;
   const Box held = view.region;
-  const ImageView shown = serving_view(rule_, seed_, {0, 0, held.width(), held.height()}, batch.epoch,
-                                       batch.batch * format_.batch_size + index, use_index);
+  const make::ImageView shown = make::serving_view(rule_, seed_, {0, 0, held.width(), held.height()}, batch.epoch,
+                                                   batch.batch * format_.batch_size + index, use_index);
   view.region = {held.left + shown.region.left, held.top + shown.region.top, held.left + shown.region.right,
                  held.top + shown.region.bottom};
   view.mirror = shown.mirror;

@@ -28,7 +28,7 @@
 #include "staging.hpp"
 #include "stream_uses.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // The shape of every batch, as the trainer gets it, and its layout in a slot.
 struct SlotFormat {
@@ -38,8 +38,8 @@ struct SlotFormat {
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   std::int64_t channels = 3;
-  std::optional<CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
-  const FieldLayout* fields = nullptr;                // null: none but image and label; a store keeps its own copy
+  std::optional<make::CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
+  const make::FieldLayout* fields = nullptr;  // null: none but image and label; a store keeps its own copy
 
   // Of one sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
@@ -52,7 +52,7 @@ struct SlotFormat {
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return fields ? fields->bytes : image_bytes(); }
   // On a device the labels follow, so that one copy brings all of a batch.
   [[nodiscard]] std::size_t labels_at() const noexcept {
-    constexpr std::size_t kAlignment = FieldLayout::kAlignment;
+    constexpr std::size_t kAlignment = make::FieldLayout::kAlignment;
     return (resident_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * batch_size; }
@@ -77,6 +77,10 @@ struct SlotMemory {
   std::size_t staging = 0;   // on the host
 };
 
+}  // namespace forebay::ring
+
+namespace forebay {
+
 // The memory of all slots and what is known of the batch in each. It is shared with the leases, so that batches
 // outlive the feeder. The ring decides which thread may touch what (SlotRing's invariants), and Staging's invariants
 // which streams of a device may.
@@ -86,32 +90,33 @@ class SlotStore {
 
   // What the consumer and the producers know of one slot, on its own cache lines.
   struct alignas(64) Slot {
-    BatchRef batch;                           // set by the issuer at the claim
-    std::uint64_t turn = 0;                   // set by the issuer at the claim
-    std::byte* filled = nullptr;              // where the batch is assembled; set by the issuer at the claim
-    std::uint64_t uses = 0;                   // times served; consumer only
-    bool is_kept = false;                     // what it holds was noted, to see if it is changed
-    std::uint32_t left_out = 0;               // samples of the batch that are bad and not in it (evaluation)
-    std::atomic<std::uint32_t> missing{0};    // samples not yet written; 0 = complete
-    std::atomic<std::uint32_t> leases{0};     // leases held on it
-    std::unique_ptr<StreamUses> stream_uses;  // none on the host
+    BatchRef batch;                                 // set by the issuer at the claim
+    std::uint64_t turn = 0;                         // set by the issuer at the claim
+    std::byte* filled = nullptr;                    // where the batch is assembled; set by the issuer at the claim
+    std::uint64_t uses = 0;                         // times served; consumer only
+    bool is_kept = false;                           // what it holds was noted, to see if it is changed
+    std::uint32_t left_out = 0;                     // samples of the batch that are bad and not in it (evaluation)
+    std::atomic<std::uint32_t> missing{0};          // samples not yet written; 0 = complete
+    std::atomic<std::uint32_t> leases{0};           // leases held on it
+    std::unique_ptr<ring::StreamUses> stream_uses;  // none on the host
   };
 
-  SlotStore(std::shared_ptr<Device> device, const SlotFormat& format, const SlotCounts& counts);
+  SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFormat& format, const ring::SlotCounts& counts);
 
   // Of one batch.
-  [[nodiscard]] static std::size_t slot_bytes(const SlotFormat& format, bool on_host) noexcept;
+  [[nodiscard]] static std::size_t slot_bytes(const ring::SlotFormat& format, bool on_host) noexcept;
   // The memory that such a store takes. `on_host`: the device is the host.
-  [[nodiscard]] static SlotMemory memory_of(const SlotFormat& format, const SlotCounts& counts, bool on_host) noexcept;
+  [[nodiscard]] static ring::SlotMemory memory_of(const ring::SlotFormat& format, const ring::SlotCounts& counts,
+                                                  bool on_host) noexcept;
 
-  [[nodiscard]] Device& device() noexcept { return *device_; }
-  [[nodiscard]] const SlotFormat& format() const noexcept { return format_; }
+  [[nodiscard]] device::Device& device() noexcept { return *device_; }
+  [[nodiscard]] const ring::SlotFormat& format() const noexcept { return format_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
-  [[nodiscard]] const SlotMemory& memory() const noexcept { return memory_; }
+  [[nodiscard]] const ring::SlotMemory& memory() const noexcept { return memory_; }
   // Where the memory is and how it is mapped, for the line at start-up.
   [[nodiscard]] const std::string& describe() const noexcept { return description_; }
   // None on the host, where batches are assembled in their slots.
-  [[nodiscard]] Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
+  [[nodiscard]] ring::Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
 
   [[nodiscard]] Slot& slot(std::uint32_t slot) noexcept { return slots_[slot]; }
   [[nodiscard]] const Slot& slot(std::uint32_t slot) const noexcept { return slots_[slot]; }
@@ -134,11 +139,11 @@ class SlotStore {
 
   // --- decoder threads ---
   // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
-  [[nodiscard]] SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
+  [[nodiscard]] make::SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
     const std::span<std::byte> batch{slots_[slot].filled, format_.image_bytes()};
     SampleView& view = views(slot)[index];
     if (format_.canvas) {
-      SamplePlace place = format_.canvas->place(batch, index);
+      make::SamplePlace place = format_.canvas->place(batch, index);
       place.view = &view;
       return place;
     }
@@ -184,7 +189,7 @@ class SlotStore {
                                      std::exception_ptr& refused) noexcept;
 
   // The renderer of render(), and how it chooses views. Call before the first one.
-  void set_renderer(std::unique_ptr<CanvasRenderer> renderer, const ViewRule& rule, std::uint64_t seed) {
+  void set_renderer(std::unique_ptr<make::CanvasRenderer> renderer, const make::ViewRule& rule, std::uint64_t seed) {
     renderer_ = std::move(renderer);
     rule_ = rule;
     seed_ = seed;
@@ -216,27 +221,27 @@ class SlotStore {
   // A lease's use ends where the stream is now. Any thread. Errors are kept for keep_pace().
   void end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept;
 
-  std::shared_ptr<Device> device_;
-  SlotFormat format_;
-  FieldLayout fields_;  // what format_.fields points to
-  SlotMemory memory_;
+  std::shared_ptr<device::Device> device_;
+  ring::SlotFormat format_;
+  make::FieldLayout fields_;  // what format_.fields points to
+  ring::SlotMemory memory_;
   std::string description_;
   std::size_t slot_bytes_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<device::Arena> arena_;
   std::byte* base_;
   std::vector<Slot> slots_;
   std::vector<std::int64_t> labels_;
   std::vector<std::uint64_t> ids_;
   std::vector<SampleView> views_;
-  Probes<256, 8> probes_;
-  Probes<16, 1> label_probes_;
-  std::optional<Staging> staging_;
-  std::optional<OutputTensors> outputs_;
-  std::optional<RunAhead> run_ahead_;          // none on the host
-  std::optional<OtherStreams> other_streams_;  // none on the host
-  std::optional<HostCopies> host_copies_;      // none on the host and without fields
-  std::unique_ptr<CanvasRenderer> renderer_;
-  ViewRule rule_;  // with canvases
+  ring::Probes<256, 8> probes_;
+  ring::Probes<16, 1> label_probes_;
+  std::optional<ring::Staging> staging_;
+  std::optional<ring::OutputTensors> outputs_;
+  std::optional<ring::RunAhead> run_ahead_;          // none on the host
+  std::optional<ring::OtherStreams> other_streams_;  // none on the host
+  std::optional<ring::HostCopies> host_copies_;      // none on the host and without fields
+  std::unique_ptr<make::CanvasRenderer> renderer_;
+  make::ViewRule rule_;  // with canvases
   std::uint64_t seed_ = 0;
   alignas(64) std::atomic<std::uint32_t> held_{0};
   std::atomic<bool> failed_{false};
@@ -257,7 +262,7 @@ class LeaseMaker {
   // Throws Error that lists the names.
   [[nodiscard]] static std::size_t number_of(const SlotStore& store, std::string_view name);
   // Throws Error. REQUIRES: number is not that of image or label.
-  [[nodiscard]] static const FieldLayout::Entry& entry_of(const SlotStore& store, std::size_t number);
+  [[nodiscard]] static const make::FieldLayout::Entry& entry_of(const SlotStore& store, std::size_t number);
 
   // Consumer thread only.
   [[nodiscard]] static Lease make(const std::shared_ptr<SlotStore>& store, std::uint32_t slot,

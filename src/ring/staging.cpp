@@ -1,8 +1,8 @@
 #include "staging.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
-Staging::Staging(Device& device, std::size_t batch_bytes, std::uint32_t batches)
+Staging::Staging(device::Device& device, std::size_t batch_bytes, std::uint32_t batches)
     : device_(device),
       batch_bytes_(batch_bytes),
       arena_(device.allocate_staging(batch_bytes * batches)),
@@ -18,4 +18,4 @@ void Staging::copy(std::uint64_t turn, std::byte* to, StreamUses& uses, StreamVi
   device_.record(copied_[index(turn)], stream);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

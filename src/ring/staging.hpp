@@ -8,7 +8,7 @@
 #include "device/device.hpp"
 #include "stream_uses.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Host memory in which batches are assembled before a device copies them into their slots.
 //
@@ -23,7 +23,7 @@ namespace forebay {
 class Staging {
  public:
   // Throws Error when there is no memory.
-  Staging(Device& device, std::size_t batch_bytes, std::uint32_t batches);
+  Staging(device::Device& device, std::size_t batch_bytes, std::uint32_t batches);
 
   // Where turn t is assembled. Any thread.
   [[nodiscard]] std::byte* place(std::uint64_t turn) noexcept { return base_ + index(turn) * batch_bytes_; }
@@ -35,16 +35,16 @@ class Staging {
   void wait_copied(std::uint64_t turn) { device_.synchronize(copied_[index(turn)]); }
 
   [[nodiscard]] std::size_t bytes() const noexcept { return batch_bytes_ * copied_.size(); }
-  [[nodiscard]] const Arena& arena() const noexcept { return *arena_; }
+  [[nodiscard]] const device::Arena& arena() const noexcept { return *arena_; }
 
  private:
   [[nodiscard]] std::size_t index(std::uint64_t turn) const noexcept { return turn % copied_.size(); }
 
-  Device& device_;
+  device::Device& device_;
   std::size_t batch_bytes_;
-  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<device::Arena> arena_;
   std::byte* base_;
-  std::vector<DeviceEvent> copied_;
+  std::vector<device::DeviceEvent> copied_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -1,6 +1,6 @@
 #include "stream_uses.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 namespace {
 
 // Held for two calls of the device's driver. Threads meet here only when leases of one batch end on two at once.
@@ -37,4 +37,4 @@ void StreamUses::put_after(StreamView stream) {
   if (used_) device_.wait(stream, event_);
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

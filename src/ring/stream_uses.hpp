@@ -4,7 +4,7 @@
 
 #include "device/device.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Where the uses of one piece of device memory end on the trainer's streams, so that it is overwritten only after them.
 // One event covers all uses: a stream that ends a use first waits for the event and then records it again, because a
@@ -13,7 +13,7 @@ namespace forebay {
 class StreamUses {
  public:
   // Throws Error when the device has no event left.
-  explicit StreamUses(Device& device) : device_(device), event_(device.make_event()) {}
+  explicit StreamUses(device::Device& device) : device_(device), event_(device.make_event()) {}
 
   // A use ends where the stream is now. Any thread; threads that end uses at the same time take turns. Throws Error.
   void end(StreamView stream);
@@ -22,10 +22,10 @@ class StreamUses {
   void put_after(StreamView stream);
 
  private:
-  Device& device_;
-  DeviceEvent event_;
+  device::Device& device_;
+  device::DeviceEvent event_;
   bool used_ = false;
   std::atomic_flag busy_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -4,7 +4,7 @@
 
 #include "base/thread.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 Uploader::Uploader(std::shared_ptr<SlotStore> store, SlotRing& ring, Failed failed)
     : store_(std::move(store)),
@@ -52,4 +52,4 @@ void Uploader::work() {
   while (!copies_.empty()) copies_.publish_oldest();
 }
 
-}  // namespace forebay
+}  // namespace forebay::ring

@@ -14,7 +14,7 @@
 #include "slot_ring.hpp"
 #include "slot_store.hpp"
 
-namespace forebay {
+namespace forebay::ring {
 
 // Copies complete batches from staging memory into their slots on the device. It has its own thread, so that decoders
 // do not wait for the device, and calls that CUDA forbids while another thread captures a graph are made in one place.
@@ -53,4 +53,4 @@ class Uploader {
   std::thread thread_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::ring

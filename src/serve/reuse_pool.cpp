@@ -9,12 +9,12 @@
 #include <algorithm>
 #include <utility>
 
-namespace forebay {
+namespace forebay::serve {
 
-ReusePool::ReusePool(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
+ReusePool::ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
     : store_(store),
       ring_(ring),
-      pool_size_(static_cast<std::size_t>(pool_of(queue))),
+      pool_size_(static_cast<std::size_t>(ring::pool_of(queue))),
       pick_(pick),
       retired_(std::move(retired)) {
   pool_.reserve(pool_size_);
@@ -73,4 +73,4 @@ std::uint32_t ReusePool::pick() noexcept {
   return pool_[pick_resident(pick_, candidates_)];
 }
 
-}  // namespace forebay
+}  // namespace forebay::serve

@@ -10,7 +10,7 @@
 #include "ring/slot_ring.hpp"
 #include "ring/slot_store.hpp"
 
-namespace forebay {
+namespace forebay::serve {
 
 // The batches that were taken from the ring and not yet given back: the last `pool` ones may be reused, older ones
 // stay only while a lease holds them. Consumer thread only; no allocation after construction.
@@ -19,7 +19,7 @@ class ReusePool {
   // `retired(uses)` is told how often a batch was served when it leaves the pool.
   using Retired = std::function<void(std::uint64_t uses)>;
 
-  ReusePool(SlotStore& store, SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
+  ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
 
   [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
   // Gives back slots that have left the pool and whose leases have ended since. Call before admit().
@@ -39,7 +39,7 @@ class ReusePool {
   void evict_oldest();
 
   SlotStore& store_;
-  SlotRing& ring_;
+  ring::SlotRing& ring_;
   std::size_t pool_size_;
   Pick pick_;
   Retired retired_;
@@ -48,4 +48,4 @@ class ReusePool {
   std::vector<Resident> candidates_;    // what the pick sees
 };
 
-}  // namespace forebay
+}  // namespace forebay::serve

@@ -20,7 +20,7 @@
 #include "base/clock.hpp"
 #include "base/nvtx.hpp"
 
-namespace forebay {
+namespace forebay::serve {
 namespace {
 
 using namespace std::chrono_literals;
@@ -186,7 +186,7 @@ void Server::consider_growth(Decision decision, const Signals& now) noexcept {
 // before it the queue fills and the trainer has not begun.
 Signals Server::signals(const StepContext& context, std::uint32_t depth, std::uint64_t uses, Clock::time_point now,
                         Clock::duration waited) noexcept {
-  SlotRing& ring = links_.ring;
+  ring::SlotRing& ring = links_.ring;
   const bool spends_reserve = (context.is_all_planned && ring.is_complete()) || (depth > 0 && context.is_waited_for);
   const bool is_first = counts_.steps == 0;
   return {.step = counts_.steps,
@@ -264,7 +264,7 @@ bool Server::wait_alike() {
   while (!links_.failure.happened()) {
     (void)links_.interrupted();
     const auto state = links_.ring.wait(Clock::now() + kSlice, [this] { return links_.failure.happened(); });
-    if (state != SlotRing::State::starved) return true;
+    if (state != ring::SlotRing::State::starved) return true;
     watch(true);
     if (Clock::now() - since > kStopPatience && !links_.failure.happened()) {
       links_.failure.raise(std::make_exception_ptr(
@@ -286,7 +286,7 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
     const auto state = links_.ring.wait(std::min(deadline, now + kSlice), [this, stopping] {
       return links_.failure.happened() || (!stopping && links_.stop_requested());
     });
-    if (state != SlotRing::State::starved) return true;
+    if (state != ring::SlotRing::State::starved) return true;
     if (is_broken()) return false;
     if (watchdog_.barks()) {
       bark();
@@ -332,4 +332,4 @@ void Server::require_free_lease() const {
               " leases are held: end one first, copy what you keep of a batch, or raise queue.max_leases");
 }
 
-}  // namespace forebay
+}  // namespace forebay::serve

@@ -21,7 +21,7 @@
 #include "ring/slot_store.hpp"
 #include "watchdog.hpp"
 
-namespace forebay {
+namespace forebay::serve {
 
 // What one step serves.
 struct Served {
@@ -46,7 +46,7 @@ struct StepContext {
 // What a server works on, and asks while it waits. All must outlive it.
 struct ServerLinks {
   SlotStore& store;
-  SlotRing& ring;
+  ring::SlotRing& ring;
   const RunningTime& time;
   Failure& failure;                      // breaks waits; what the policy throws and the watchdog's error go there
   ReusePool::Retired retired;            // told how often a batch was served when it leaves the pool
@@ -64,7 +64,7 @@ struct ServerLinks {
 // nor locks, nor enters the kernel while a batch is ready.
 class Server {
  public:
-  using Clock = SlotRing::Clock;
+  using Clock = ring::SlotRing::Clock;
 
   // Since the server was made.
   struct Counts {
@@ -148,7 +148,7 @@ class Server {
   ServerLinks links_;
   std::unique_ptr<RuledPolicy> policy_;
   ReusePool pool_;
-  QueueGrowth growth_;
+  ring::QueueGrowth growth_;
   Watchdog watchdog_;
   std::uint64_t arrived_ = 0;  // batches, when the watchdog looked last
   std::uint32_t max_leases_;
@@ -163,4 +163,4 @@ class Server {
   std::chrono::nanoseconds blocked_before_{0};
 };
 
-}  // namespace forebay
+}  // namespace forebay::serve

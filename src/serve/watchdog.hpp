@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 
-namespace forebay {
+namespace forebay::serve {
 
 // Tells for how long no batch has come that was expected, in time that the process ran. Used by the thread that calls
 // next().
@@ -34,4 +34,4 @@ class Watchdog {
   std::optional<RunningTime::Duration> starved_since_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::serve

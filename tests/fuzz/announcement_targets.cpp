@@ -21,6 +21,9 @@
 #include "taken.hpp"
 #include "targets.hpp"
 
+using namespace forebay::data;
+using namespace forebay::job;
+
 // What rank 0 says of the index, and the index that it sends, to a rank that has neither files nor index.
 namespace forebay::fuzz {
 namespace {

@@ -13,6 +13,8 @@
 #include "data/npy.hpp"
 #include "targets.hpp"
 
+using namespace forebay::data;
+
 // What one function reads from memory.
 namespace forebay::fuzz {
 namespace {

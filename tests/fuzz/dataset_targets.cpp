@@ -23,6 +23,9 @@
 #include "targets.hpp"
 #include "zip_files.hpp"
 
+using namespace forebay::data;
+using namespace forebay::make;
+
 namespace forebay::fuzz {
 namespace {
 

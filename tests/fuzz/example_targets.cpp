@@ -16,6 +16,8 @@
 #include "example_reader.hpp"
 #include "targets.hpp"
 
+using namespace forebay::data;
+
 // tf.train.Example beside Protocol Buffers' own reader. These differences are permitted:
 //  - Forebay says what it does not take: a SequenceExample, more than 4096 features, longer names, deeper groups, and
 //    numbers of fields that take more than 29 bits, of which Protocol Buffers take the lower ones.

@@ -18,6 +18,8 @@
 #include "png_reading.hpp"
 #include "targets.hpp"
 
+using namespace forebay::make;
+
 namespace forebay::fuzz {
 namespace {
 

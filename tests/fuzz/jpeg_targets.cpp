@@ -17,6 +17,10 @@
 #include "pack/packed_jpeg.hpp"
 #include "targets.hpp"
 
+using namespace forebay::jpeg;
+using namespace forebay::make;
+using namespace forebay::pack;
+
 namespace forebay::fuzz {
 namespace {
 

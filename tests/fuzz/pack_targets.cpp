@@ -17,6 +17,9 @@
 #include "taken.hpp"
 #include "targets.hpp"
 
+using namespace forebay::archive;
+using namespace forebay::data;
+
 // Packed datasets that another program could have written: every checksum is right.
 namespace forebay::fuzz {
 namespace {

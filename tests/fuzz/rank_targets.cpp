@@ -23,6 +23,10 @@
 #include "taken.hpp"
 #include "targets.hpp"
 
+using namespace forebay::job;
+using namespace forebay::order;
+using namespace forebay::ranks;
+
 // What the other ranks of a job say: sums, texts and words that a sound rank may send, or another program.
 namespace forebay::fuzz {
 namespace {

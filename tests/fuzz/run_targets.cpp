@@ -17,6 +17,9 @@
 #include "support.hpp"
 #include "targets.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::report;
+
 // Telemetry as `forebay report` and `forebay top` read it: it may have come from another machine, cut or changed on the
 // way.
 namespace forebay::fuzz {

@@ -18,6 +18,10 @@
 #include "support.hpp"
 #include "targets.hpp"
 
+using namespace forebay::measure;
+using namespace forebay::order;
+using namespace forebay::simulate;
+
 namespace forebay::fuzz {
 namespace {
 
@@ -115,7 +119,7 @@ bool use_trace(std::string_view input) {
   for (const char* const policy : {"adaptive", "block"}) {
     Scenario scenario = scenario_of(traces);
     scenario.policy.name = policy;
-    const Outcome outcome = simulate(scenario, registry);
+    const Outcome outcome = simulate::simulate(scenario, registry);
     if (!std::isfinite(outcome.wall_s + outcome.stall_s + outcome.evenness)) broken("a figure that is no number");
   }
   return true;

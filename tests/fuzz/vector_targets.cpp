@@ -11,6 +11,8 @@
 #include "taken.hpp"
 #include "targets.hpp"
 
+using namespace forebay::jpeg;
+
 // Vector code for each kind of processor that this one can stand for, beside the plain loops that define its results.
 namespace forebay::fuzz {
 namespace {

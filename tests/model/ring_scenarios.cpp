@@ -4,6 +4,8 @@
 #include "scenario.hpp"
 #include "scenario_world.hpp"
 
+using namespace forebay::ring;
+
 namespace forebay::model {
 namespace {
 

@@ -5,6 +5,10 @@
 
 #include "ring/copies.hpp"
 
+using namespace forebay::device;
+using namespace forebay::make;
+using namespace forebay::ring;
+
 namespace forebay::model {
 namespace {
 

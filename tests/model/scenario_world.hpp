@@ -21,24 +21,26 @@
 namespace forebay::model {
 
 // The host, without pages that are touched beforehand: an execution lasts microseconds.
-class SmallHost : public Device {
+class SmallHost : public device::Device {
  public:
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
   [[nodiscard]] std::string describe() const override { return "host"; }
-  [[nodiscard]] std::unique_ptr<Arena> allocate(std::size_t bytes) override { return std::make_unique<Memory>(bytes); }
-  [[nodiscard]] std::unique_ptr<Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
+  [[nodiscard]] std::unique_ptr<device::Arena> allocate(std::size_t bytes) override {
+    return std::make_unique<Memory>(bytes);
+  }
+  [[nodiscard]] std::unique_ptr<device::Arena> allocate_staging(std::size_t bytes) override { return allocate(bytes); }
   [[nodiscard]] StreamView make_stream() override { return {}; }
-  [[nodiscard]] DeviceEvent make_event() override { return {}; }
+  [[nodiscard]] device::DeviceEvent make_event() override { return {}; }
   void copy_in(std::byte*, const std::byte*, std::size_t, StreamView) override {}
   void copy_out(std::byte*, const std::byte*, std::size_t, StreamView) override {}
-  void record(DeviceEvent, StreamView) override {}
-  void wait(StreamView, DeviceEvent) override {}
-  [[nodiscard]] bool is_complete(DeviceEvent) override { return true; }
-  void synchronize(DeviceEvent) override {}
-  [[nodiscard]] std::unique_ptr<CanvasRenderer> make_renderer(const RenderPlan&) override;
+  void record(device::DeviceEvent, StreamView) override {}
+  void wait(StreamView, device::DeviceEvent) override {}
+  [[nodiscard]] bool is_complete(device::DeviceEvent) override { return true; }
+  void synchronize(device::DeviceEvent) override {}
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan&) override;
 
  private:
-  class Memory final : public Arena {
+  class Memory final : public device::Arena {
    public:
     explicit Memory(std::size_t bytes) : bytes_(static_cast<std::byte*>(std::calloc(bytes, 1))), size_(bytes) {}
     ~Memory() override { std::free(bytes_); }
@@ -54,7 +56,7 @@ class SmallHost : public Device {
 };
 
 struct WorldSize {
-  Capacity capacity = 1;
+  ring::Capacity capacity = 1;
   std::uint32_t pool = 1;
   std::uint32_t max_leases = 1;
   std::uint64_t turns = 3;    // in all
@@ -69,7 +71,7 @@ struct WorldSize {
 // its sample i is sample_of(t, i).
 class World {
  public:
-  explicit World(const WorldSize& size, std::shared_ptr<Device> device = std::make_shared<SmallHost>());
+  explicit World(const WorldSize& size, std::shared_ptr<device::Device> device = std::make_shared<SmallHost>());
 
   // --- bodies of threads ---
   // Claims turns and hands their samples to the decoders until stopped.
@@ -105,8 +107,8 @@ class World {
   std::atomic<bool> stopped{false};
   std::atomic<std::int64_t> not_begun{0};  // samples
   SlotStore store;
-  SlotRing ring;
-  ReusePool residents;
+  ring::SlotRing ring;
+  serve::ReusePool residents;
   std::uint64_t taken = 0;
   bool is_up_to_the_end = true;  // end() expects that all turns were taken
 

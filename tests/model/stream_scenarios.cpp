@@ -9,6 +9,9 @@
 #include "scenario.hpp"
 #include "scenario_world.hpp"
 
+using namespace forebay::device;
+using namespace forebay::ring;
+
 namespace forebay::model {
 namespace {
 

@@ -6,6 +6,8 @@
 #include "measure/record_ring.hpp"
 #include "scenario.hpp"
 
+using namespace forebay::measure;
+
 namespace forebay::model {
 
 // W1 to W3: conditions that say nothing of memory, with two who wait and two who notify.

@@ -18,7 +18,7 @@
 #include "data/npz.hpp"
 #include "data/parallel.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 // The clocks of two file systems differ.
@@ -53,9 +53,9 @@ class ChangeFinder::OfShard {
       }
       std::size_t in_file = 0;
       for (std::size_t f = 0; f < shard_.index.fields.size(); ++f) {
-        const PackIndex::InField& stored = shard_.index.fields[f];
+        const data::PackIndex::InField& stored = shard_.index.fields[f];
         if (stored.lengths.empty()) continue;
-        const bool is_there = stored.lengths[sample] != PackIndex::InField::kAbsent;
+        const bool is_there = stored.lengths[sample] != data::PackIndex::InField::kAbsent;
         const bool may_differ = is_there && is_suspect(finder_.dataset_.field_name(id, f), stored.lengths[sample]);
         if (may_differ && !has_field(sample, id, f, in_file)) return true;
         ++in_file;
@@ -72,7 +72,7 @@ class ChangeFinder::OfShard {
   // suspect.
   [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
     struct stat status {};
-    const std::optional<ArrayPlace> place = array_place(file);
+    const std::optional<data::ArrayPlace> place = data::array_place(file);
     const std::string& on_disk = place ? place->archive : file;
     if (file.empty() || ::stat(on_disk.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
     const bool has_other_size = !place && static_cast<std::uint64_t>(status.st_size) != bytes;
@@ -81,10 +81,10 @@ class ChangeFinder::OfShard {
 
   // Pixels depend on how they were made, so the image is packed again to be compared.
   [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {
-    const Hash128& expected = shard_.originals.hash[sample];
-    if (shard_.originals.stored[sample] != PackStored::pixels) {
-      return hash128(bytes_by(finder_.settings_.patience, finder_.dataset_, id,
-                              [&](ReadTarget& target) { finder_.dataset_.read(id, target); })) == expected;
+    const data::Hash128& expected = shard_.originals.hash[sample];
+    if (shard_.originals.stored[sample] != data::PackStored::pixels) {
+      return data::hash128(bytes_by(finder_.settings_.patience, finder_.dataset_, id,
+                                    [&](ReadTarget& target) { finder_.dataset_.read(id, target); })) == expected;
     }
     bool is_same = true;
     finder_.packers_.with([&](SamplePacker& packer) {
@@ -121,7 +121,7 @@ ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings,
 std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const std::vector<std::uint64_t>& ids) {
   std::atomic<std::size_t> first{ids.size()};
   Lending<OfShard> finders([&] { return std::make_unique<OfShard>(*this, shard); });
-  ParallelTask task;
+  data::ParallelTask task;
   task.count = task.total = (ids.size() + kComparedAtOnce - 1) / kComparedAtOnce;
   task.body = [&](std::size_t chunk) {
     finders.with([&](OfShard& finder) {
@@ -133,8 +133,8 @@ std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const st
       }
     });
   };
-  if (task.count > 0) run_parallel(task, settings_.threads, {});
+  if (task.count > 0) data::run_parallel(task, settings_.threads, {});
   return first < ids.size() ? std::optional(ids[first]) : std::nullopt;
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

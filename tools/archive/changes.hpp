@@ -12,7 +12,7 @@
 #include "read_back.hpp"
 #include "sample_packer.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // Finds samples of which a shard has other bytes than the dataset now. Only samples in files of their own can change
 // unnoticed; what is in a container is told by the container.
@@ -36,4 +36,4 @@ class ChangeFinder {
   std::int64_t since_;  // seconds, by the clock of files
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace forebay {
+namespace forebay::archive {
 
 // Objects that are costly to make, each lent to one thread at a time. Any thread may call.
 template <typename T>
@@ -41,4 +41,4 @@ class Lending {
   std::vector<std::unique_ptr<T>> idle_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -11,7 +11,7 @@
 #include "lending.hpp"
 #include "read_back.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 constexpr std::size_t kCheckedAtOnce = 64;  // samples
@@ -24,7 +24,7 @@ constexpr std::size_t kCheckedAtOnce = 64;  // samples
 PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, const IndexProgress& progress) {
   const std::vector<std::string> names = shards_in(folder);
   PackCheck check{.shards = names.size(), .tally = {}, .damaged = {}};
-  std::vector<PackMember> shards;
+  std::vector<data::PackMember> shards;
   std::vector<std::string> sound;
   std::uint64_t total = 0;
   for (const std::string& name : names) {
@@ -37,18 +37,18 @@ PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, cons
     }
   }
   if (check.damaged.empty()) {
-    if (const std::string problem = problem_of_pack(shards, sound); !problem.empty()) {
+    if (const std::string problem = data::problem_of_pack(shards, sound); !problem.empty()) {
       throw ConfigError(folder.string() + ": " + problem);
     }
   }
   std::uint64_t done = 0;
-  std::set<RecordTable::Kind> kinds;
+  std::set<data::RecordTable::Kind> kinds;
   for (const std::string& name : sound) {
     try {
       const ReadShard shard = read_shard_back(folder, name);
       const std::size_t samples = shard.index.offset.size();
       std::vector<std::string> problems(samples);
-      ParallelTask task;
+      data::ParallelTask task;
       task.count = (samples + kCheckedAtOnce - 1) / kCheckedAtOnce;
       task.scale = kCheckedAtOnce;
       task.total = samples;
@@ -65,12 +65,12 @@ PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, cons
           }
         });
       };
-      run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+      data::run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
         if (progress) progress(done + of_shard, total);
       });
       for (std::size_t i = 0; i < samples; ++i) {
         if (problems[i].empty()) continue;
-        check.damaged.push_back({.path = record_name(name, i, shard.index.keys[i]), .reason = problems[i]});
+        check.damaged.push_back({.path = data::record_name(name, i, shard.index.keys[i]), .reason = problems[i]});
       }
       kinds.insert(shard.index.kinds.begin(), shard.index.kinds.end());
       require_few_kinds(kinds.size());
@@ -83,4 +83,4 @@ PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, cons
   return check;
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -6,7 +6,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::archive {
 
 // What the images of a set are, each counted once however many samples are in it.
 struct PackTally {
@@ -28,4 +28,4 @@ struct PackCheck {
 [[nodiscard]] PackCheck check_pack(const std::filesystem::path& folder, unsigned threads,
                                    const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::archive

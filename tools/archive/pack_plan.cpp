@@ -26,7 +26,7 @@
 #include "data/placed_samples.hpp"
 #include "shared_file.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,13 +87,13 @@ class SampleSizes {
 
   // The placement has the sizes of image and fields together, without reading anything.
   std::uint64_t operator()(std::uint64_t id) {
-    if (const PlacedSamples* placed = placed_samples(dataset_)) {
+    if (const data::PlacedSamples* placed = data::placed_samples(dataset_)) {
       if (const auto place = placed->placement(id)) return place->end() - place->begin();
     }
     std::uint64_t bytes = size_of_image(id);
     if (bytes == kUnknown) return kUnknown;
     for (std::size_t f = 0; f < dataset_.fields().size(); ++f) {
-      if (is_of_bytes(dataset_.fields()[f].kind)) bytes += size_of_field(id, f);
+      if (data::is_of_bytes(dataset_.fields()[f].kind)) bytes += size_of_field(id, f);
     }
     return bytes;
   }
@@ -141,7 +141,7 @@ std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSet
   std::vector<std::uint64_t> sizes(dataset.size());
   std::vector<char> may_begin(dataset.size(), 1);
   SampleSizes size_of_sample(dataset, settings);
-  ParallelTask task;
+  data::ParallelTask task;
   task.count = (sizes.size() + kAtOnce - 1) / kAtOnce;
   task.scale = kAtOnce;
   task.total = sizes.size();
@@ -156,7 +156,7 @@ std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSet
       }
     }
   };
-  run_parallel(task, settings.threads, progress);
+  data::run_parallel(task, settings.threads, progress);
   fill_unknown(sizes, may_begin);
   std::vector<std::uint64_t> firsts{0};
   std::uint64_t bytes = 0;
@@ -173,8 +173,8 @@ std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSet
   return firsts;
 }
 
-Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
-  std::string text = "forebay pack " + std::to_string(kPackVersion) + " of " + hex(fingerprint(dataset), 16) +
+data::Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
+  std::string text = "forebay pack " + std::to_string(data::kPackVersion) + " of " + hex(fingerprint(dataset), 16) +
                      " in shards of " + std::to_string(settings.shard_bytes);
   if (settings.pixels > 0) text += ", pixels " + std::to_string(settings.pixels);
   if (settings.pixels == 0 && settings.coefficients) text += ", JPEG coefficients";
@@ -183,7 +183,7 @@ Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
     text += std::string(settings.images.exif ? ", turned" : "") + ", of at most " +
             std::to_string(settings.images.max_pixels) + " pixels";
   }
-  return hash128(std::as_bytes(std::span(text)));
+  return data::hash128(std::as_bytes(std::span(text)));
 }
 
 // For people and for this program: the sizes of shards are read back, the rest says what the set
@@ -191,11 +191,11 @@ Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) {
 std::string manifest_text(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan) {
   Json shards = Json::array();
   for (std::uint32_t i = 0; i < plan.shards(); ++i) {
-    shards.push_back({{"file", pack_shard_name(i, plan.shards())},
+    shards.push_back({{"file", data::pack_shard_name(i, plan.shards())},
                       {"first", plan.firsts[i]},
                       {"samples", plan.firsts[i + 1] - plan.firsts[i]}});
   }
-  const Json manifest{{"forebay_pack", kPackVersion},        {"set", hex(plan.set)},
+  const Json manifest{{"forebay_pack", data::kPackVersion},  {"set", data::hex(plan.set)},
                       {"format", dataset.format()},          {"fingerprint", hex(fingerprint(dataset), 16)},
                       {"shard_bytes", settings.shard_bytes}, {"pixels", settings.pixels},
                       {"samples", dataset.size()},           {"shards", std::move(shards)}};
@@ -213,7 +213,7 @@ std::uint64_t whole_number(const Json& value) {
 }
 
 // Checked as anything from a disk: the numbers must ascend from 0 to the number of samples.
-PackPlan read_manifest(const fs::path& file, const Hash128& set, std::uint64_t samples) {
+PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint64_t samples) {
   PackPlan plan{.set = set, .firsts = {}};
   std::string found;
   try {
@@ -229,7 +229,7 @@ PackPlan read_manifest(const fs::path& file, const Hash128& set, std::uint64_t s
   } catch (const Error& error) {
     throw bad_manifest(file, error.what());
   }
-  if (found != hex(set)) {
+  if (found != data::hex(set)) {
     throw bad_manifest(file, "the folder holds, or was begun for, another dataset or the same with other options");
   }
   const bool ascends = std::ranges::adjacent_find(plan.firsts, std::greater_equal{}) == plan.firsts.end();
@@ -267,7 +267,7 @@ void require_new(const fs::path& folder) {
 bool shares_record(const Dataset& dataset, std::uint64_t id) {
   if (dataset.source(id) != dataset.source(id - 1) || !dataset.sample(id).box) return false;
   for (std::size_t f = 0; f < dataset.fields().size(); ++f) {
-    if (!is_of_bytes(dataset.fields()[f].kind)) continue;
+    if (!data::is_of_bytes(dataset.fields()[f].kind)) continue;
     const std::string file = dataset.field_name(id, f);
     if (file.empty() || file != dataset.field_name(id - 1, f)) return false;
   }
@@ -289,7 +289,7 @@ void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint6
 // decides.
 PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const IndexProgress& progress) {
   if (dataset.size() == 0) throw ConfigError("there are no samples to pack");
-  const Hash128 set = identity_of(dataset, settings);
+  const data::Hash128 set = identity_of(dataset, settings);
   const fs::path manifest = settings.out / kPackManifest;
   create_folder(settings.out);
   // Before anything in the folder is touched: it may be somebody else's.
@@ -309,4 +309,4 @@ PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const I
   return read_manifest(manifest, set, dataset.size());
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -12,13 +12,13 @@
 #include "make/image.hpp"
 #include "sample_bytes.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 struct PackSettings {
   std::filesystem::path out;
   std::uint64_t shard_bytes = std::uint64_t{512} << 20U;  // of originals, about
   std::int32_t pixels = 0;                   // > 0: images are stored as pixels, their longer side at most so long
-  ImageOptions images;                       // for those, and for JPEG files that are packed
+  make::ImageOptions images;                 // for those, and for JPEG files that are packed
   bool coefficients = true;                  // JPEG files are packed; else they are stored as they are, too
   SampleUnit samples = SampleUnit::objects;  // that the dataset was opened with
   unsigned threads = 1;
@@ -38,7 +38,7 @@ void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint6
 // Which samples go into which shard. It depends on the dataset and the settings that decide the result; the first
 // process that comes writes it down, and all others, then and later, follow what was written.
 struct PackPlan {
-  Hash128 set;
+  data::Hash128 set;
   std::vector<std::uint64_t> firsts;  // of each shard; then the number of all samples
 
   [[nodiscard]] std::uint32_t shards() const noexcept { return static_cast<std::uint32_t>(firsts.size() - 1); }
@@ -55,4 +55,4 @@ inline constexpr std::string_view kPackManifest = "manifest.json";
 // REQUIRES: 0 < id < size().
 [[nodiscard]] bool shares_record(const Dataset& dataset, std::uint64_t id);
 
-}  // namespace forebay
+}  // namespace forebay::archive

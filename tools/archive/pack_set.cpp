@@ -36,7 +36,7 @@
 #include "shard_writer.hpp"
 #include "training.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 // --pixels changes the size of images.
@@ -101,7 +101,7 @@ class SetPacker {
   // Any doubt means writing it again; a shard that cannot be read throws SampleError.
   bool keep(std::uint32_t number) {
     try {
-      const ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+      const ReadShard shard = read_shard_back(settings_.out, data::pack_shard_name(number, plan_.shards()));
       if (!is_ours(shard, number)) return false;
       const std::optional<Contents> contents = contents_of(shard, number);
       if (!contents) return false;
@@ -126,7 +126,7 @@ class SetPacker {
   // The shard of that number, as the plan and the tables have it.
   // Tables are compared byte by byte: shards of one set must all decode with the same.
   [[nodiscard]] bool is_ours(const ReadShard& shard, std::uint32_t number) const {
-    const PackHeader& header = shard.shard.header;
+    const data::PackHeader& header = shard.shard.header;
     const auto tables = shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{};
     return header.set == plan_.set && header.number == number && header.count == plan_.shards() &&
            header.first == plan_.firsts[number] && std::ranges::equal(tables, tables_) &&
@@ -134,7 +134,7 @@ class SetPacker {
   }
 
   [[nodiscard]] ReadShard read_again(std::uint32_t number) const {
-    const std::string name = pack_shard_name(number, plan_.shards());
+    const std::string name = data::pack_shard_name(number, plan_.shards());
     try {
       return read_shard_back(settings_.out, name);
     } catch (const SampleError& error) {
@@ -158,7 +158,7 @@ class SetPacker {
     std::error_code error;
     for (std::uint32_t i = 0; i < plan_.shards(); ++i) {
       if (i % settings_.parts == settings_.part) continue;
-      if (!std::filesystem::exists(settings_.out / pack_shard_name(i, plan_.shards()), error)) return;
+      if (!std::filesystem::exists(settings_.out / data::pack_shard_name(i, plan_.shards()), error)) return;
       others.push_back(i);
     }
     std::mutex mutex;
@@ -166,7 +166,7 @@ class SetPacker {
     std::optional<Skipped> last;
     std::vector<std::uint32_t> lacking;
     bool are_sound = true;
-    ParallelTask task;
+    data::ParallelTask task;
     task.count = task.total = others.size();
     task.body = [&](std::size_t i) {
       const std::optional<ReadShard> shard = sound_shard(others[i]);
@@ -179,7 +179,7 @@ class SetPacker {
       last = shard->index.left_out.back();
       lacking.push_back(others[i]);
     };
-    if (task.count > 0) run_parallel(task, settings_.threads, {});
+    if (task.count > 0) data::run_parallel(task, settings_.threads, {});
     if (!are_sound || !last || are_few_bad(settings_, bad, dataset_.size())) return;
     if (std::ranges::all_of(lacking, [this](std::uint32_t number) { return lacks_the_same_now(number); })) {
       require_few_bad(settings_, bad, dataset_.size(), *last);
@@ -188,7 +188,7 @@ class SetPacker {
 
   [[nodiscard]] std::optional<ReadShard> sound_shard(std::uint32_t number) const {
     try {
-      ReadShard shard = read_shard_back(settings_.out, pack_shard_name(number, plan_.shards()));
+      ReadShard shard = read_shard_back(settings_.out, data::pack_shard_name(number, plan_.shards()));
       return is_ours(shard, number) ? std::optional(std::move(shard)) : std::nullopt;
     } catch (const SampleError&) {
       return std::nullopt;
@@ -216,7 +216,7 @@ class SetPacker {
   // Walks the plan's samples beside the index: each is either left out, by name, or the next of the
   // index.
   [[nodiscard]] std::optional<Contents> contents_of(const ReadShard& shard, std::uint32_t number) const {
-    const PackIndex& index = shard.index;
+    const data::PackIndex& index = shard.index;
     Contents contents;
     std::size_t left_out = 0;
     for (std::uint64_t id = plan_.firsts[number]; id < plan_.firsts[number + 1]; ++id) {
@@ -228,7 +228,7 @@ class SetPacker {
       if (i == index.offset.size()) return std::nullopt;
       for (std::size_t f = 0; f < index.fields.size() && !shard.shares(i); ++f) {
         const auto& lengths = index.fields[f].lengths;
-        if (lengths.empty() || lengths[i] != PackIndex::InField::kAbsent) continue;
+        if (lengths.empty() || lengths[i] != data::PackIndex::InField::kAbsent) continue;
         contents.gaps.push_back({.id = id, .field = f});
       }
       contents.ids.push_back(id);
@@ -241,7 +241,7 @@ class SetPacker {
   std::optional<std::vector<Skipped>> lost_fields_if_same(const std::vector<Gap>& gaps) {
     std::vector<std::string> problems(gaps.size());
     std::atomic<bool> is_same{true};
-    ParallelTask task;
+    data::ParallelTask task;
     task.count = task.total = gaps.size();
     task.body = [&](std::size_t i) {
       if (!is_same.load(std::memory_order_relaxed)) return;  // only to save work
@@ -256,7 +256,7 @@ class SetPacker {
         }
       });
     };
-    if (task.count > 0) run_parallel(task, settings_.threads, {});
+    if (task.count > 0) data::run_parallel(task, settings_.threads, {});
     if (!is_same) return std::nullopt;
     std::vector<Skipped> lost;
     for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -312,7 +312,7 @@ class SetPacker {
   std::vector<PackedSample> pack_some(std::uint64_t begin, std::uint64_t end, std::uint64_t shard_begin) {
     std::vector<std::optional<PackedSample>> packed(std::min(end - begin, kMostAtOnce));
     std::atomic<std::uint64_t> memory{0};
-    ParallelTask task;
+    data::ParallelTask task;
     task.count = task.total = packed.size();
     task.body = [&](std::size_t i) {
       if (i > 0 && memory.load(std::memory_order_relaxed) >= kMemory) return;
@@ -321,7 +321,7 @@ class SetPacker {
           [&](SamplePacker& packer) { packed[i] = packer.pack(id, id > shard_begin && shares_record(dataset_, id)); });
       memory.fetch_add(packed[i]->memory(), std::memory_order_relaxed);
     };
-    run_parallel(task, settings_.threads, [&](std::uint64_t, std::uint64_t) {
+    data::run_parallel(task, settings_.threads, [&](std::uint64_t, std::uint64_t) {
       if (progress_) progress_(done_, total_);
     });
     std::vector<PackedSample> some;
@@ -336,16 +336,16 @@ class SetPacker {
   const PackSettings& settings_;
   const PackPlan& plan_;
   const IndexProgress& progress_;
-  SampleNames names_;
+  order::SampleNames names_;
   std::vector<std::byte> tables_;
   Lending<SamplePacker> packers_;
   ChangeFinder changes_;
-  LostParts parts_;
+  ranks::LostParts parts_;
   std::unordered_set<std::uint64_t> bad_;  // samples that are left out
   std::size_t next_look_ = 0;              // once there are so many
   PackReport report_;
   std::uint64_t samples_ = 0;  // of this process's part
-  std::set<RecordTable::Kind> kinds_;
+  std::set<data::RecordTable::Kind> kinds_;
   std::uint64_t done_ = 0;
   std::uint64_t total_ = 0;
 };
@@ -358,4 +358,4 @@ PackReport pack_dataset(const Dataset& dataset, const PackSettings& settings, co
   return SetPacker(dataset, settings, plan, progress).run();
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

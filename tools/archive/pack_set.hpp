@@ -8,7 +8,7 @@
 #include "pack_check.hpp"
 #include "pack_plan.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 struct PackReport {
   std::uint32_t shards = 0;  // of the whole set
@@ -33,4 +33,4 @@ struct PackReport {
 [[nodiscard]] PackReport pack_dataset(const Dataset& dataset, const PackSettings& settings,
                                       const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -23,7 +23,7 @@
 
 #include "base/output_file.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // O_NOFOLLOW and O_NONBLOCK: a link or a FIFO of that name must neither be followed nor block.
 PartFile::PartFile(std::filesystem::path file, IfBusy if_busy)
@@ -100,4 +100,4 @@ void PartFile::fail(const char* step, int error) const {
   throw Error(part_.string() + ": " + step + ": " + std::generic_category().message(error));
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

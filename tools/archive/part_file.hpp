@@ -7,7 +7,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // A file that is written under the name FILE.part and gets its own name when it is whole. Two processes never write the
 // same one; what a killed one left is overwritten by the next. One thread. All members throw Error naming the file.
@@ -44,4 +44,4 @@ class PartFile {
   bool is_finished_ = false;
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -15,15 +15,15 @@
 #include "pack_check.hpp"
 #include "sample_bytes.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // A whole shard except for its samples.
 struct ReadShard {
   std::string name;  // of its file
-  PackShard shard;
-  std::optional<PackTables> tables;
-  PackIndex index;
-  PackOriginals originals;
+  data::PackShard shard;
+  std::optional<pack::PackTables> tables;
+  data::PackIndex index;
+  data::PackOriginals originals;
   StorePatience patience = {};  // with the store
 
   // Whether the sample has the record of the one before it.
@@ -34,7 +34,7 @@ struct ReadShard {
 // All below throw Error naming the file if the store fails again and again, which says nothing about the set.
 
 // The header alone. Throws SampleError, without the file's name.
-[[nodiscard]] PackShard open_shard_back(const std::filesystem::path& folder, const std::string& name);
+[[nodiscard]] data::PackShard open_shard_back(const std::filesystem::path& folder, const std::string& name);
 // Throws SampleError, without the file's name.
 [[nodiscard]] ReadShard read_shard_back(const std::filesystem::path& folder, const std::string& name);
 
@@ -59,7 +59,7 @@ class RecordReader {
   [[nodiscard]] std::vector<std::byte> original(std::span<const std::byte> image, std::size_t sample);
 
   const ReadShard& shard_;
-  std::optional<JpegPacker> packer_;
+  std::optional<pack::JpegPacker> packer_;
 };
 
 // Throws ConfigError if the shards of a set have more kinds of images together than a run can tell apart.
@@ -71,4 +71,4 @@ void add_to_tally(const ReadShard& shard, PackTally& tally);
 // The names of the shards in a folder, sorted. Throws ConfigError if there is none, or not all of a set.
 [[nodiscard]] std::vector<std::string> shards_in(const std::filesystem::path& folder);
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -12,7 +12,7 @@
 
 #include "base/retry.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // The bytes that read(target) reads of a dataset's sample. Throws SampleError.
 template <typename Read>
@@ -53,4 +53,4 @@ auto read_from_store(const StorePatience& patience, const std::string& name, Rea
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -26,7 +26,7 @@
 #include "make/signature.hpp"
 #include "sample_bytes.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 // Whether a field that cannot be read is one that the sample does not have: no file, or an empty one.
@@ -55,9 +55,9 @@ SamplePacker::SamplePacker(const Dataset& dataset, const PackSettings& settings,
     : dataset_(dataset),
       settings_(settings),
       tables_([tables](std::uint32_t) { return tables; }),
-      packed_decoder_(choose_pixel_kernels().kernels, nullptr, &tables_) {
-  if (!tables.empty()) packer_.emplace(PackTables::from_bytes(tables));
-  if (const IndexImage* index = image_of(dataset)) below_ = index->record().root;
+      packed_decoder_(jpeg::choose_pixel_kernels().kernels, nullptr, &tables_) {
+  if (!tables.empty()) packer_.emplace(pack::PackTables::from_bytes(tables));
+  if (const data::IndexImage* index = data::image_of(dataset)) below_ = index->record().root;
   if (!below_.ends_with('/')) below_ += '/';
 }
 
@@ -84,7 +84,7 @@ void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
   if (packed.image.empty()) throw SampleError("is empty");
   const Sample sample = dataset_.sample(id);
   packed.bytes = packed.image.size();
-  packed.hash = hash128(packed.image);
+  packed.hash = data::hash128(packed.image);
   packed.kind = {.encoding = sample.encoding,
                  .width = sample.width,
                  .height = sample.height,
@@ -95,7 +95,7 @@ void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
   note_size(packed);
   if (settings_.pixels > 0) {
     make_pixels(sample, packed);
-  } else if (packer_ && starts_as_jpeg(packed.image)) {
+  } else if (packer_ && make::starts_as_jpeg(packed.image)) {
     make_coefficients(packed);
   }
 }
@@ -105,7 +105,7 @@ void SamplePacker::read_fields(std::uint64_t id, PackedSample& packed) const {
   packed.fields.resize(fields.size());
   std::uint64_t in_file = 0;
   for (std::size_t f = 0; f < fields.size(); ++f) {
-    const bool is_file = is_of_bytes(fields[f].kind);
+    const bool is_file = data::is_of_bytes(fields[f].kind);
     if (is_file && packed.shares) continue;
     PackedSample::InField& field = packed.fields[f];
     read_field(id, f, field);
@@ -115,7 +115,7 @@ void SamplePacker::read_fields(std::uint64_t id, PackedSample& packed) const {
 }
 
 void SamplePacker::read_field(std::uint64_t id, std::size_t number, PackedSample::InField& field) const {
-  const bool is_file = is_of_bytes(dataset_.fields()[number].kind);
+  const bool is_file = data::is_of_bytes(dataset_.fields()[number].kind);
   try {
     field.bytes = bytes_by(settings_.patience, dataset_, id,
                            [&](ReadTarget& target) { dataset_.read_field(id, number, target); });
@@ -150,14 +150,14 @@ void SamplePacker::note_size(PackedSample& packed) {
     packed.height = side_of(packed.kind.height);
     return;
   }
-  constexpr ImageOptions kAny{.exif = true, .max_pixels = std::numeric_limits<std::int64_t>::max()};
+  constexpr make::ImageOptions kAny{.exif = true, .max_pixels = std::numeric_limits<std::int64_t>::max()};
   try {
-    if (!starts_as_jpeg(packed.image)) {
-      const ImageSize size = decoder_.open(packed.image, kAny);
+    if (!make::starts_as_jpeg(packed.image)) {
+      const make::ImageSize size = decoder_.open(packed.image, kAny);
       packed.width = side_of(size.width);
       packed.height = side_of(size.height);
     } else {
-      const ImageSize size = jpeg_.open(packed.image, kAny);
+      const make::ImageSize size = jpeg_.open(packed.image, kAny);
       packed.width = side_of(size.width);
       packed.height = side_of(size.height);
       packed.orientation = static_cast<std::uint8_t>(jpeg_.header().orientation);
@@ -175,8 +175,8 @@ void SamplePacker::make_coefficients(PackedSample& packed) {
   if (!coefficients || coefficients->size() > packed.image.size() + packed.image.size() / 4 + 1024) return;
   if (coefficients->size() > kLargestSampleFile) return;
   try {
-    const auto decode = [&](ImageDecoder& decoder, std::span<const std::byte> bytes, Image& out) {
-      const ImageSize size = decoder.open(bytes, settings_.images);
+    const auto decode = [&](make::ImageDecoder& decoder, std::span<const std::byte> bytes, make::Image& out) {
+      const make::ImageSize size = decoder.open(bytes, settings_.images);
       decoder.decode({0, 0, size.width, size.height}, 1, out);
     };
     decode(decoder_, packed.image, image_);
@@ -188,7 +188,7 @@ void SamplePacker::make_coefficients(PackedSample& packed) {
   const auto bytes = 3 * static_cast<std::size_t>(image_.width) * static_cast<std::size_t>(image_.height);
   if (std::memcmp(image_.pixels.data(), packed_image_.pixels.data(), bytes) != 0) return;
   packed.image = *std::move(coefficients);
-  packed.stored = PackStored::coefficients;
+  packed.stored = data::PackStored::coefficients;
 }
 
 // Three bytes per pixel are kept, the kernels have four. Small images are not enlarged.
@@ -197,12 +197,12 @@ void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
   try {
     if (sample.encoding == Encoding::raw) {
       if (std::max(sample.width, sample.height) <= most) return;
-      decode_raw(packed.image, sample, image_);
+      make::decode_raw(packed.image, sample, image_);
     } else {
-      const ImageSize size = decoder_.open(packed.image, settings_.images);
+      const make::ImageSize size = decoder_.open(packed.image, settings_.images);
       decoder_.decode({0, 0, size.width, size.height}, 1, image_);
     }
-    const Box all = clamp_to_image(std::nullopt, image_.width, image_.height);
+    const Box all = make::clamp_to_image(std::nullopt, image_.width, image_.height);
     const double scale = std::min(1.0, static_cast<double>(most) / std::max(image_.width, image_.height));
     const auto scaled = [&](std::int32_t side) {
       return std::max(1, static_cast<std::int32_t>(std::lround(side * scale)));
@@ -221,11 +221,11 @@ void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
       }
       const std::uint8_t* const row = resizer_.row(y);
       for (std::size_t x = 0; x < static_cast<std::size_t>(width); ++x)
-        std::memcpy(out + 3 * x, row + kPixelBytes * x, 3);
+        std::memcpy(out + 3 * x, row + make::kPixelBytes * x, 3);
     }
     packed.image = std::move(pixels);
-    packed.stored = PackStored::pixels;
-    packed.hash = hash128(packed.image);
+    packed.stored = data::PackStored::pixels;
+    packed.hash = data::hash128(packed.image);
     packed.kind = {.encoding = Encoding::raw, .width = width, .height = height, .channels = 3, .checked = true};
     packed.width = side_of(width);
     packed.height = side_of(height);
@@ -234,4 +234,4 @@ void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -18,7 +18,7 @@
 #include "pack/jpeg_packer.hpp"
 #include "pack_plan.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // A sample as a shard stores it.
 struct PackedSample {
@@ -32,9 +32,9 @@ struct PackedSample {
   bool shares = false;  // the record of the sample before; then it has no image, and no fields that are files
   std::string problem;  // why it is left out: its image cannot be read; else ""
   std::vector<std::byte> image;
-  PackStored stored = PackStored::as_is;
-  RecordTable::Kind kind;
-  Hash128 hash;             // of the original, or of the pixels
+  data::PackStored stored = data::PackStored::as_is;
+  data::RecordTable::Kind kind;
+  data::Hash128 hash;       // of the original, or of the pixels
   std::uint64_t bytes = 0;  // of the original
   std::uint32_t width = 0;  // as displayed, 0 if unknown
   std::uint32_t height = 0;
@@ -73,14 +73,14 @@ class SamplePacker {
   const Dataset& dataset_;
   const PackSettings& settings_;
   std::string below_;  // the dataset's root, with a slash
-  JpegDecoder jpeg_;
-  ImageDecoder decoder_;
-  Image image_;
-  TableCache tables_;
-  ImageDecoder packed_decoder_;
-  Image packed_image_;
-  std::optional<JpegPacker> packer_;
-  Resizer resizer_;
+  make::JpegDecoder jpeg_;
+  make::ImageDecoder decoder_;
+  make::Image image_;
+  make::TableCache tables_;
+  make::ImageDecoder packed_decoder_;
+  make::Image packed_image_;
+  std::optional<pack::JpegPacker> packer_;
+  make::Resizer resizer_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

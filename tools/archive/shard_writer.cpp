@@ -16,11 +16,11 @@
 #include "data/record_checksum.hpp"
 #include "read_back.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan,
                          std::uint32_t number, std::span<const std::byte> tables)
-    : file_(settings.out / pack_shard_name(number, plan.shards()), PartFile::IfBusy::fail) {
+    : file_(settings.out / data::pack_shard_name(number, plan.shards()), PartFile::IfBusy::fail) {
   header_.set = plan.set;
   header_.number = number;
   header_.count = plan.shards();
@@ -32,9 +32,9 @@ ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, c
   index_.counts = dataset.counts();
   for (const Field& field : dataset.fields()) {
     index_.fields.push_back({.field = field, .values = {}, .ends = {}, .lengths = {}});
-    if (is_of_bytes(field.kind)) originals_.files.emplace_back();
+    if (data::is_of_bytes(field.kind)) originals_.files.emplace_back();
   }
-  file_.fill_to(kPackBlock);
+  file_.fill_to(data::kPackBlock);
   header_.tables = add_part(tables, tables.size());
 }
 
@@ -56,8 +56,8 @@ const std::string& ShardWriter::add(const Sample& sample, std::string_view key, 
   if (!index_.has_regions) return problem_;
   const Box& box = *sample.box;
   for (const std::int32_t side : {box.left, box.top, box.right, box.bottom}) index_.sides.push_back(side);
-  index_.flags.push_back((sample.difficult ? RecordTable::kDifficult : 0U) |
-                         (sample.truncated ? RecordTable::kTruncated : 0U));
+  index_.flags.push_back((sample.difficult ? data::RecordTable::kDifficult : 0U) |
+                         (sample.truncated ? data::RecordTable::kTruncated : 0U));
   return problem_;
 }
 
@@ -75,14 +75,14 @@ void ShardWriter::add_record(const PackedSample& packed) {
   std::uint32_t sum = crc32c(packed.image);
   put(packed.image);
   for (std::size_t f = 0; f < index_.fields.size(); ++f) {
-    if (!is_of_bytes(index_.fields[f].field.kind)) continue;
+    if (!data::is_of_bytes(index_.fields[f].field.kind)) continue;
     sum = crc32c(packed.fields[f].bytes, sum);
     put(packed.fields[f].bytes);
   }
   const std::uint32_t masked = masked_crc32c(sum);
   put(std::as_bytes(std::span(&masked, 1)));
   const std::uint64_t end = file_.size() + buffer_.size();
-  buffer_.resize(buffer_.size() + (rounded_up(end, kPackAlign) - end));
+  buffer_.resize(buffer_.size() + (data::rounded_up(end, data::kPackAlign) - end));
   // Chosen: large enough for any file system to take in one piece.
   constexpr std::size_t kFlushed = std::size_t{4} << 20U;
   if (buffer_.size() >= kFlushed) flush();
@@ -105,26 +105,26 @@ void ShardWriter::repeat_record() {
 void ShardWriter::add_fields(const PackedSample& packed) {
   std::size_t in_file = 0;
   for (std::size_t f = 0; f < index_.fields.size(); ++f) {
-    PackIndex::InField& stored = index_.fields[f];
+    data::PackIndex::InField& stored = index_.fields[f];
     const PackedSample::InField& field = packed.fields[f];
-    if (!is_of_bytes(stored.field.kind)) {
+    if (!data::is_of_bytes(stored.field.kind)) {
       stored.values.insert(stored.values.end(), field.bytes.begin(), field.bytes.end());
       stored.ends.push_back(stored.values.size());
       continue;
     }
-    StringTable& files = originals_.files[in_file++];
+    data::StringTable& files = originals_.files[in_file++];
     if (packed.shares) {
       stored.lengths.push_back(stored.lengths.back());
       files.add(std::string(files[files.size() - 1]));
     } else {
-      stored.lengths.push_back(field.is_absent ? PackIndex::InField::kAbsent
+      stored.lengths.push_back(field.is_absent ? data::PackIndex::InField::kAbsent
                                                : static_cast<std::uint32_t>(field.bytes.size()));
       files.add(field.file);
     }
   }
 }
 
-std::uint16_t ShardWriter::kind_number(const RecordTable::Kind& kind) {
+std::uint16_t ShardWriter::kind_number(const data::RecordTable::Kind& kind) {
   const auto [place, is_new] = kind_numbers_.try_emplace(kind, static_cast<std::uint16_t>(index_.kinds.size()));
   if (is_new) require_few_kinds(index_.kinds.size() + 1);
   if (is_new) index_.kinds.push_back(kind);
@@ -138,26 +138,26 @@ void ShardWriter::flush() {
   buffer_.clear();
 }
 
-PackPart ShardWriter::add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes) {
-  PackPart part{.offset = file_.size(), .bytes = bytes.size(), .raw_bytes = raw_bytes, .crc = crc32c(bytes)};
+data::PackPart ShardWriter::add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes) {
+  data::PackPart part{.offset = file_.size(), .bytes = bytes.size(), .raw_bytes = raw_bytes, .crc = crc32c(bytes)};
   file_.append(bytes);
-  file_.fill_to(rounded_up(file_.size(), kPackBlock));
+  file_.fill_to(data::rounded_up(file_.size(), data::kPackBlock));
   return part;
 }
 
 // kPackSlack bytes follow the last record, too.
 void ShardWriter::finish() {
   flush();
-  file_.fill_to(rounded_up(file_.size() + kPackSlack, kPackBlock));
+  file_.fill_to(data::rounded_up(file_.size() + data::kPackSlack, data::kPackBlock));
   std::uint64_t raw_bytes = 0;
-  const std::vector<std::byte> index = pack_index_bytes(index_, raw_bytes);
+  const std::vector<std::byte> index = data::pack_index_bytes(index_, raw_bytes);
   header_.index = add_part(index, raw_bytes);
-  const std::vector<std::byte> originals = pack_originals_bytes(originals_, raw_bytes);
+  const std::vector<std::byte> originals = data::pack_originals_bytes(originals_, raw_bytes);
   header_.originals = add_part(originals, raw_bytes);
   header_.samples = index_.offset.size();
   header_.file_bytes = file_.size();
-  file_.overwrite(pack_header_block(header_));
+  file_.overwrite(data::pack_header_block(header_));
   file_.finish();
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

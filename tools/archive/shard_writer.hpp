@@ -14,7 +14,7 @@
 #include "part_file.hpp"
 #include "sample_packer.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 // Writes one shard, sample by sample. One thread. Throws Error naming the file.
 class ShardWriter {
@@ -33,18 +33,18 @@ class ShardWriter {
   void add_record(const PackedSample& packed);
   void repeat_record();
   void add_fields(const PackedSample& packed);
-  [[nodiscard]] std::uint16_t kind_number(const RecordTable::Kind& kind);
+  [[nodiscard]] std::uint16_t kind_number(const data::RecordTable::Kind& kind);
   void put(std::span<const std::byte> bytes);
   void flush();
-  [[nodiscard]] PackPart add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes);
+  [[nodiscard]] data::PackPart add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes);
 
   PartFile file_;
   std::vector<std::byte> buffer_;  // of what comes next in the file
-  PackHeader header_;
-  PackIndex index_;
-  PackOriginals originals_;
-  std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
+  data::PackHeader header_;
+  data::PackIndex index_;
+  data::PackOriginals originals_;
+  std::map<data::RecordTable::Kind, std::uint16_t> kind_numbers_;
   std::string problem_;  // of the last image
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -21,7 +21,7 @@
 #include "base/text.hpp"
 #include "part_file.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ void make_shared_file(const fs::path& file, const std::function<std::vector<std:
   remove_leftovers(file);
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

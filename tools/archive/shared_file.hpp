@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace forebay {
+namespace forebay::archive {
 
 // Makes a file of several processes, each of which would make it alike, unless it is there: it gets the bytes that
 // `make` returns. Where the file system has locks, one process makes it while the others wait here; where it has none,
@@ -15,4 +15,4 @@ namespace forebay {
 // again. Once this returns, it survives a crash of the machine. Throws Error naming the file, and what `make` throws.
 void make_shared_file(const std::filesystem::path& file, const std::function<std::vector<std::byte>()>& make);
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -14,7 +14,7 @@
 #include "sample_bytes.hpp"
 #include "shared_file.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,8 +25,8 @@ constexpr std::size_t kLargestTrainedOn = std::size_t{16} << 20U;  // bytes of o
 
 std::vector<std::byte> read_tables(const fs::path& file) {
   try {
-    std::vector<std::byte> bytes = load_file(file.string(), kLargestPackTables);
-    if (!bytes.empty()) (void)PackTables::from_bytes(bytes);
+    std::vector<std::byte> bytes = load_file(file.string(), data::kLargestPackTables);
+    if (!bytes.empty()) (void)pack::PackTables::from_bytes(bytes);
     return bytes;
   } catch (const Error& error) {
     throw ConfigError(file.string() + ": " + error.what() + "; remove the folder, or name another");
@@ -45,7 +45,7 @@ std::optional<std::vector<std::byte>> jpeg_file(const Dataset& dataset, std::uin
     if (error.is_transient()) end_for_store(dataset.name(id), error);
     throw;
   }
-  if (starts_as_jpeg(bytes) && bytes.size() <= kLargestTrainedOn) return bytes;
+  if (make::starts_as_jpeg(bytes) && bytes.size() <= kLargestTrainedOn) return bytes;
   return std::nullopt;
 }
 
@@ -56,7 +56,7 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
   const std::uint64_t count = std::min(kTrainedOn, dataset.size());
   std::vector<std::optional<std::vector<std::byte>>> files(count);
   std::atomic<std::uint64_t> bad{0};
-  ParallelTask task;
+  data::ParallelTask task;
   task.count = task.total = count;
   task.body = [&](std::size_t i) {
     const std::uint64_t id = dataset.size() * i / count;
@@ -71,14 +71,14 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
       }
     }
   };
-  run_parallel(task, settings.threads, {});
-  PackTraining training;
+  data::run_parallel(task, settings.threads, {});
+  pack::PackTraining training;
   for (auto& file : files) {
     if (file) (void)training.add(*file);
     file.reset();
   }
   if (training.files() == 0) return {};
-  const PackTables tables = training.finish();
+  const pack::PackTables tables = training.finish();
   const auto bytes = tables.to_bytes();
   return {bytes.begin(), bytes.end()};
 }
@@ -94,4 +94,4 @@ std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSetting
   return read_tables(path);
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

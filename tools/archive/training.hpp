@@ -7,7 +7,7 @@
 
 #include "pack_plan.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 
 inline constexpr std::string_view kPackTables = "codec.tables";
 
@@ -16,4 +16,4 @@ inline constexpr std::string_view kPackTables = "codec.tables";
 // or ConfigError for damaged tables, naming the file.
 [[nodiscard]] std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSettings& settings);
 
-}  // namespace forebay
+}  // namespace forebay::archive

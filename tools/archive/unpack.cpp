@@ -31,7 +31,7 @@
 #include "read_back.hpp"
 #include "unpack_names.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,7 +83,7 @@ class Unpacker {
       turn.pass();
       for (const File& file : files) write(shard, sample, file);
     } catch (const SampleError& problem) {
-      fail(record_name(shard.name, sample, shard.index.keys[sample]), problem.what());
+      fail(data::record_name(shard.name, sample, shard.index.keys[sample]), problem.what());
     }
   }
   void fail(const std::string& what, const std::string& why) {
@@ -101,17 +101,17 @@ class Unpacker {
   std::vector<File> files_of(const ReadShard& shard, std::size_t sample, const ReadRecord& record) {
     std::vector<File> files;
     const std::string name = unpacked_name(shard.index.keys[sample], ending_of(record.image));
-    if (shard.originals.stored[sample] == PackStored::pixels) {
+    if (shard.originals.stored[sample] == data::PackStored::pixels) {
       count([](UnpackReport& report) { ++report.pixels; });
     } else {
       files.push_back({.name = name, .bytes = record.image});
     }
     std::size_t in_file = 0;
-    for (const PackIndex::InField& stored : shard.index.fields) {
+    for (const data::PackIndex::InField& stored : shard.index.fields) {
       if (stored.lengths.empty()) continue;
       const std::span<const std::byte> bytes = record.fields[in_file];
       std::string file(shard.originals.files[in_file++][sample]);
-      if (stored.lengths[sample] == PackIndex::InField::kAbsent) continue;
+      if (stored.lengths[sample] == data::PackIndex::InField::kAbsent) continue;
       if (file.empty()) file = file_of_field(stored.field.name, name, bytes);
       files.push_back({.name = std::move(file), .bytes = bytes});
     }
@@ -123,7 +123,7 @@ class Unpacker {
   static std::string file_of_field(const std::string& field, const std::string& image,
                                    std::span<const std::byte> bytes) {
     const std::string_view stem =
-        std::string_view(image).substr(0, image.size() - base_name(image).size() + stem_of(image).size());
+        std::string_view(image).substr(0, image.size() - data::base_name(image).size() + data::stem_of(image).size());
     return "fields/" + field + "/" + std::string(stem) + std::string(ending_of(bytes));
   }
 
@@ -132,7 +132,7 @@ class Unpacker {
   void choose_name(const ReadShard& shard, std::size_t sample, File& file) {
     file.name = safe_name(file.name);
     const auto claimed =
-        file.name.empty() ? UnpackNames::Claim::is_taken : names_.claim(file.name, hash128(file.bytes).low);
+        file.name.empty() ? UnpackNames::Claim::is_taken : names_.claim(file.name, data::hash128(file.bytes).low);
     if (claimed == UnpackNames::Claim::is_same) file.name.clear();  // a list may have a file several times
     if (claimed == UnpackNames::Claim::is_taken) rename(shard, sample, file);
   }
@@ -143,7 +143,7 @@ class Unpacker {
     const std::string begin = std::string(kRenamed) + "/" + shard.name + "-" + std::to_string(sample) + "-";
     for (int i = 0; i < kMostTried; ++i) {
       file.name = begin + std::to_string(i) + std::string(ending_of(file.bytes));
-      file.is_renamed = names_.claim(file.name, hash128(file.bytes).low) == UnpackNames::Claim::is_free;
+      file.is_renamed = names_.claim(file.name, data::hash128(file.bytes).low) == UnpackNames::Claim::is_free;
       if (file.is_renamed) return;
     }
     throw SampleError("its own name is taken or impossible, and so are " + std::to_string(kMostTried) +
@@ -210,7 +210,7 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
   require_empty(folder);
   Unpacker unpacker(folder);
   std::uint64_t total = 0;
-  std::vector<PackMember> shards;
+  std::vector<data::PackMember> shards;
   for (const std::string& name : names) {
     try {
       shards.push_back(open_shard_back(set, name).member());
@@ -220,7 +220,7 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
     }
   }
   if (shards.size() == names.size()) {
-    if (const std::string problem = problem_of_pack(shards, names); !problem.empty()) {
+    if (const std::string problem = data::problem_of_pack(shards, names); !problem.empty()) {
       unpacker.fail(set.string(), problem);
     }
   }
@@ -228,14 +228,14 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
   for (const std::string& name : names) {
     try {
       const ReadShard shard = read_shard_back(set, name);
-      ParallelTask task;
+      data::ParallelTask task;
       task.count = task.total = shard.index.offset.size();
       Turns turns;
       Lending<RecordReader> readers([&] { return std::make_unique<RecordReader>(shard); });
       task.body = [&](std::size_t sample) {
         readers.with([&](RecordReader& reader) { unpacker.unpack(shard, reader, sample, turns); });
       };
-      run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+      data::run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
         if (progress) progress(done + of_shard, total);
       });
       done += task.count;
@@ -246,4 +246,4 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
   return unpacker.take();
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

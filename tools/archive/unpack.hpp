@@ -6,7 +6,7 @@
 
 #include <forebay/dataset.hpp>
 
-namespace forebay {
+namespace forebay::archive {
 
 struct UnpackReport {
   std::uint64_t files = 0;  // written
@@ -23,4 +23,4 @@ struct UnpackReport {
 [[nodiscard]] UnpackReport unpack(const std::filesystem::path& set, const std::filesystem::path& folder,
                                   unsigned threads, const IndexProgress& progress);
 
-}  // namespace forebay
+}  // namespace forebay::archive

@@ -5,13 +5,13 @@
 
 #include "data/pack_shard.hpp"
 
-namespace forebay {
+namespace forebay::archive {
 namespace {
 
 constexpr std::string_view kRecord = "[record ";
 constexpr std::string_view kObject = "#object ";
 
-std::uint64_t hash_of_name(std::string_view name) { return hash128(std::as_bytes(std::span(name))).low; }
+std::uint64_t hash_of_name(std::string_view name) { return data::hash128(std::as_bytes(std::span(name))).low; }
 
 }  // namespace
 
@@ -97,4 +97,4 @@ UnpackNames::Claim UnpackNames::claim(std::string_view name, std::uint64_t bytes
   return Claim::is_free;
 }
 
-}  // namespace forebay
+}  // namespace forebay::archive

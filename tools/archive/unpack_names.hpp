@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace forebay {
+namespace forebay::archive {
 
 // Where the image with this name goes, below the folder: "cat/a.jpg" for "cat/a.jpg#object 2", and for a record in a
 // container, which has no file of its own, "x.tar/n01.jpg" for "x.tar[record 5, n01]". `ending` is ".jpg" and so on.
@@ -64,4 +64,4 @@ class UnpackNames {
   std::unordered_set<std::uint64_t> folders_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::archive

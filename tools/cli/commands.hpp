@@ -12,7 +12,7 @@ class App;
 class Option;
 }  // namespace CLI
 
-namespace forebay {
+namespace forebay::cli {
 
 // What a command line asks for. Parsing only fills it in; `run` does the work afterwards, so that usage errors are told
 // from failures of the work.
@@ -58,4 +58,4 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 [[nodiscard]] Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
                                        const std::string& format);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -32,7 +32,7 @@
 #include "output.hpp"
 #include "read/field_error.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 class MemoryTarget final : public ReadTarget {
@@ -50,14 +50,14 @@ class MemoryTarget final : public ReadTarget {
 // What is found of some samples.
 struct Found {
   DecodePoints counts;
-  std::vector<std::pair<JpegKey, std::vector<std::byte>>> points;
+  std::vector<std::pair<jpeg::JpegKey, std::vector<std::byte>>> points;
 };
 
 // One thread's. It uses the scalar kernels, so that what is found does not depend on the machine.
 class PointFinder {
  public:
-  PointFinder(const Dataset& dataset, const ImageOptions& options)
-      : dataset_(dataset), options_(options), decoder_(&scalar_pixel_kernels()) {}
+  PointFinder(const Dataset& dataset, const make::ImageOptions& options)
+      : dataset_(dataset), options_(options), decoder_(&jpeg::scalar_pixel_kernels()) {}
 
   // Samples that follow each other and share a source are objects of one image, which is read once.
   [[nodiscard]] Found find(std::uint64_t begin, std::uint64_t end) {
@@ -82,7 +82,7 @@ class PointFinder {
       try {
         dataset_.read_field(id, field, target_);
       } catch (const SampleError& error) {
-        throw field_error(dataset_, id, field, error);
+        throw read::field_error(dataset_, id, field, error);
       }
     });
   }
@@ -92,14 +92,14 @@ class PointFinder {
   void find_one(std::uint64_t id, Found& found, const Read& read) {
     try {
       read_patiently([&] { return dataset_.name(id); }, read);
-      if (!starts_as_jpeg(target_.bytes())) return;
+      if (!make::starts_as_jpeg(target_.bytes())) return;
       ++found.counts.images;
       found.counts.image_bytes += target_.bytes().size();
       (void)decoder_.open(target_.bytes(), options_);
       auto points = decoder_.locate();
       if (points.empty()) return;
       ++found.counts.known;
-      found.points.emplace_back(key_of(target_.bytes()), std::move(points));
+      found.points.emplace_back(jpeg::key_of(target_.bytes()), std::move(points));
     } catch (const SampleError& error) {
       if (error.is_transient()) throw Error(dataset_.name(id) + ": " + error.what());
       ++found.counts.unreadable;  // a run will say why
@@ -107,8 +107,8 @@ class PointFinder {
   }
 
   const Dataset& dataset_;
-  ImageOptions options_;
-  JpegDecoder decoder_;
+  make::ImageOptions options_;
+  make::JpegDecoder decoder_;
   MemoryTarget target_;
 };
 
@@ -118,10 +118,10 @@ DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& 
                                 const IndexProgress& progress) {
   // Chosen: each group makes a decoder of its own.
   constexpr std::uint64_t kSamplesAtOnce = 256;
-  const ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
+  const make::ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
   const std::uint64_t size = dataset.size();
   std::vector<Found> found((size + kSamplesAtOnce - 1) / kSamplesAtOnce);
-  ParallelTask task;
+  data::ParallelTask task;
   task.count = found.size();
   task.scale = kSamplesAtOnce;
   task.total = size;
@@ -130,12 +130,12 @@ DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& 
     found[chunk] = PointFinder(dataset, options).find(begin, std::min(begin + kSamplesAtOnce, size));
   };
   try {
-    run_parallel(task, index_threads(), progress);
+    data::run_parallel(task, data::index_threads(), progress);
   } catch (const Error& error) {
     throw Error(std::string(error.what()) + "; the decode index was not written: run the command again");
   }
 
-  DecodeIndexWriter writer;
+  jpeg::DecodeIndexWriter writer;
   DecodePoints all;
   for (Found& part : found) {
     all.images += part.counts.images;
@@ -177,4 +177,4 @@ nlohmann::ordered_json to_json(const DecodePoints& points, const std::string& fi
           {"kept", points.is_kept}};
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

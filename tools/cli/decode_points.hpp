@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace forebay {
+namespace forebay::cli {
 
 // What `forebay index --decode-index` found.
 struct DecodePoints {
@@ -31,4 +31,4 @@ struct DecodePoints {
 // For programs.
 [[nodiscard]] nlohmann::ordered_json to_json(const DecodePoints& points, const std::string& file);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -22,7 +22,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 float uniform(Random& random, float low, float high) { return static_cast<float>(random.uniform(low, high)); }
@@ -238,4 +238,4 @@ std::vector<std::byte> encode_jpeg(const RgbImage& image, int quality) {
   return {first, first + encoder.size};
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

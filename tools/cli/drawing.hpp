@@ -7,7 +7,7 @@
 
 #include <forebay/random.hpp>
 
-namespace forebay {
+namespace forebay::cli {
 
 using Colour = std::array<float, 3>;  // red, green, blue; 0 to 255, may overshoot until the end
 
@@ -58,4 +58,4 @@ struct RgbImage {
 // Throws Error if the library refuses.
 [[nodiscard]] std::vector<std::byte> encode_jpeg(const RgbImage& image, int quality);
 
-}  // namespace forebay
+}  // namespace forebay::cli

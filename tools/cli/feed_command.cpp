@@ -36,7 +36,7 @@
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // The arguments of `forebay feed`.
@@ -76,7 +76,7 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   if (for_people && arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
   std::fflush(stdout);
   if (!arguments.summary.empty()) {
-    write_output("--summary", arguments.summary, with_profiles(to_json(job, ranks), profiles));
+    write_output("--summary", arguments.summary, with_profiles(forebay::to_json(job, ranks), profiles));
   }
 }
 
@@ -129,7 +129,7 @@ std::optional<std::string> prepare(Communicator& communicator, Preparation&& pre
   } catch (const std::exception& error) {
     failure = error.what();
   }
-  return agreed_failure(communicator, failure);
+  return ranks::agreed_failure(communicator, failure);
 }
 
 // --state of an evaluation would resume in the middle of it and skip samples.
@@ -304,4 +304,4 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -34,7 +34,7 @@
 #include "measure/run_files.hpp"
 #include "output.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // A signal handler can only reach static storage.
@@ -125,7 +125,7 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   try {
-    out_ = std::make_shared<const FileDescriptor>(resumes ? append_lines_to(file_) : open_made(file_));
+    out_ = std::make_shared<const FileDescriptor>(resumes ? measure::append_lines_to(file_) : open_made(file_));
   } catch (const Error& failed) {
     throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + failed.what());
   }
@@ -188,4 +188,4 @@ void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {
 const std::atomic<bool>& StopOnSignal::flag() noexcept { return stop_flag; }
 bool StopOnSignal::launcher_ends_the_job() noexcept { return launcher_flag.load(std::memory_order_relaxed); }
 
-}  // namespace forebay
+}  // namespace forebay::cli

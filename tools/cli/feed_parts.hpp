@@ -16,7 +16,7 @@
 #include "base/output_file.hpp"
 #include "job.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // In place of a trainer: each step sleeps for a random time, so that it takes no core from the decoders, and then joins
 // the other ranks in an all-reduce.
@@ -88,4 +88,4 @@ class BoundedStart {
 // everything that matters is written and flushed.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code);
 
-}  // namespace forebay
+}  // namespace forebay::cli

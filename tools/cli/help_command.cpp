@@ -21,7 +21,7 @@
 #include "commands.hpp"
 #include "config/schema.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // The command line as its parser knows it. Completion scripts and the manual page are made from this, so that each
@@ -322,4 +322,4 @@ void add_help_commands(CLI::App& app, Invocation& invocation) {
   });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

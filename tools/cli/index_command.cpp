@@ -39,7 +39,7 @@
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 using Count = std::pair<std::string, std::uint64_t>;
@@ -69,7 +69,7 @@ struct IndexReport {
   std::uint64_t bad = 0;         // skipped for damage
   std::string fingerprint;       // 16 hexadecimal digits
   std::uint64_t bytes = 0;       // of the serialized index
-  MissingFiles missing;          // empty unless looked for
+  data::MissingFiles missing;    // empty unless looked for
   std::optional<MixingReport> mixing;
 };
 
@@ -129,7 +129,7 @@ std::string missing_text(const IndexReport& report, std::uint64_t most) {
   if (files.empty()) return "";
   std::string text =
       row("missing", grouped(files.size()) + " of the " + grouped(report.dataset.counts().images) +
-                         " files; relative paths begin in " + printable(image_of(report.dataset)->record().root));
+                         " files; relative paths begin in " + printable(data::image_of(report.dataset)->record().root));
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(most, files.size()));
   for (const Skipped& entry : std::span(files).first(shown)) {
     text += "  " + printable(entry.path) + ": " + printable(entry.reason) + "\n";
@@ -192,7 +192,7 @@ IndexReport::IndexReport(const Dataset& reported)
     if (dataset.fields()[i].kind == FieldKind::boxes) boxes.emplace_back(dataset, i);
   }
   bad = static_cast<std::uint64_t>(std::ranges::count(dataset.skipped(), true, &Skipped::bad));
-  const IndexImage* image = image_of(dataset);
+  const data::IndexImage* image = data::image_of(dataset);
   bytes = image != nullptr ? image->bytes() : dataset.serialize().size();
 }
 
@@ -234,7 +234,7 @@ std::string to_json(const IndexReport& report, const DecodePoints& points, const
             {"boxes", std::move(boxes)},         {"skipped", std::move(skipped)},
             {"missing", std::move(missing)},     {"fingerprint", report.fingerprint}};
   if (report.mixing) {
-    const auto figures = [](const Mixing& mixing) {
+    const auto figures = [](const order::Mixing& mixing) {
       return Json{
           {"displacement", mixing.displacement}, {"neighbours", mixing.neighbours}, {"together", mixing.together}};
     };
@@ -258,19 +258,19 @@ struct IndexArguments {
 };
 
 std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Options& options) {
-  if (is_saved_index(arguments.path)) return load_index(arguments.path);
+  if (data::is_saved_index(arguments.path)) return load_index(arguments.path);
   ProgressBar bar("indexing");
   return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
 // For lists, whose files were not looked for yet; the other formats found theirs in folders.
-MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
-  const bool is_asked_for = arguments.check || !is_saved_index(arguments.path);
-  const Format* format = find_format(dataset.format());
+data::MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
+  const bool is_asked_for = arguments.check || !data::is_saved_index(arguments.path);
+  const data::Format* format = data::find_format(dataset.format());
   if (format == nullptr || format->finds_files || !is_asked_for) return {};
   ProgressBar bar("looking for files");
-  return find_missing_files(dataset, index_threads(),
-                            [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  return data::find_missing_files(dataset, data::index_threads(),
+                                  [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
 // As a run would, once it has met all bad samples.
@@ -281,26 +281,26 @@ void require_within_budget(const Options& options, const IndexReport& report) {
   const std::uint64_t entries = report.dataset.size() + report.bad;
   std::uint64_t bad = report.bad + missing.size();
   for (const BoxCounts& counts : report.boxes) bad += counts.too_many;
-  const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : allowed_bad(options.max_bad, entries);
+  const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : ranks::allowed_bad(options.max_bad, entries);
   const bool none_left = missing.size() == report.dataset.size();
   if (bad > allowed || none_left)
     throw Error(std::to_string(bad) + " of " + std::to_string(entries) + " samples are bad, but " +
                 (options.on_bad == OnBad::fail ? "on_bad = \"fail\" allows none"
                  : none_left                   ? "a run needs some that are not"
                                                : "max_bad allows " + std::to_string(allowed)));
-  if (std::holds_alternative<AutomaticBudget>(options.max_bad)) LostParts(report.dataset).refuse(missing);
+  if (std::holds_alternative<AutomaticBudget>(options.max_bad)) ranks::LostParts(report.dataset).refuse(missing);
 }
 
 // Beside the index that is saved, or is one already.
 std::string decode_index_file(const IndexArguments& arguments, const Options& options) {
   if (!arguments.decode_index) return {};
-  const std::string index = !arguments.save.empty()          ? arguments.save
-                            : is_saved_index(arguments.path) ? arguments.path
-                                                             : options.dataset.index;
+  const std::string index = !arguments.save.empty()                ? arguments.save
+                            : data::is_saved_index(arguments.path) ? arguments.path
+                                                                   : options.dataset.index;
   if (index.empty()) {
     throw ConfigError("--decode-index needs an index to lie beside: add --save FILE, or name a saved index");
   }
-  std::string file = decode_index_of(index);
+  std::string file = jpeg::decode_index_of(index);
   require_writable("--decode-index", file);
   return file;
 }
@@ -313,8 +313,8 @@ DecodePoints save_points(const Dataset& dataset, const Options& options, const s
 }
 
 // Throws Error if the data is no longer what the index was made from.
-DataComparison compare_or_throw(const Dataset& dataset) {
-  DataComparison compared = compare_all_with_data(dataset, {});
+data::DataComparison compare_or_throw(const Dataset& dataset) {
+  data::DataComparison compared = data::compare_all_with_data(dataset, {});
   if (compared.difference.empty()) return compared;
   throw Error("the index was made from other data: " + compared.difference + "; build it again");
 }
@@ -326,9 +326,9 @@ int print_index(const IndexArguments& arguments) {
   const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
   const std::string points_file = decode_index_file(arguments, options);
   const auto dataset = open_or_build(arguments, options);
-  DataComparison compared;
+  data::DataComparison compared;
   if (arguments.check) {
-    image_of(*dataset)->check();
+    data::image_of(*dataset)->check();
     compared = compare_or_throw(*dataset);
   }
   IndexReport report(*dataset);
@@ -393,7 +393,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
   std::string known;
-  for (const auto& [name, help, format] : kFormats) {
+  for (const auto& [name, help, format] : data::kFormats) {
     known.append("  ").append(name).append(12 - name.size(), ' ').append(help).append("\n");
   }
   command->footer(
@@ -412,4 +412,4 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return print_index(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -5,7 +5,7 @@
 
 #include <forebay/communicator.hpp>
 
-namespace forebay {
+namespace forebay::cli {
 
 // The ranks that run this command: those of an MPI job, or one. Created first and destroyed last in a command; used by
 // the main thread only.
@@ -31,4 +31,4 @@ class SoloJob final : public Job {
   std::unique_ptr<Communicator> world_ = solo_communicator();
 };
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -7,7 +7,7 @@
 
 #include "job.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // The program's job where it was built with MPI; job_solo.cpp is linked in its place otherwise.
@@ -44,4 +44,4 @@ std::unique_ptr<Job> Job::start(int& argc, char**& argv) {
   return std::make_unique<MpiJob>(argc, argv);
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -3,7 +3,7 @@
 #include "base/launch.hpp"
 #include "job.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 std::unique_ptr<Job> Job::start(int& /*argc*/, char**& /*argv*/) {
   if (const auto launch = launched_with_others()) {
@@ -18,4 +18,4 @@ std::unique_ptr<Job> Job::start(int& /*argc*/, char**& /*argv*/) {
   return std::make_unique<SoloJob>();
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -11,7 +11,7 @@
 #include "config/values.hpp"
 #include "made_dataset.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 constexpr double kHeldOut = 0.2;  // share of the images, unless they are in folders of their own
@@ -92,4 +92,4 @@ std::string feeding_config(const DatasetPlan& plan) {
   return out;
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -24,7 +24,7 @@
 #include "data/parallel.hpp"
 #include "report/palette_png.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,7 +128,7 @@ class Writer {
     if (plan_.layout == DatasetPlan::Layout::voc) {
       write(root / "Annotations" / (name + ".xml"), annotation(name + ".jpg", scene));
     } else if (plan_.layout == DatasetPlan::Layout::masks) {
-      write(root / "masks" / (name + ".png"), encode_palette_png(plan_.width, scene.mask, palette_));
+      write(root / "masks" / (name + ".png"), report::encode_palette_png(plan_.width, scene.mask, palette_));
     }
     return jpeg.size();
   }
@@ -232,11 +232,11 @@ MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::
   const Writer writer(plan, contents, training);
   writer.make_folders();
   std::atomic<std::uint64_t> bytes{0};
-  const ParallelTask paint{
+  const data::ParallelTask paint{
       .count = plan.images, .body = [&](std::size_t image) { bytes += writer.write(image); }, .total = plan.images};
-  run_parallel(paint, std::max(1U, plan.threads), progress);
+  data::run_parallel(paint, std::max(1U, plan.threads), progress);
   writer.write_tables();
   return {training, plan.images - training, contents.objects(), bytes};
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

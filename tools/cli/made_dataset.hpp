@@ -8,7 +8,7 @@
 
 #include "scene.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // The task of a generated dataset.
 enum class Task : std::uint8_t { classification, segmentation, detection, multilabel };
@@ -53,4 +53,4 @@ MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::
 // The configuration that feeds a plan's dataset to a trainer for its task, as TOML.
 [[nodiscard]] std::string feeding_config(const DatasetPlan& plan);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -25,7 +25,7 @@
 #include "commands.hpp"
 #include "config/schema.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 struct ConfigArguments {
@@ -180,14 +180,14 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
       ->allow_extra_args(false);
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli
 
 int main(int argc, char** argv) {
   try {
-    return forebay::run(argc, argv);
+    return forebay::cli::run(argc, argv);
   } catch (const forebay::ConfigError& error) {
-    return forebay::fail(error.what(), forebay::kBadUsage);
+    return forebay::cli::fail(error.what(), forebay::cli::kBadUsage);
   } catch (const std::exception& error) {
-    return forebay::fail(error.what(), forebay::kRunFailed);
+    return forebay::cli::fail(error.what(), forebay::cli::kRunFailed);
   }
 }

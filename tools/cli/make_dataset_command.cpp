@@ -27,7 +27,7 @@
 #include "made_dataset.hpp"
 #include "output.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 struct MakeDatasetArguments {
@@ -188,4 +188,4 @@ void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return make(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -8,7 +8,7 @@
 
 #include "output.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // Chosen.
@@ -37,11 +37,11 @@ MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, st
       run(static_cast<std::uint64_t>(options.run)) {
   OrderOptions how{.samples = samples, .batch_size = static_cast<std::uint32_t>(batch_size), .seed = seed};
   const std::uint64_t batches = std::clamp<std::uint64_t>(kLookedAt / batch_size, 1, 256);
-  shuffle = mixing_of(Order(how), 0, run, batches);
+  shuffle = order::mixing_of(Order(how), 0, run, batches);
   how.shuffle = options.shuffle;
   how.window = options.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.window) : 0;
   how.run = run;
-  mixing = mixing_of(Order(how), 0, run, batches);
+  mixing = order::mixing_of(Order(how), 0, run, batches);
 }
 
 std::string to_text(const MixingReport& report, std::size_t column) {
@@ -55,4 +55,4 @@ std::string to_text(const MixingReport& report, std::size_t column) {
                    100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9));
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

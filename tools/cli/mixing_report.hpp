@@ -7,7 +7,7 @@
 
 #include "order/mixing.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // How well the order of a run mixes this many samples, compared with a shuffle of all of them. Looks at a part of an
 // epoch, so it takes a fraction of a second for any number of samples.
@@ -15,8 +15,8 @@ struct MixingReport {
   // REQUIRES: samples is at least 1.
   MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples);
 
-  Mixing mixing;
-  Mixing shuffle;                // of all samples
+  order::Mixing mixing;
+  order::Mixing shuffle;         // of all samples
   std::string order;             // in words
   std::uint64_t batch_size = 1;  // at most `samples`
   std::uint64_t run = 1;         // samples side by side that count as neighbours
@@ -25,4 +25,4 @@ struct MixingReport {
 // Two lines for people, the second one indented by `column`.
 [[nodiscard]] std::string to_text(const MixingReport& report, std::size_t column);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -26,7 +26,7 @@
 #include "base/ending.hpp"
 #include "base/output_file.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,14 +157,14 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
   };
   line("policy    {}, {} {}, {:.2f} s after {:.2f} s of start-up", policy, ranks.size(),
        ranks.size() == 1 ? "rank" : "ranks", job.wall_s, job.startup_s);
-  text += summary_text(job);
+  text += measure::summary_text(job);
   if (ranks.size() == 1) return text;
   line("\n{:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>10}", "rank", "steps", "fresh", "AU %", "stall %", "lambda",
        "images/s");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const Summary& one = ranks[rank];
     line("{:>6} {:>8} {:>8} {:>9.1f} {:>9.2f} {:>9.2f} {:>10.0f}", rank, one.steps, one.fresh, 100 * one.au,
-         100 * ratio(one.stall_s, one.wall_s), one.produce_rate, one.images_per_s);
+         100 * measure::ratio(one.stall_s, one.wall_s), one.produce_rate, one.images_per_s);
   }
   return text;
 }
@@ -173,11 +173,11 @@ std::string with_profiles(const std::string& summary, std::span<const Profile> r
   using Json = nlohmann::ordered_json;
   Json job = Json::parse(summary);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    job["ranks"].at(rank)["profile"] = Json::parse(to_json(ranks[rank]));
+    job["ranks"].at(rank)["profile"] = Json::parse(forebay::to_json(ranks[rank]));
   }
-  job["profile"] = Json::parse(to_json(combine(ranks)));
+  job["profile"] = Json::parse(forebay::to_json(combine(ranks)));
   job["profile"]["slowest_rank"] = slowest_rank(ranks);
   return job.dump(2);
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -11,7 +11,7 @@
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
-namespace forebay {
+namespace forebay::cli {
 
 // Files that a command writes at the end; "-" is standard output.
 
@@ -64,4 +64,4 @@ class ProgressBar {
 // ranks.
 [[nodiscard]] std::string with_profiles(const std::string& summary, std::span<const Profile> ranks);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -37,7 +37,7 @@
 #include "output.hpp"
 #include "ranks/coordinator.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 constexpr std::size_t kMostNamed = 20;  // of samples that have a problem
@@ -76,7 +76,7 @@ void name_some(const std::vector<Skipped>& entries) {
 
 unsigned threads_of(std::uint64_t asked) {
   constexpr std::uint64_t kMost = 1024;
-  return asked == 0 ? index_threads() : static_cast<unsigned>(std::min(asked, kMost));
+  return asked == 0 ? data::index_threads() : static_cast<unsigned>(std::min(asked, kMost));
 }
 
 // From 1 MiB, below which shards are no better than files, to 64 GiB. Chosen.
@@ -92,7 +92,7 @@ std::uint64_t shard_bytes_of(const std::string& text) {
 
 // "2/8", or this process's place among those that mpirun or srun started.
 // A launcher that does not tell the rank would make all processes pack everything over each other.
-void find_part(const std::string& text, PackSettings& settings) {
+void find_part(const std::string& text, archive::PackSettings& settings) {
   std::uint32_t number = 0;
   std::uint32_t count = 0;
   const char* const end = text.data() + text.size();
@@ -119,7 +119,7 @@ void find_part(const std::string& text, PackSettings& settings) {
   }
 }
 
-void print_tally(const PackTally& tally) {
+void print_tally(const archive::PackTally& tally) {
   const double share =
       tally.original_bytes == 0 ? 1 : static_cast<double>(tally.file_bytes) / static_cast<double>(tally.original_bytes);
   char text[32];
@@ -146,7 +146,7 @@ void require_no_choice_of_data(const PackArguments& arguments) {
 // The dataset was opened with it, perhaps long ago.
 // A saved index knows it; the options of this call may differ.
 SampleUnit samples_of(const Dataset& dataset, const Options& options) {
-  const IndexImage* const image = image_of(dataset);
+  const data::IndexImage* const image = data::image_of(dataset);
   return image != nullptr ? image->record().origin.samples : options.dataset.samples;
 }
 
@@ -167,7 +167,7 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
 // A set without tables and without pixels has the original files, and may be packed again.
 void require_not_packed(const Dataset& dataset, const std::string& in) {
   bool is_packed = !dataset.tables(0).empty();
-  const bool is_set = dataset.size() > 0 && original_name(dataset, 0);
+  const bool is_set = dataset.size() > 0 && data::original_name(dataset, 0);
   for (std::uint64_t id = 0; is_set && !is_packed && id < dataset.size(); ++id) {
     is_packed = dataset.sample(id).encoding == Encoding::raw;
   }
@@ -177,10 +177,10 @@ void require_not_packed(const Dataset& dataset, const std::string& in) {
 
 // max_bad is asked with the number of samples, which is known once the dataset is open.
 int pack(const PackArguments& arguments) {
-  if (is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
+  if (data::is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
   const Options options = options_for_data(arguments.in, arguments.overrides, arguments.format);
-  if (!is_saved_index(arguments.in)) require_outside(arguments.out, options.dataset.path);
-  PackSettings settings;
+  if (!data::is_saved_index(arguments.in)) require_outside(arguments.out, options.dataset.path);
+  archive::PackSettings settings;
   settings.out = arguments.out;
   settings.shard_bytes = shard_bytes_of(arguments.shard_size);
   settings.pixels = arguments.pixels;
@@ -189,7 +189,7 @@ int pack(const PackArguments& arguments) {
   settings.threads = threads_of(arguments.threads);
   find_part(arguments.part, settings);
   const auto dataset = [&] {
-    if (is_saved_index(arguments.in)) return load_index(arguments.in);
+    if (data::is_saved_index(arguments.in)) return load_index(arguments.in);
     ProgressBar bar("indexing");
     return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
   }();
@@ -198,12 +198,13 @@ int pack(const PackArguments& arguments) {
   if (options.on_bad == OnBad::fail) {
     settings.allowed_bad = [](std::uint64_t) { return std::uint64_t{0}; };
   } else {
-    settings.allowed_bad = [&](std::uint64_t samples) { return allowed_bad(options.max_bad, samples); };
+    settings.allowed_bad = [&](std::uint64_t samples) { return ranks::allowed_bad(options.max_bad, samples); };
     settings.needs_all_parts = std::holds_alternative<AutomaticBudget>(options.max_bad);
   }
-  const PackReport report = [&] {
+  const archive::PackReport report = [&] {
     ProgressBar bar("packing");
-    return pack_dataset(*dataset, settings, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::pack_dataset(*dataset, settings,
+                                 [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
   }();
   const std::string of =
       settings.parts > 1 ? " (part " + std::to_string(settings.part + 1) + " of " + std::to_string(settings.parts) + ")"
@@ -225,10 +226,10 @@ int pack(const PackArguments& arguments) {
 }
 
 int verify(const PackArguments& arguments) {
-  const PackCheck check = [&] {
+  const archive::PackCheck check = [&] {
     ProgressBar bar("verifying");
-    return check_pack(arguments.in, threads_of(arguments.threads),
-                      [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::check_pack(arguments.in, threads_of(arguments.threads),
+                               [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
   }();
   print_row("verified", printable(arguments.in));
   print_row("shards", grouped(check.shards));
@@ -250,10 +251,10 @@ int pack_or_verify(const PackArguments& arguments) {
 }
 
 int unpack_set(const UnpackArguments& arguments) {
-  const UnpackReport report = [&] {
+  const archive::UnpackReport report = [&] {
     ProgressBar bar("unpacking");
-    return unpack(arguments.set, arguments.folder, threads_of(arguments.threads),
-                  [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::unpack(arguments.set, arguments.folder, threads_of(arguments.threads),
+                           [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
   }();
   print_row("unpacked", printable(arguments.folder));
   print_row("files", grouped(report.files) + ", " + size_text(report.bytes) + ", each as it was packed");
@@ -318,4 +319,4 @@ void add_unpack_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return unpack_set(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

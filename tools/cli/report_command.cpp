@@ -24,7 +24,7 @@
 #include "report/page.hpp"
 #include "report/run_data.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,9 +45,9 @@ fs::path default_file(const std::string& run) {
 // Reports begin with a mark, so that one may replace another without --force.
 bool is_report(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
-  std::string head(kReportMark.size(), '\0');
+  std::string head(report::kReportMark.size(), '\0');
   in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  return head == kReportMark;
+  return head == report::kReportMark;
 }
 
 // Nobody named it, so a link that somebody left there is not followed, and nothing is written to another's folder.
@@ -77,18 +77,19 @@ int write_report(const ReportArguments& arguments) {
   if (arguments.out.empty()) require_own(file);
   require_writable("--out", file);
   if (file != "-") require_replaceable(file, arguments.force);
-  std::vector<RunData> runs;
+  std::vector<report::RunData> runs;
   for (const std::string& run : arguments.runs) {
     ProgressBar bar("reading " + printable(run));
-    runs.push_back(read_run(run, {}, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); }));
+    runs.push_back(
+        report::read_run(run, {}, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); }));
   }
-  name_runs(runs);
-  for (const RunData& run : runs) {
+  report::name_runs(runs);
+  for (const report::RunData& run : runs) {
     for (const std::string& note : run.notes) {
       std::fprintf(stderr, "forebay: %s: %s\n", run.name.c_str(), printable(note).c_str());
     }
   }
-  const std::string page = report_page(runs, utc_now());
+  const std::string page = report::report_page(runs, measure::utc_now());
   if (file == "-") {
     std::fwrite(page.data(), 1, page.size(), stdout);  // main() checks the result
     return 0;
@@ -122,4 +123,4 @@ void add_report_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return write_report(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

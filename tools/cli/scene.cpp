@@ -21,7 +21,7 @@
 
 #include "drawing.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 struct Point {
@@ -371,4 +371,4 @@ Scene paint_scene(const ScenePlan& plan, std::span<const std::size_t> chosen, st
   return scene;
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -9,7 +9,7 @@
 
 #include "drawing.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // A class of the generated dataset. Every shape is still recognisable when it is mirrored, stretched to its own
 // bounding box, or turned by up to about 17 degrees.
@@ -60,4 +60,4 @@ constexpr int kSmallestSide = 24;
 // on every machine. REQUIRES: 1 <= chosen.size() <= most_objects(plan.width, plan.height).
 [[nodiscard]] Scene paint_scene(const ScenePlan& plan, std::span<const std::size_t> chosen, std::uint64_t key);
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -30,22 +30,23 @@
 #include "simulate_report.hpp"
 #include "simulated_files.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // How many of the slow ranks, and of the others, are examined for what was possible; within each group they differ only
 // by chance.
 constexpr std::uint64_t kRanksLookedAt = 4;
 
-constexpr std::array kSynthetic{SourceKind::constant, SourceKind::exponential, SourceKind::lognormal,
-                                SourceKind::gamma,    SourceKind::outages,     SourceKind::contention};
+constexpr std::array kSynthetic{simulate::SourceKind::constant,  simulate::SourceKind::exponential,
+                                simulate::SourceKind::lognormal, simulate::SourceKind::gamma,
+                                simulate::SourceKind::outages,   simulate::SourceKind::contention};
 
 struct SimulateArguments {
   std::string config;
   std::vector<std::string> overrides;
   std::vector<std::string> policies;
   std::string source_name = "exponential";
-  SourceSpec source;
+  simulate::SourceSpec source;
   std::vector<double> ratios{3};
   std::string trace;
   std::string mode;  // "" = that of the configuration
@@ -75,29 +76,29 @@ std::vector<std::string> policies_of(const SimulateArguments& arguments, const O
 
 // One for each R, or a single one for the trace.
 // Slow ranks come last; sources are shared by ranks that have the same.
-std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& arguments,
-                                                      const std::vector<Trace>& traces) {
-  std::vector<std::pair<double, Scenario>> scenarios;
+std::vector<std::pair<double, simulate::Scenario>> scenarios_of(const SimulateArguments& arguments,
+                                                                const std::vector<simulate::Trace>& traces) {
+  std::vector<std::pair<double, simulate::Scenario>> scenarios;
   if (!traces.empty()) {
     const double ratio = traces.front().mean_work_s / traces.front().mean_step_s;
-    scenarios.emplace_back(ratio, scenario_of(traces));
+    scenarios.emplace_back(ratio, simulate::scenario_of(traces));
     if (arguments.steps_given->count() > 0) scenarios.back().second.steps = arguments.steps;
     if (arguments.ranks_given->count() > 0) scenarios.back().second.ranks = arguments.ranks;
     return scenarios;
   }
   for (const double ratio : arguments.ratios) {
-    Scenario scenario;
+    simulate::Scenario scenario;
     scenario.ranks = arguments.ranks;
     scenario.steps = arguments.steps;
-    SourceSpec source = arguments.source;
-    source.kind =
-        *std::ranges::find(kSynthetic, arguments.source_name, [](SourceKind kind) { return to_string(kind); });
+    simulate::SourceSpec source = arguments.source;
+    source.kind = *std::ranges::find(kSynthetic, arguments.source_name,
+                                     [](simulate::SourceKind kind) { return simulate::to_string(kind); });
     source.mean_s = ratio;
-    scenario.sources = {std::make_shared<const SourceSpec>(source)};
+    scenario.sources = {std::make_shared<const simulate::SourceSpec>(source)};
     if (arguments.slow_ranks > 0) {
       scenario.sources.resize(scenario.ranks - arguments.slow_ranks, scenario.sources.front());
       source.mean_s = arguments.slow_ratio;
-      scenario.sources.resize(scenario.ranks, std::make_shared<const SourceSpec>(std::move(source)));
+      scenario.sources.resize(scenario.ranks, std::make_shared<const simulate::SourceSpec>(std::move(source)));
     }
     scenarios.emplace_back(ratio, std::move(scenario));
   }
@@ -105,12 +106,12 @@ std::vector<std::pair<double, Scenario>> scenarios_of(const SimulateArguments& a
 }
 
 // Later repetitions of a recording begin at another point of it.
-void begin_anywhere(Scenario& scenario) {
+void begin_anywhere(simulate::Scenario& scenario) {
   for (auto& source : scenario.sources) {
-    if (source->kind != SourceKind::trace) continue;
-    SourceSpec spec = *source;
+    if (source->kind != simulate::SourceKind::trace) continue;
+    simulate::SourceSpec spec = *source;
     spec.anywhere = true;
-    source = std::make_shared<const SourceSpec>(std::move(spec));
+    source = std::make_shared<const simulate::SourceSpec>(std::move(spec));
   }
 }
 
@@ -121,20 +122,21 @@ struct Possible {
 };
 
 // A mean over the ranks looked at. No rank can be fresh in more than all its steps.
-Possible possible_of(const Scenario& scenario, std::uint64_t first, std::uint64_t ranks, bool with_optimum) {
+Possible possible_of(const simulate::Scenario& scenario, std::uint64_t first, std::uint64_t ranks, bool with_optimum) {
   Possible possible;
   const std::uint64_t looked_at = std::min(ranks, kRanksLookedAt);
   for (std::uint64_t rank = first; rank < first + looked_at; ++rank) {
-    const std::vector<std::uint64_t> arrived = arrivals(scenario, rank);
+    const std::vector<std::uint64_t> arrived = simulate::arrivals(scenario, rank);
     const double steps = static_cast<double>(arrived.size()) * static_cast<double>(looked_at);
     possible.fresh += std::min(static_cast<double>(arrived.back()) / steps, 1.0 / static_cast<double>(looked_at));
     if (!with_optimum) continue;
-    possible.optimum += best_schedule(arrived, static_cast<std::uint64_t>(capacity_of(scenario.queue))).squares / steps;
+    possible.optimum +=
+        simulate::best_schedule(arrived, static_cast<std::uint64_t>(ring::capacity_of(scenario.queue))).squares / steps;
   }
   return possible;
 }
 
-Possible possible_in(const Scenario& scenario, std::uint64_t slow_ranks, bool with_optimum) {
+Possible possible_in(const simulate::Scenario& scenario, std::uint64_t slow_ranks, bool with_optimum) {
   const std::uint64_t others = scenario.ranks - slow_ranks;
   const Possible most = possible_of(scenario, 0, others, with_optimum);
   const Possible slow = possible_of(scenario, others, slow_ranks, with_optimum);
@@ -159,21 +161,23 @@ class RecordedRuns {
   }
 
   // Simulates, and writes the run's files if there are to be any.
-  [[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry, double ratio) const {
-    if (!dataset_) return forebay::simulate(scenario, registry);
+  [[nodiscard]] simulate::Outcome simulate(const simulate::Scenario& scenario, const PolicyRegistry& registry,
+                                           double ratio) const {
+    if (!dataset_) return forebay::simulate::simulate(scenario, registry);
     Options options = options_;
     options.policy = scenario.policy;
     options.mpi = scenario.mpi;
     SimulatedFiles files(options, *dataset_, folder(scenario, ratio), scenario.ranks, step_s_);
-    Outcome outcome = forebay::simulate(
-        scenario, registry, [&](auto rank, double asked, const ServedStep& served) { files.add(rank, asked, served); });
+    simulate::Outcome outcome = forebay::simulate::simulate(
+        scenario, registry,
+        [&](auto rank, double asked, const simulate::ServedStep& served) { files.add(rank, asked, served); });
     files.finish();
     return outcome;
   }
 
  private:
   // One folder if there is one run, else one below it for each.
-  [[nodiscard]] std::string folder(const Scenario& scenario, double ratio) const {
+  [[nodiscard]] std::string folder(const simulate::Scenario& scenario, double ratio) const {
     if (!several_) return dir_;
     std::array<char, 32> number{};
     std::snprintf(number.data(), number.size(), "%.4g", ratio);
@@ -188,7 +192,7 @@ class RecordedRuns {
 };
 
 std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Options& options,
-                                  const std::vector<Trace>& traces) {
+                                  const std::vector<simulate::Trace>& traces) {
   const PolicyRegistry registry = PolicyRegistry::builtin();
   const auto scenarios = scenarios_of(arguments, traces);
   const RecordedRuns recorded(arguments, options,
@@ -227,9 +231,10 @@ int run_simulation(const SimulateArguments& arguments) {
   }
   require_writable("--json", arguments.json);
   const Options options = options_from(arguments.config, arguments.overrides);
-  const std::vector<Trace> traces = arguments.trace.empty() ? std::vector<Trace>{} : read_traces(arguments.trace);
+  const std::vector<simulate::Trace> traces =
+      arguments.trace.empty() ? std::vector<simulate::Trace>{} : simulate::read_traces(arguments.trace);
   if (arguments.recommend) {
-    const Recommendation recommendation = recommend(traces, options, PolicyRegistry::builtin());
+    const simulate::Recommendation recommendation = simulate::recommend(traces, options, PolicyRegistry::builtin());
     std::fputs(recommendation_text(recommendation, traces).c_str(), stdout);
     return 0;
   }
@@ -242,8 +247,8 @@ int run_simulation(const SimulateArguments& arguments) {
 void add_source_options(CLI::App& command, SimulateArguments& arguments) {
   std::vector<std::string> names;
   std::string listed;
-  for (const SourceKind kind : kSynthetic) {
-    names.emplace_back(to_string(kind));
+  for (const simulate::SourceKind kind : kSynthetic) {
+    names.emplace_back(simulate::to_string(kind));
     listed += (listed.empty() ? "" : "|") + names.back();
   }
   CLI::Option* source = command.add_option("--source", arguments.source_name, "how long batches take")
@@ -321,4 +326,4 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return run_simulation(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

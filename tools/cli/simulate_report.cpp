@@ -15,7 +15,7 @@
 
 #include "ring/queue_slots.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // Chosen: below it the recommendation says how little it knows.
@@ -64,7 +64,7 @@ double most(const Seeds& seeds, Value value) {
   return most;
 }
 
-double stall_share(const Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
+double stall_share(const simulate::Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
 
 // Waiting buys evenness, so a policy that stalls cannot be compared with the best schedule that does not.
 // 0 stands for "not comparable".
@@ -81,12 +81,13 @@ void add_row(Lines& line, const Seeds& seeds) {
   const std::string evenness =
       ratio > 0 ? fmt::format("{:9.3f} {:7.3f}", ratio, most(seeds, ratio_to_optimum)) : fmt::format("{:>17}", "-");
   line("{:<13} {:>6.2f} {:>7.2f} {:>8.2f} {:>7.3f} {:>8.3f} {} {:>5.0f} {:>5.0f} {:>6.0f} {:>6.0f} {:>7.1f}",
-       seeds.front()->scenario.policy.name, seeds.front()->ratio, 100 * mean(seeds, outcome(&Outcome::fresh_fraction)),
+       seeds.front()->scenario.policy.name, seeds.front()->ratio,
+       100 * mean(seeds, outcome(&simulate::Outcome::fresh_fraction)),
        100 * mean(seeds, [](const SimulatedRun& run) { return run.outcome.fresh_fraction / run.possible; }),
        100 * mean(seeds, [](const SimulatedRun& run) { return stall_share(run.outcome); }),
-       mean(seeds, outcome(&Outcome::evenness)), evenness, mean(seeds, outcome(&Outcome::uses_p50)),
-       mean(seeds, outcome(&Outcome::uses_p99)), most(seeds, outcome(&Outcome::uses_max)),
-       most(seeds, outcome(&Outcome::longest_run)), mean(seeds, outcome(&Outcome::mean_depth)));
+       mean(seeds, outcome(&simulate::Outcome::evenness)), evenness, mean(seeds, outcome(&simulate::Outcome::uses_p50)),
+       mean(seeds, outcome(&simulate::Outcome::uses_p99)), most(seeds, outcome(&simulate::Outcome::uses_max)),
+       most(seeds, outcome(&simulate::Outcome::longest_run)), mean(seeds, outcome(&simulate::Outcome::mean_depth)));
 }
 
 // Of the slow ranks, or of all others.
@@ -112,13 +113,13 @@ nlohmann::json max_uses(const PolicyOptions& policy) {
 }
 
 nlohmann::json to_json(const SimulatedRun& run) {
-  const Scenario& scenario = run.scenario;
-  const Outcome& outcome = run.outcome;
+  const simulate::Scenario& scenario = run.scenario;
+  const simulate::Outcome& outcome = run.outcome;
   nlohmann::json json{{"policy", scenario.policy.name},
-                      {"source", to_string(scenario.sources.front()->kind)},
+                      {"source", simulate::to_string(scenario.sources.front()->kind)},
                       {"R", run.ratio},
                       {"capacity", outcome.capacity},
-                      {"pool", pool_of(scenario.queue)},
+                      {"pool", ring::pool_of(scenario.queue)},
                       {"pick", scenario.policy.pick == Pick::current ? "current" : "least_used"},
                       {"max_uses", max_uses(scenario.policy)},
                       {"mode", scenario.mpi.mode == MpiMode::local ? "local" : "lockstep"},
@@ -151,8 +152,8 @@ nlohmann::json to_json(const SimulatedRun& run) {
   return json;
 }
 
-void add_prediction(Lines& line, const char* what, const Prediction& prediction) {
-  const Outcome& outcome = prediction.outcome;
+void add_prediction(Lines& line, const char* what, const simulate::Prediction& prediction) {
+  const simulate::Outcome& outcome = prediction.outcome;
   line("# {:<12} {:>7.1f} {:>7.2f} {:>9.2f} {:>5} {:>5} {:>6} {:>6}", what, 100 * outcome.fresh_fraction,
        100 * stall_share(outcome), outcome.evenness, outcome.uses_p99, outcome.uses_max, outcome.longest_run,
        prediction.slots());
@@ -184,10 +185,11 @@ std::string simulation_json(const std::vector<SimulatedRun>& runs) {
 }
 
 // The sections can be pasted into a configuration: all else is a comment.
-std::string recommendation_text(const Recommendation& recommendation, const std::vector<Trace>& traces) {
+std::string recommendation_text(const simulate::Recommendation& recommendation,
+                                const std::vector<simulate::Trace>& traces) {
   Lines line;
-  const Prediction& best = recommendation.recommended;
-  const Trace& trace = traces.front();
+  const simulate::Prediction& best = recommendation.recommended;
+  const simulate::Trace& trace = traces.front();
   const double stall = trace.wall_s > 0 ? trace.stall_s / trace.wall_s : 0;
   line("# From {} steps of {} {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps, traces.size(),
        traces.size() == 1 ? "rank" : "ranks", 1 / trace.mean_work_s, 1 / trace.mean_step_s,
@@ -204,10 +206,10 @@ std::string recommendation_text(const Recommendation& recommendation, const std:
        trace.uses_max, "-", "-");
   add_prediction(line, "configured", recommendation.configured);
   add_prediction(line, "recommended", best);
-  const Prediction& uncapped = recommendation.uncapped;
+  const simulate::Prediction& uncapped = recommendation.uncapped;
   if (uncapped.outcome.uses_max != best.outcome.uses_max || uncapped.outcome.stall_s != best.outcome.stall_s)
     add_prediction(line, "max_uses = 0", uncapped);
   return line.take();
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -7,15 +7,15 @@
 #include "simulate/simulation.hpp"
 #include "simulate/trace.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // One simulated run, and what would have been possible.
 struct SimulatedRun {
-  Scenario scenario;
+  simulate::Scenario scenario;
   double ratio = 0;              // R; for a trace as recorded
   std::uint64_t slow_ranks = 0;  // the last ones, whose R is slow_ratio
   double slow_ratio = 0;
-  Outcome outcome;
+  simulate::Outcome outcome;
   double possible = 0;  // fresh fraction of a policy that takes every batch at once
   double optimum = 0;   // least sum of uses^2 / steps with one resident batch and without a stall; 0: not computed
 };
@@ -27,6 +27,7 @@ struct SimulatedRun {
 [[nodiscard]] std::string simulation_json(const std::vector<SimulatedRun>& runs);
 
 // [queue] and [policy] to paste into a configuration, and what they would change.
-[[nodiscard]] std::string recommendation_text(const Recommendation& recommendation, const std::vector<Trace>& traces);
+[[nodiscard]] std::string recommendation_text(const simulate::Recommendation& recommendation,
+                                              const std::vector<simulate::Trace>& traces);
 
-}  // namespace forebay
+}  // namespace forebay::cli

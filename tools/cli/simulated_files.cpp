@@ -12,21 +12,22 @@
 #include "measure/run_log.hpp"
 #include "measure/telemetry.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // The same files as a real run writes, by the same code (Reporter, RunLog), with simulated times,
 // so that reports and replays read them without knowing.
-TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank, std::uint32_t ranks) {
-  TelemetrySetup setup{
-      .options = options.telemetry, .rank = rank, .recording = recording_header(options, dataset, rank, ranks, 0)};
-  note_any_loop(*setup.recording);
+measure::TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank,
+                                 std::uint32_t ranks) {
+  measure::TelemetrySetup setup{
+      .options = options.telemetry, .rank = rank, .recording = job::recording_header(options, dataset, rank, ranks, 0)};
+  job::note_any_loop(*setup.recording);
   return setup;
 }
 
-RunHead head_of(const Options& options, std::uint32_t rank, std::uint32_t ranks) {
-  RunHead head{.rank = rank, .ranks = ranks, .started = utc_now(), .host = "simulated"};
-  if (rank == 0) head.settings = settings_of(options);
+measure::RunHead head_of(const Options& options, std::uint32_t rank, std::uint32_t ranks) {
+  measure::RunHead head{.rank = rank, .ranks = ranks, .started = measure::utc_now(), .host = "simulated"};
+  if (rank == 0) head.settings = config::settings_of(options);
   return head;
 }
 
@@ -47,13 +48,14 @@ std::uint64_t batches_of_epoch(const Dataset& dataset, const Options& options) {
 
 class SimulatedFiles::RankFiles {
  public:
-  RankFiles(TelemetrySetup setup, const RunHead& head, const WorkerTotals& totals, ConsoleLog& console)
+  RankFiles(measure::TelemetrySetup setup, const measure::RunHead& head, const read::WorkerTotals& totals,
+            measure::ConsoleLog& console)
       : log_(setup.options.dir, head, console),
         reporter_(
             std::move(setup), totals, [this] { return gauges_; }, console) {}
 
   // A step's own time is what lies between being served and asking again.
-  void add(StepRecord record, std::uint64_t turn, std::uint32_t capacity) {
+  void add(measure::StepRecord record, std::uint64_t turn, std::uint32_t capacity) {
     record.step = steps_++;
     record.adjacent = turn == last_turn_;
     record.step_s = record.step > 0 ? record.t_s - record.wait_s - last_s_ : 0;
@@ -71,9 +73,9 @@ class SimulatedFiles::RankFiles {
   [[nodiscard]] std::uint64_t lost() const noexcept { return reporter_.lost(); }
 
  private:
-  Gauges gauges_;
-  RunLog log_;
-  Reporter reporter_;
+  measure::Gauges gauges_;
+  measure::RunLog log_;
+  measure::Reporter reporter_;
   std::uint64_t steps_ = 0;
   std::uint64_t last_turn_ = 0;
   double last_s_ = 0;  // when the latest step was served
@@ -86,11 +88,11 @@ SimulatedFiles::SimulatedFiles(Options options, const Dataset& dataset, const st
       step_s_(step_s),
       batches_(batches_of_epoch(dataset, options_)),
       console_(0, Live::never, stderr, [](LogLevel, std::string_view) {}) {
-  make_run_directory(dir);
-  lock_ = DirectoryLock(dir, 0);
+  measure::make_run_directory(dir);
+  lock_ = measure::DirectoryLock(dir, 0);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const auto all = static_cast<std::uint32_t>(ranks);
-    clear_run_directory(dir, rank, all);
+    measure::clear_run_directory(dir, rank, all);
     ranks_.push_back(std::make_unique<RankFiles>(setup_of(options_, dataset, rank, all), head_of(options_, rank, all),
                                                  no_work_, console_));
   }
@@ -98,13 +100,13 @@ SimulatedFiles::SimulatedFiles(Options options, const Dataset& dataset, const st
 
 SimulatedFiles::~SimulatedFiles() = default;
 
-void SimulatedFiles::add(std::uint64_t rank, double asked, const ServedStep& served) {
+void SimulatedFiles::add(std::uint64_t rank, double asked, const simulate::ServedStep& served) {
   const bool fresh = served.decision == Decision::fresh;
   fresh_ += fresh ? 1 : 0;
   most_uses_ = std::max(most_uses_, served.use_index + 1);
   // As if the ranks took the batches of an epoch in turn.
   const std::uint64_t batch = (served.turn - 1) * ranks_.size() + rank;
-  StepRecord record;
+  measure::StepRecord record;
   record.epoch = batch / batches_;
   record.batch = batch % batches_;
   record.use_index = served.use_index;
@@ -132,4 +134,4 @@ void SimulatedFiles::finish() {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

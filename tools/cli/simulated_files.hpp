@@ -13,7 +13,7 @@
 #include "read/requests.hpp"
 #include "simulate/simulation.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 
 // The files of a run, written of a simulated one: its recorded decisions, which policy "replay" repeats on real data,
 // and its steps and intervals in virtual time.
@@ -28,23 +28,23 @@ class SimulatedFiles {
   SimulatedFiles& operator=(const SimulatedFiles&) = delete;
 
   // A StepObserver.
-  void add(std::uint64_t rank, double asked, const ServedStep& served);
+  void add(std::uint64_t rank, double asked, const simulate::ServedStep& served);
   // Writes what is left. Throws Error naming `dir` if anything was lost on the way to its files.
   void finish();
 
  private:
   class RankFiles;
 
-  const WorkerTotals no_work_;
+  const read::WorkerTotals no_work_;
   const Options options_;
   const std::string dir_;
   const double step_s_;
   const std::uint64_t batches_;  // of an epoch
-  DirectoryLock lock_;
-  ConsoleLog console_;
+  measure::DirectoryLock lock_;
+  measure::ConsoleLog console_;
   std::vector<std::unique_ptr<RankFiles>> ranks_;
   std::uint64_t fresh_ = 0;  // of all ranks
   std::uint64_t most_uses_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -11,7 +11,7 @@
 #include "base/file_io.hpp"
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 // The screen that full-screen programs have beside the usual one, without a cursor and without wrapping.
@@ -92,4 +92,4 @@ char TerminalScreen::wait(int milliseconds) {
   return is_gone ? 'q' : key;
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace forebay {
+namespace forebay::cli {
 
 // The terminal of the command as a screen to draw on. Left as it was found, whatever ends the scope; nothing that was
 // on it is lost. One object at a time.
@@ -41,4 +41,4 @@ class TerminalScreen {
   struct sigaction resize_before_ {};
 };
 
-}  // namespace forebay
+}  // namespace forebay::cli

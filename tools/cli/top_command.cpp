@@ -19,7 +19,7 @@
 #include "report/live_run.hpp"
 #include "terminal.hpp"
 
-namespace forebay {
+namespace forebay::cli {
 namespace {
 
 struct TopArguments {
@@ -38,20 +38,21 @@ bool is_done(std::function<void()> work, const TopArguments& arguments, const st
 }
 
 // `run` is shared with that thread, which may outlive this command if the folder never answers.
-bool look(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments, const std::function<bool()>& is_over) {
+bool look(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments,
+          const std::function<bool()>& is_over) {
   const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
   return is_done([run, now_s] { run->look(now_s); }, arguments, is_over);
 }
 
 // Null: a signal came meanwhile.
-std::shared_ptr<LiveRun> open(const TopArguments& arguments) {
-  const auto opened = std::make_shared<std::shared_ptr<LiveRun>>();
-  const auto work = [opened, folder = arguments.run] { *opened = std::make_shared<LiveRun>(folder); };
+std::shared_ptr<report::LiveRun> open(const TopArguments& arguments) {
+  const auto opened = std::make_shared<std::shared_ptr<report::LiveRun>>();
+  const auto work = [opened, folder = arguments.run] { *opened = std::make_shared<report::LiveRun>(folder); };
   return is_done(work, arguments, [] { return StopOnSignal::flag().load(); }) ? *opened : nullptr;
 }
 
 // Until a key or a signal ends it. A run that has ended stays on the screen.
-void draw(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
+void draw(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments) {
   TerminalScreen screen;
   char key = 0;
   const auto is_quit = [&key] { return key == 'q' || key == 'Q' || StopOnSignal::flag(); };
@@ -63,7 +64,7 @@ void draw(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
   while (!is_quit() && look(run, arguments, is_over)) {
     const auto next = TopClock::now() + std::chrono::duration_cast<TopClock::duration>(interval);
     while (!is_quit()) {
-      screen.show(live_table(*run, arguments.run, screen.size().rows));
+      screen.show(report::live_table(*run, arguments.run, screen.size().rows));
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - TopClock::now());
       if (left.count() <= 0) break;
       key = screen.wait(static_cast<int>(left.count()));
@@ -72,11 +73,11 @@ void draw(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
 }
 
 // A line per interval, until the run ends or a signal comes.
-void print(const std::shared_ptr<LiveRun>& run, const TopArguments& arguments) {
+void print(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments) {
   const auto is_over = [] { return StopOnSignal::flag().load(); };
   const auto interval = std::chrono::duration<double>(arguments.interval_s > 0 ? arguments.interval_s : 5);
   while (!is_over() && look(run, arguments, is_over)) {
-    std::printf("%s\n", live_line(*run).c_str());
+    std::printf("%s\n", report::live_line(*run).c_str());
     if (std::fflush(stdout) != 0 || run->has_ended()) return;
     const auto next = TopClock::now() + interval;
     while (!is_over() && TopClock::now() < next) {
@@ -111,4 +112,4 @@ void add_top_command(CLI::App& app, Invocation& invocation) {
   on_call(*command, invocation, [arguments] { return watch(*arguments); });
 }
 
-}  // namespace forebay
+}  // namespace forebay::cli

@@ -12,7 +12,7 @@
 #include "plot.hpp"
 #include "run_section.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 // Styles of curves; a run beyond them has the style of an earlier one.
@@ -143,4 +143,4 @@ std::string comparison_section(const std::vector<RunData>& runs) {
   return out + "</section>\n";
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

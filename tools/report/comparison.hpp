@@ -5,9 +5,9 @@
 
 #include "run_data.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // What several runs have in common and what not: their figures, the keys that differ, and their charts in one.
 [[nodiscard]] std::string comparison_section(const std::vector<RunData>& runs);
 
-}  // namespace forebay
+}  // namespace forebay::report

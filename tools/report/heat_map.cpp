@@ -16,7 +16,7 @@
 #include "palette_png.hpp"
 #include "plot.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 using Rgb = std::array<float, 3>;
@@ -124,4 +124,4 @@ std::string scale_css() {
   return css + ")";
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

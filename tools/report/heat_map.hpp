@@ -6,7 +6,7 @@
 
 #include "run_data.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // A figure of every rank over time: a row for each rank, or for several side by side where there are many, a column for
 // each stretch of time. An image of the page, a byte for each place.
@@ -25,4 +25,4 @@ struct HeatMap {
 // How the page's style sheet paints the scale: a gradient from the left to the right.
 [[nodiscard]] std::string scale_css();
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay::html {
+namespace forebay::report::html {
 
 // Names of runs, keys and hosts come from files that anybody may have written: nothing reaches a
 // page without this.
@@ -99,4 +99,4 @@ std::string facts(std::span<const std::pair<std::string, std::string>> facts) {
   return out + "</dl>\n";
 }
 
-}  // namespace forebay::html
+}  // namespace forebay::report::html

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace forebay::html {
+namespace forebay::report::html {
 
 // Text as HTML: what files say must not become markup. Bytes that are not UTF-8 and control characters as \xNN.
 [[nodiscard]] std::string text(std::string_view plain);
@@ -38,4 +38,4 @@ struct Table {
 // A definition list of names and values, both HTML.
 [[nodiscard]] std::string facts(std::span<const std::pair<std::string, std::string>> facts);
 
-}  // namespace forebay::html
+}  // namespace forebay::report::html

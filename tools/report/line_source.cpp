@@ -15,7 +15,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 // No line of telemetry is nearly as long.
@@ -83,4 +83,4 @@ std::string LineSource::place() const {
                 : name + ": the line at byte " + std::to_string(begin_ + line_at_);
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -10,7 +10,7 @@
 
 #include "base/file_io.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // The lines of a file of telemetry, or, of one larger than a budget, those of stretches spread evenly over it. Its
 // errors name the file. One thread.
@@ -46,4 +46,4 @@ class LineSource {
   std::size_t line_at_ = 0;
 };
 
-}  // namespace forebay
+}  // namespace forebay::report

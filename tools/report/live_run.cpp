@@ -27,7 +27,7 @@
 #include "measure/run_log.hpp"
 #include "record_lines.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,7 +71,7 @@ Tail tail_of_both(const fs::path& file, std::size_t most) {
   Tail tail;
   if (file.empty()) return tail;
   try {
-    const auto files = open_bounded<OpenFile>(file, open_to_read);
+    const auto files = measure::open_bounded<OpenFile>(file, open_to_read);
     // Of the earlier one only what the latest leaves room for: a part of both would have a gap in between.
     const std::size_t of_latest = files.latest ? std::min(files.latest->size, most) : 0;
     if (files.earlier) tail.add(*files.earlier, most - of_latest);
@@ -101,10 +101,10 @@ constexpr std::array<std::string_view, 12> kLiveIntervals{
 
 // From the last line backwards.
 void add_steps(std::string_view text, RankNow& now) {
-  static const LineReader<StepRecord> reader(step_figures(), kLiveSteps);
+  static const LineReader<measure::StepRecord> reader(measure::step_figures(), kLiveSteps);
   std::optional<double> last_s;
   double first_s = 0;
-  StepRecord step;
+  measure::StepRecord step;
   while (const auto line = last_line(text)) {
     if (!reader.read(*line, step).empty()) continue;
     if (!last_s) {
@@ -128,8 +128,8 @@ void add_steps(std::string_view text, RankNow& now) {
 
 // Only the last one: intervals are sums already.
 void add_intervals(std::string_view text, RankNow& now) {
-  static const LineReader<Interval> reader(interval_figures(), kLiveIntervals);
-  Interval interval;
+  static const LineReader<measure::Interval> reader(measure::interval_figures(), kLiveIntervals);
+  measure::Interval interval;
   while (const auto line = last_line(text)) {
     if (!reader.read(*line, interval).empty()) continue;
     now.step = interval.step_num;
@@ -160,12 +160,12 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string text = it->path().filename().string();
-    const std::optional<RankFileName> name = rank_file_name(text);
+    const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
     if (!name) continue;
     LiveFiles& rank = ranks[name->rank];
     if (name->kind == "run") rank.run = it->path();
-    if (name->kind == "steps") rank.steps = rank_file(folder.native(), name->kind, name->rank);
-    if (name->kind == "intervals") rank.intervals = rank_file(folder.native(), name->kind, name->rank);
+    if (name->kind == "steps") rank.steps = measure::rank_file(folder.native(), name->kind, name->rank);
+    if (name->kind == "intervals") rank.intervals = measure::rank_file(folder.native(), name->kind, name->rank);
   }
   return ranks;
 }
@@ -216,7 +216,7 @@ void LiveRun::read_head(const fs::path& log) {
   try {
     LineFile lines(log, std::size_t{1} << 20);
     for (std::string line; lines.next(line);) {
-      const auto said = parse_run_line(line);
+      const auto said = measure::parse_run_line(line);
       if (!said.head) continue;
       expected_ = said.head->ranks;
       for (const auto& [key, value] : said.head->settings) {
@@ -230,4 +230,4 @@ void LiveRun::read_head(const fs::path& log) {
 
 bool LiveRun::has_ended() const noexcept { return !ranks_.empty() && std::ranges::all_of(ranks_, &RankNow::has_ended); }
 
-}  // namespace forebay
+}  // namespace forebay::report

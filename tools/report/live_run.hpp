@@ -8,7 +8,7 @@
 
 #include "time_bins.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // What one rank did in the last seconds that it wrote of.
 struct RankNow {
@@ -65,4 +65,4 @@ class LiveRun {
 // The line about the job alone.
 [[nodiscard]] std::string live_line(const LiveRun& run);
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -10,7 +10,7 @@
 #include "html.hpp"
 #include "live_run.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 // A rank that has written nothing for so long is shown as silent: telemetry writes once a second, or each interval.
@@ -98,4 +98,4 @@ std::string live_table(const LiveRun& run, const std::string& name, std::size_t 
   return text;
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

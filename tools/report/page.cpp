@@ -6,7 +6,7 @@
 #include "page_style.hpp"
 #include "run_section.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // One file: styles, charts and images are in it, and nothing is fetched. It begins with
 // kReportMark, by which a report may be overwritten.
@@ -42,4 +42,4 @@ std::string report_page(const std::vector<RunData>& runs, const std::string& mad
   return page + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -7,7 +7,7 @@
 
 #include "run_data.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // What a report begins with, by which one is known.
 inline constexpr std::string_view kReportMark = "<!doctype html>\n<!-- forebay report -->\n";
@@ -16,4 +16,4 @@ inline constexpr std::string_view kReportMark = "<!doctype html>\n<!-- forebay r
 // screens, keyboards and screen readers. `made`: when, for people. REQUIRES: at least one run, with names.
 [[nodiscard]] std::string report_page(const std::vector<RunData>& runs, const std::string& made);
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace forebay {
+namespace forebay::report {
 
 // The page's style sheet. Colours differ in lightness too, so that a chart also reads in grey.
 inline constexpr std::string_view kPageStyle = R"css(
@@ -61,4 +61,4 @@ table .bar{display:flex;width:8rem;height:.9rem;border:1px solid var(--line)}.ba
 @media print{details{display:none}}
 )css";
 
-}  // namespace forebay
+}  // namespace forebay::report

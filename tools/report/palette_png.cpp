@@ -7,7 +7,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::report {
 
 // libpng's simplified API: a first call without memory gives an upper bound of the size.
 std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
@@ -35,4 +35,4 @@ std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_
   return file;
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

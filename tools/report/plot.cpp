@@ -9,7 +9,7 @@
 
 #include "html.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 constexpr int kColumn = 10;    // units of a column's width
@@ -97,4 +97,4 @@ std::vector<std::string> time_labels(double end_s) {
   return labels;
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace forebay {
+namespace forebay::report {
 
 // Values of a chart's columns as shares of its height, 0 to 1; nothing where there is none.
 using Curve = std::vector<std::optional<double>>;
@@ -50,4 +50,4 @@ struct LegendEntry {
 // Five labels of a time axis that ends at `end_s`.
 [[nodiscard]] std::vector<std::string> time_labels(double end_s);
 
-}  // namespace forebay
+}  // namespace forebay::report

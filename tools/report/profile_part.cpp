@@ -9,7 +9,7 @@
 #include "html.hpp"
 #include "measure/figures.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 // How a thread's time divides, as a bar; the table beside it has the numbers.
@@ -26,22 +26,22 @@ std::string bar_of(const StageProfile& stage) {
 // A figure's value with its unit: shares as percent. Inlined, GCC 12 takes the members that it does not see written for
 // uninitialised.
 template <typename Record>
-[[gnu::noinline]] std::string value_of(const Figure<Record>& figure, const Record& record) {
-  const double value = number_of(figure, record).value_or(0);
+[[gnu::noinline]] std::string value_of(const measure::Figure<Record>& figure, const Record& record) {
+  const double value = measure::number_of(figure, record).value_or(0);
   return figure.unit.empty() && figure.text.scale == 100 ? html::percent(value) : html::number(value);
 }
 
 // A stage without work computes an absurd rate, shown as "-".
 std::string stages_table(const Profile& job) {
   html::Table table{.caption = "Stages: shares of their threads' time", .head = {"stage", "time"}};
-  for (const auto& figure : stage_figures()) {
+  for (const auto& figure : measure::stage_figures()) {
     table.head.push_back("<abbr title='" + html::text(figure.meaning) + "'>" + html::text(figure.key) + "</abbr>");
   }
-  for (const auto& part : profile_stages()) {
+  for (const auto& part : measure::profile_stages()) {
     const StageProfile& stage = job.*part.place;
     std::vector<std::string> row{html::text(part.name), bar_of(stage)};
-    for (const auto& figure : stage_figures()) {
-      const double value = number_of(figure, stage).value_or(0);
+    for (const auto& figure : measure::stage_figures()) {
+      const double value = measure::number_of(figure, stage).value_or(0);
       constexpr double kWithoutCompute = 1e7;
       row.push_back(figure.unit.empty() ? html::percent(value) : value < kWithoutCompute ? html::number(value) : "-");
     }
@@ -56,13 +56,13 @@ std::string stages_table(const Profile& job) {
 
 std::string queues_table(const Profile& job) {
   html::Table table{.caption = "Queues", .head = {"queue", "unit"}};
-  for (const auto& figure : queue_figures()) {
+  for (const auto& figure : measure::queue_figures()) {
     table.head.push_back("<abbr title='" + html::text(figure.meaning) + "'>" + html::text(figure.key) + "</abbr>");
   }
-  for (const auto& part : profile_queues()) {
+  for (const auto& part : measure::profile_queues()) {
     std::vector<std::string> row{html::text(part.name), html::text(part.unit)};
-    for (const auto& figure : queue_figures()) {
-      const double value = number_of(figure, job.*part.place).value_or(0);
+    for (const auto& figure : measure::queue_figures()) {
+      const double value = measure::number_of(figure, job.*part.place).value_or(0);
       row.push_back(figure.key == "empty" || figure.key == "full" ? html::percent(value) : html::number(value));
     }
     table.rows.push_back(std::move(row));
@@ -71,9 +71,9 @@ std::string queues_table(const Profile& job) {
 }
 
 template <typename Record>
-std::string all_figures(const std::string& caption, Figures<Record> figures, const Record& record) {
+std::string all_figures(const std::string& caption, measure::Figures<Record> figures, const Record& record) {
   html::Table table{.caption = caption, .head = {"figure", "value", "unit", "meaning"}, .is_text = true};
-  for (const Figure<Record>& figure : figures) {
+  for (const measure::Figure<Record>& figure : figures) {
     table.rows.push_back({"<code>" + html::text(figure.key) + "</code>", value_of(figure, record),
                           html::text(figure.unit), html::markdown(figure.meaning)});
   }
@@ -90,7 +90,7 @@ std::string profile_part(const RunData& run) {
   if (profiles.empty() && !summary) return "";
   std::string out;
   std::string all;
-  if (summary) all += all_figures<Summary>("Summary", summary_figures(), *summary);
+  if (summary) all += all_figures<Summary>("Summary", measure::summary_figures(), *summary);
   if (!profiles.empty()) {
     const Profile job = profiles.size() == 1 ? profiles.front() : combine(profiles);
     out += "<h3>Stages</h3>\n";
@@ -100,9 +100,9 @@ std::string profile_part(const RunData& run) {
              std::to_string(run.ranks[slowest].rank) + ": " + html::text(judge(profiles[slowest]).sentence) + ".</p>\n";
     }
     out += stages_table(job) + queues_table(job);
-    all += all_figures<Profile>("Profile", profile_figures(), job);
+    all += all_figures<Profile>("Profile", measure::profile_figures(), job);
   }
   return out + html::folded("All figures of the summary and the profile", all);
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -21,7 +21,7 @@
 #include "measure/figures.hpp"
 #include "record_lines.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 constexpr std::array<std::string_view, 9> kOfSteps{"step",   "t_s",           "use_index", "decision", "depth",
@@ -40,7 +40,7 @@ class Adder {
  public:
   explicit Adder(RankData& data) : data_(data) {}
 
-  void add(const StepRecord& step) {
+  void add(const measure::StepRecord& step) {
     const bool is_first = begin(step.t_s);
     const double t_s = offset_s_ + step.t_s;
     data_.last_step = std::max(data_.last_step, step.step);
@@ -56,7 +56,7 @@ class Adder {
     data_.bins.add(std::max(0.0, asked_s - step.step_s), asked_s, {.compute_s = step.step_s});
   }
 
-  void add(const Interval& interval) {
+  void add(const measure::Interval& interval) {
     begin(interval.t_s);
     const double t_s = offset_s_ + interval.t_s;
     data_.last_step = std::max(data_.last_step, interval.step_num);
@@ -94,9 +94,9 @@ class Adder {
   double offset_s_ = 0;
 };
 
-std::uint64_t steps_before(const StepRecord& step) { return step.step; }
+std::uint64_t steps_before(const measure::StepRecord& step) { return step.step; }
 // An interval's step_num is its last step.
-std::uint64_t steps_before(const Interval& interval) {
+std::uint64_t steps_before(const measure::Interval& interval) {
   return interval.step_num + 1 - std::min(interval.steps, interval.step_num + 1);
 }
 
@@ -136,11 +136,11 @@ template <typename Record>
 void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
                   RankData& data) {
   if (file.empty()) return;
-  const std::filesystem::path earlier = earlier_file(file);
+  const std::filesystem::path earlier = measure::earlier_file(file);
   const std::uint64_t size_before = size_of(earlier);
   const bool fits = size_before + size_of(file) <= budget;
   const std::uint64_t share = fits ? UINT64_MAX : size_before > 0 ? budget / 2 : budget;
-  auto lines = open_bounded<LineSource>(file, [&](const auto& path) { return LineSource(path, share); });
+  auto lines = measure::open_bounded<LineSource>(file, [&](const auto& path) { return LineSource(path, share); });
   std::error_code error;
   data.has_earlier = std::filesystem::exists(earlier, error);
   Adder adder(data);
@@ -154,7 +154,7 @@ void read_log(const std::filesystem::path& file, RankData& data) {
   LineSource lines(file, UINT64_MAX);
   for (std::string_view line; lines.next(line);) {
     try {
-      RunLine said = parse_run_line(std::string(line));
+      measure::RunLine said = measure::parse_run_line(std::string(line));
       data.has_ended = !said.head;
       if (said.head) {
         if (!data.head) data.begun_at = said.head->first_step;
@@ -179,8 +179,8 @@ void read_log(const std::filesystem::path& file, RankData& data) {
 }  // namespace
 
 RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget) {
-  static const LineReader<StepRecord> of_steps(step_figures(), kOfSteps);
-  static const LineReader<Interval> of_intervals(interval_figures(), kOfIntervals);
+  static const LineReader<measure::StepRecord> of_steps(measure::step_figures(), kOfSteps);
+  static const LineReader<measure::Interval> of_intervals(measure::interval_figures(), kOfIntervals);
   RankData data;
   data.rank = files.rank;
   if (!files.run.empty()) read_log(files.run, data);
@@ -189,4 +189,4 @@ RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget
   return data;
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -5,7 +5,7 @@
 
 #include "run_data.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // The files of one rank; an empty path is one that is not there. Of steps and intervals there may be the earlier file
 // only, or both.
@@ -22,4 +22,4 @@ enum class RecordKind : std::uint8_t { steps, intervals };
 // file and line.
 [[nodiscard]] RankData read_rank(const RankFiles& files, RecordKind kind, std::uint64_t budget);
 
-}  // namespace forebay
+}  // namespace forebay::report

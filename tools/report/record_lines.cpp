@@ -16,7 +16,7 @@
 
 #include "base/text.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 constexpr std::size_t kShown = 40;  // of a value that cannot be
@@ -153,7 +153,8 @@ bool read_value(std::string_view text, Decision& value) noexcept {
 }  // namespace
 
 template <typename Record>
-LineReader<Record>::LineReader(Figures<Record> figures, std::span<const std::string_view> wanted) : figures_(figures) {
+LineReader<Record>::LineReader(measure::Figures<Record> figures, std::span<const std::string_view> wanted)
+    : figures_(figures) {
   for (std::size_t i = 0; i < figures_.size(); ++i) {
     quoted_.push_back("\"" + std::string(figures_[i].key) + "\":");
     if (std::ranges::find(wanted, figures_[i].key) != wanted.end()) wanted_ |= std::uint64_t{1} << i;
@@ -172,14 +173,15 @@ std::string LineReader<Record>::read(std::string_view line, Record& record) cons
     if (place == figures_.size() || !members.next_as_written(quoted_[place], value)) {
       std::string_view key;
       if (!members.next(key, value)) break;
-      place = static_cast<std::size_t>(std::ranges::find(figures_, key, &Figure<Record>::key) - figures_.begin());
+      place =
+          static_cast<std::size_t>(std::ranges::find(figures_, key, &measure::Figure<Record>::key) - figures_.begin());
     }
     if (place == figures_.size()) continue;
     expected = place + 1;
     const std::uint64_t bit = std::uint64_t{1} << place;
     if ((wanted_ & bit) == 0) continue;
     missing &= ~bit;
-    const bool is_read = visit_value(figures_[place], record, [&](auto& to) { return read_value(value, to); });
+    const bool is_read = measure::visit_value(figures_[place], record, [&](auto& to) { return read_value(value, to); });
     if (!is_read) {
       return "\"" + std::string(figures_[place].key) + "\" cannot be " + printable(value.substr(0, kShown));
     }
@@ -191,7 +193,7 @@ std::string LineReader<Record>::read(std::string_view line, Record& record) cons
   return {};
 }
 
-template class LineReader<StepRecord>;
-template class LineReader<Interval>;
+template class LineReader<measure::StepRecord>;
+template class LineReader<measure::Interval>;
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -8,26 +8,26 @@
 
 #include "measure/figures.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // Reads what append_json_line() writes, at hundreds of megabytes a second. Any thread.
 template <typename Record>
 class LineReader {
  public:
   // `wanted`: keys of figures that each line must have, and that are read.
-  explicit LineReader(Figures<Record> figures, std::span<const std::string_view> wanted);
+  explicit LineReader(measure::Figures<Record> figures, std::span<const std::string_view> wanted);
 
   // Sets the wanted figures of `record`; others are as they were. Returns what is wrong with the line, "" if nothing
   // is. Keys that are not figures are skipped: a newer Forebay may have written them.
   [[nodiscard]] std::string read(std::string_view line, Record& record) const;
 
  private:
-  Figures<Record> figures_;
+  measure::Figures<Record> figures_;
   std::vector<std::string> quoted_;  // their keys in quotes, with the colon
   std::uint64_t wanted_ = 0;         // a bit for each figure
 };
 
-extern template class LineReader<StepRecord>;
-extern template class LineReader<Interval>;
+extern template class LineReader<measure::StepRecord>;
+extern template class LineReader<measure::Interval>;
 
-}  // namespace forebay
+}  // namespace forebay::report

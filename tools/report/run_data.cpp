@@ -24,7 +24,7 @@
 #include "measure/run_files.hpp"
 #include "rank_reader.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,20 +41,20 @@ struct Listing {
 // ".from-STEP" is in the names of recordings of resumed runs, which a report does not read.
 void add_file(Listing& listing, const fs::path& file) {
   const std::string text = file.filename().string();
-  const std::optional<RankFileName> name = rank_file_name(text);
+  const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
   if (!name || text.find(".from-") != std::string::npos) return;
   RankFiles& rank = listing.ranks[name->rank];
   rank.rank = name->rank;
   std::error_code error;
   if (name->kind == "run") rank.run = file;
   if (name->kind == "steps") {
-    rank.steps = rank_file(file.parent_path().native(), name->kind, name->rank);
+    rank.steps = measure::rank_file(file.parent_path().native(), name->kind, name->rank);
     listing.has_steps = true;
     const std::uint64_t size = fs::file_size(file, error);
     if (!error) listing.step_bytes += size;
   }
   if (name->kind == "intervals") {
-    rank.intervals = rank_file(file.parent_path().native(), name->kind, name->rank);
+    rank.intervals = measure::rank_file(file.parent_path().native(), name->kind, name->rank);
     listing.has_intervals = true;
   }
   const fs::file_time_type written = fs::last_write_time(file, error);
@@ -214,8 +214,8 @@ void align(RunData& run) {
 
 }  // namespace
 
-const Settings& RunData::settings() const noexcept {
-  static const Settings none;
+const measure::Settings& RunData::settings() const noexcept {
+  static const measure::Settings none;
   return ranks.front().head ? ranks.front().head->settings : none;
 }
 
@@ -267,10 +267,10 @@ RunData read_run(const fs::path& folder, const ReadLimits& limits,
   run.read_from = by_steps ? "steps" : "intervals";
   run.last_written = utc(listing.last_written);
   run.ranks.resize(files.size());
-  run_parallel({.count = files.size(),
-                .body = [&](std::size_t i) { run.ranks[i] = read_rank(files[i], kind, budget); },
-                .total = files.size()},
-               index_threads(), progress);
+  data::run_parallel({.count = files.size(),
+                      .body = [&](std::size_t i) { run.ranks[i] = read_rank(files[i], kind, budget); },
+                      .total = files.size()},
+                     data::index_threads(), progress);
   run.expected = listing.ranks.rbegin()->first + 1;
   for (const RankData& rank : run.ranks) run.expected = std::max(run.expected, rank.head ? rank.head->ranks : 0);
   align(run);
@@ -304,4 +304,4 @@ void name_runs(std::vector<RunData>& runs) {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

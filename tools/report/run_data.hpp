@@ -13,14 +13,14 @@
 #include "measure/run_log.hpp"
 #include "time_bins.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // What one rank's telemetry says.
 struct RankData {
   std::uint32_t rank = 0;
-  std::optional<RunHead> head;  // the last one: a run that resumed has several
-  std::uint32_t parts = 0;      // how often it began or resumed
-  bool has_ended = false;       // its last line is written
+  std::optional<measure::RunHead> head;  // the last one: a run that resumed has several
+  std::uint32_t parts = 0;               // how often it began or resumed
+  bool has_ended = false;                // its last line is written
   std::optional<Summary> summary;
   std::optional<Profile> profile;
   TimeBins bins;  // by the time since its first batch, times of its parts added up
@@ -51,7 +51,7 @@ struct RunData {
   double end_s = 0;
   std::uint32_t capacity = 0;
 
-  [[nodiscard]] const Settings& settings() const noexcept;
+  [[nodiscard]] const measure::Settings& settings() const noexcept;
   [[nodiscard]] std::string setting(const std::string& key) const;  // "" where it is not known
   [[nodiscard]] bool has_ended() const noexcept;
   [[nodiscard]] bool is_sampled() const noexcept;
@@ -74,4 +74,4 @@ struct ReadLimits {
 // Gives runs names that differ: the last part of their folders, or as much as it takes.
 void name_runs(std::vector<RunData>& runs);
 
-}  // namespace forebay
+}  // namespace forebay::report

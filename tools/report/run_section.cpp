@@ -15,7 +15,7 @@
 #include "html.hpp"
 #include "profile_part.hpp"
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 using html::duration;
@@ -293,4 +293,4 @@ std::string run_section(const RunData& run, std::size_t most_rows) {
          ranks_part(run, most_rows) + profile_part(run) + configuration_of(run);
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

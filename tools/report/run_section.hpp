@@ -7,7 +7,7 @@
 #include "plot.hpp"
 #include "run_data.hpp"
 
-namespace forebay {
+namespace forebay::report {
 
 // What the page says of one run, from its finding to its configuration.
 [[nodiscard]] std::string run_section(const RunData& run, std::size_t most_heat_rows);
@@ -23,4 +23,4 @@ namespace forebay {
 [[nodiscard]] Curve depth_curve(const std::vector<Bin>& bins, double capacity);
 [[nodiscard]] Curve stall_curve(const std::vector<Bin>& bins, double most);
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace forebay {
+namespace forebay::report {
 namespace {
 
 // All but the most, which a part has as the whole does.
@@ -74,4 +74,4 @@ void TimeBins::widen_to(double width_s) {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace forebay {
+namespace forebay::report {
 
 // What happened in a stretch of time, on one rank or on several: sums, so that stretches and ranks can be added.
 struct Bin {
@@ -48,4 +48,4 @@ class TimeBins {
   std::vector<Bin> bins_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::report

@@ -13,14 +13,15 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::simulate {
 
 namespace {
 
 // An automatic queue begins small and grows, as in a run.
-Capacity capacity_in(const QueueOptions& queue) {
-  const auto most = static_cast<std::uint32_t>(capacity_of(queue));
-  return is_automatic(queue) ? Capacity(static_cast<std::uint32_t>(kLeastCapacity), most) : Capacity(most);
+ring::Capacity capacity_in(const QueueOptions& queue) {
+  const auto most = static_cast<std::uint32_t>(ring::capacity_of(queue));
+  return ring::is_automatic(queue) ? ring::Capacity(static_cast<std::uint32_t>(ring::kLeastCapacity), most)
+                                   : ring::Capacity(most);
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Sour
       max_wait_s_(rules.max_wait_ms / 1000),
       finished_(source_.finish(0)),
       growth_(capacity_in(queue)),
-      pool_size_(static_cast<std::uint32_t>(pool_of(queue))),
+      pool_size_(static_cast<std::uint32_t>(ring::pool_of(queue))),
       pick_(rules.pick) {
   pool_.reserve(pool_size_);
 }
@@ -148,4 +149,4 @@ void RankModel::finish() {
   pool_.clear();
 }
 
-}  // namespace forebay
+}  // namespace forebay::simulate

@@ -14,7 +14,7 @@
 #include "simulation.hpp"
 #include "source.hpp"
 
-namespace forebay {
+namespace forebay::simulate {
 
 // How often batches were served, and how many times in a row.
 class UseTally {
@@ -104,10 +104,10 @@ class RankModel {
   std::uint64_t fresh_ = 0;
   std::uint64_t last_turn_ = 0;
   std::uint64_t run_ = 0;  // steps in a row from the batch of last_turn_
-  QueueGrowth growth_;
+  ring::QueueGrowth growth_;
   std::uint32_t pool_size_;
   std::uint32_t depth_ = 0;
   Pick pick_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::simulate

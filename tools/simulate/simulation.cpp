@@ -25,7 +25,7 @@
 
 #include "rank_model.hpp"
 
-namespace forebay {
+namespace forebay::simulate {
 namespace {
 
 void require(bool holds, const std::string& what) {
@@ -38,9 +38,9 @@ void check(const Scenario& scenario) {
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
   require(std::ranges::all_of(scenario.step_s, [](double s) { return std::isfinite(s) && s > 0; }),
           "steps must take time");
-  require(scenario.queue.capacity >= 0 && pool_of(scenario.queue) >= 1,
+  require(scenario.queue.capacity >= 0 && ring::pool_of(scenario.queue) >= 1,
           "queue.capacity and queue.pool must be at least 1");
-  require(scenario.mpi.mode == MpiMode::local || capacity_of(scenario.queue) > scenario.mpi.lag,
+  require(scenario.mpi.mode == MpiMode::local || ring::capacity_of(scenario.queue) > scenario.mpi.lag,
           "mpi.mode = \"lockstep\" needs queue.capacity > mpi.lag = " + std::to_string(scenario.mpi.lag));
 }
 
@@ -55,8 +55,8 @@ class Job {
     check(scenario);
     ranks_.reserve(scenario.ranks);
     QueueOptions queue = scenario.queue;
-    queue.pool = pool_of(queue);
-    if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = capacity_of(queue);  // of one size on all ranks
+    queue.pool = ring::pool_of(queue);
+    if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = ring::capacity_of(queue);  // of one size on all ranks
     for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
       ranks_.emplace_back(queue, scenario.policy, source_of(scenario, rank), tally_);
       now_ = std::max(now_, ranks_.back().first_batch_s());
@@ -293,8 +293,8 @@ std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank
   check(scenario);
   UseTally tally;
   QueueOptions queue = scenario.queue;
-  queue.pool = pool_of(queue);
-  queue.capacity = capacity_of(queue);
+  queue.pool = ring::pool_of(queue);
+  queue.capacity = ring::capacity_of(queue);
   RankModel model(queue, scenario.policy, source_of(scenario, rank), tally);
   double now = model.first_batch_s();
   std::vector<std::uint64_t> arrived;
@@ -345,4 +345,4 @@ BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t
   return schedule;
 }
 
-}  // namespace forebay
+}  // namespace forebay::simulate

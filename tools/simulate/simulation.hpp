@@ -11,7 +11,7 @@
 
 #include "source.hpp"
 
-namespace forebay {
+namespace forebay::simulate {
 
 // What is simulated: a job whose ranks make every step at the same time, because each step ends with an all-reduce.
 struct Scenario {
@@ -90,4 +90,4 @@ struct BestSchedule {
 // Throws Error when no schedule satisfies the conditions.
 [[nodiscard]] BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity);
 
-}  // namespace forebay
+}  // namespace forebay::simulate

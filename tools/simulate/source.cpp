@@ -11,7 +11,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::simulate {
 namespace {
 
 constexpr std::uint64_t kPhaseKey = 1;
@@ -128,4 +128,4 @@ double Source::standard_gamma() {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::simulate

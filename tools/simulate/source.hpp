@@ -8,7 +8,7 @@
 
 #include <forebay/random.hpp>
 
-namespace forebay {
+namespace forebay::simulate {
 
 // How the work of a source is distributed over time.
 enum class SourceKind : std::uint8_t {
@@ -63,4 +63,4 @@ class Source {
   bool on_ = false;
 };
 
-}  // namespace forebay
+}  // namespace forebay::simulate

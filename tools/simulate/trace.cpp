@@ -34,7 +34,7 @@
 #include "measure/run_files.hpp"
 #include "rank_model.hpp"
 
-namespace forebay {
+namespace forebay::simulate {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,7 +95,7 @@ Line parse(const std::string& text) {
 // RANK of "steps.RANK.jsonl" and of the file with the lines before it.
 std::optional<std::uint32_t> rank_of(const fs::path& file) {
   const std::string text = file.filename().string();
-  const std::optional<RankFileName> name = rank_file_name(text);
+  const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
   return name && name->kind == "steps" && !name->goes_on ? std::optional(name->rank) : std::nullopt;
 }
 
@@ -105,7 +105,7 @@ class Reader {
   // Telemetry with a bound on its size has an earlier file whose lines come first.
   explicit Reader(const fs::path& file) {
     if (rank_of(file)) {
-      auto lines = open_bounded<Source>(file, open);
+      auto lines = measure::open_bounded<Source>(file, open);
       if (lines.earlier) files_.push_back(*std::move(lines.earlier));
       if (lines.latest) files_.push_back(*std::move(lines.latest));
     }
@@ -285,7 +285,7 @@ std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   if (!fs::is_directory(path, error)) return {{rank_of(path).value_or(0), path}};
   std::map<std::uint64_t, fs::path> files;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (const auto rank = rank_of(it->path())) files.emplace(*rank, rank_file(path.native(), "steps", *rank));
+    if (const auto rank = rank_of(it->path())) files.emplace(*rank, measure::rank_file(path.native(), "steps", *rank));
   }
   if (error) throw Error(path.string() + " cannot be listed: " + error.message());
   if (files.empty()) {
@@ -395,4 +395,4 @@ Recommendation recommend(std::span<const Trace> traces, const Options& configure
   return recommendation;
 }
 
-}  // namespace forebay
+}  // namespace forebay::simulate

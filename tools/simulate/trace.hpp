@@ -12,7 +12,7 @@
 #include "simulation.hpp"
 #include "source.hpp"
 
-namespace forebay {
+namespace forebay::simulate {
 
 // What one rank of a real run did, from its telemetry.
 struct Trace {
@@ -45,7 +45,7 @@ struct Prediction {
   Outcome outcome;
 
   // Batches held in memory.
-  [[nodiscard]] std::int64_t slots() const noexcept { return slots_of(queue); }
+  [[nodiscard]] std::int64_t slots() const noexcept { return ring::slots_of(queue); }
 };
 
 struct Recommendation {
@@ -67,4 +67,4 @@ struct Recommendation {
 [[nodiscard]] Recommendation recommend(std::span<const Trace> traces, const Options& configured,
                                        const PolicyRegistry& registry);
 
-}  // namespace forebay
+}  // namespace forebay::simulate

@@ -24,7 +24,7 @@ namespace forebay::cuda {
 namespace {
 
 cudaStream_t as_cuda(StreamView stream) { return static_cast<cudaStream_t>(stream.handle); }
-cudaEvent_t as_cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
+cudaEvent_t as_cuda(device::DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
 
 cudaEvent_t make_own_event() {
   cudaEvent_t event = nullptr;
@@ -71,9 +71,9 @@ CudaDevice::~CudaDevice() {
   }
 }
 
-std::unique_ptr<Arena> CudaDevice::allocate(std::size_t bytes) { return allocate_on_gpu(gpu_, bytes); }
+std::unique_ptr<device::Arena> CudaDevice::allocate(std::size_t bytes) { return allocate_on_gpu(gpu_, bytes); }
 
-std::unique_ptr<Arena> CudaDevice::allocate_staging(std::size_t bytes) {
+std::unique_ptr<device::Arena> CudaDevice::allocate_staging(std::size_t bytes) {
   return allocate_pinned(gpu_, numa_node_, bytes);
 }
 
@@ -98,7 +98,7 @@ StreamView CudaDevice::make_stream_of(Priority priority) {
   return {stream};
 }
 
-DeviceEvent CudaDevice::make_event() {
+device::DeviceEvent CudaDevice::make_event() {
   cudaEvent_t event = nullptr;
   on_own_thread(gpu_, [&] { event = make_own_event(); });
   const std::scoped_lock lock(made_);
@@ -142,18 +142,18 @@ void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t byte
   require(cudaEventSynchronize(copied.get()), "cudaEventSynchronize");
 }
 
-void CudaDevice::record(DeviceEvent event, StreamView stream) {
+void CudaDevice::record(device::DeviceEvent event, StreamView stream) {
   const GpuContext::OnTop here(*context_);
   require(cudaEventRecord(as_cuda(event), as_cuda(stream)), "cudaEventRecord");
 }
 
-void CudaDevice::wait(StreamView stream, DeviceEvent event) {
+void CudaDevice::wait(StreamView stream, device::DeviceEvent event) {
   const GpuContext::OnTop here(*context_);
   require(cudaStreamWaitEvent(as_cuda(stream), as_cuda(event), 0), "cudaStreamWaitEvent");
 }
 
 // By the driver's function, for the reason below.
-bool CudaDevice::is_complete(DeviceEvent event) {
+bool CudaDevice::is_complete(device::DeviceEvent event) {
   const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   // The runtime would keep "not ready" as the thread's last error, in the place of one that the trainer has yet to
@@ -164,13 +164,13 @@ bool CudaDevice::is_complete(DeviceEvent event) {
   return true;
 }
 
-void CudaDevice::synchronize(DeviceEvent event) {
+void CudaDevice::synchronize(device::DeviceEvent event) {
   const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   require(cudaEventSynchronize(as_cuda(event)), "cudaEventSynchronize");
 }
 
-std::unique_ptr<CanvasRenderer> CudaDevice::make_renderer(const RenderPlan& plan) {
+std::unique_ptr<make::CanvasRenderer> CudaDevice::make_renderer(const make::RenderPlan& plan) {
   return std::make_unique<CudaRenderer>(*this, *context_, gpu_, plan);
 }
 

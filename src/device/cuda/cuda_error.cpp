@@ -80,7 +80,7 @@ std::string explain(cudaError_t status, const char* call) {
 void require(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw DeviceError(explain(status, call));
+  throw device::DeviceError(explain(status, call));
 }
 
 std::string why_no_gpu(cudaError_t status) {

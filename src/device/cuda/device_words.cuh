@@ -26,7 +26,7 @@ __device__ __forceinline__ std::uint32_t scaled_pair(std::uint32_t pair, std::in
 }
 
 // What sums of an axis must still be shifted by.
-__device__ __forceinline__ std::int32_t excess_of(const ResamplingAxis& axis) noexcept {
+__device__ __forceinline__ std::int32_t excess_of(const make::ResamplingAxis& axis) noexcept {
   return axis.precision > kPoint ? axis.precision - kPoint : 0;
 }
 

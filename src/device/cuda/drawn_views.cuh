@@ -25,7 +25,7 @@ struct alignas(16) DrawnView {
   std::int32_t mixes_first;
   DrawnAxis across;
   DrawnAxis down;
-  PixelChange change;  // where there are operations
+  make::PixelChange change;  // where there are operations
 };
 static_assert(sizeof(DrawnView) <= kViewHeader);
 
@@ -38,7 +38,7 @@ struct AxisTable {
 
   __device__ std::uint32_t& first(std::int32_t i) const noexcept { return words[i]; }
   __device__ std::uint32_t& pair(std::int32_t i, std::int32_t at) const noexcept { return words[(at + 1) * out + i]; }
-  __device__ void set(std::int32_t i, std::int32_t begin, const PixelTaps& taps) const noexcept {
+  __device__ void set(std::int32_t i, std::int32_t begin, const make::PixelTaps& taps) const noexcept {
     first(i) = static_cast<std::uint32_t>(begin);
     for (std::int32_t at = 0; at < 2 || 2 * at < taps.taps; ++at) {
       pair(i, at) = scaled_pair(taps.pair(at), taps.precision);
@@ -59,7 +59,7 @@ struct ViewShape {
   std::int32_t width;        // of the result
   std::int32_t height;
 
-  explicit constexpr ViewShape(const RenderPlan& plan) noexcept
+  explicit constexpr ViewShape(const make::RenderPlan& plan) noexcept
       : bytes(view_bytes(plan)),
         column_words(axis_words(plan.canvas.width, plan.view.width)),
         width(plan.view.width),
@@ -73,7 +73,7 @@ struct ViewShape {
 
 // A block for each sample: one thread draws, all of them make the tables.
 __global__ void __launch_bounds__(kDrawThreads)
-    draw_views(RenderPlan plan, ViewShape shape, RenderBatch batch, std::byte* scratch) {
+    draw_views(make::RenderPlan plan, ViewShape shape, make::RenderBatch batch, std::byte* scratch) {
   __shared__ std::int32_t left;
   __shared__ std::int32_t width;
   __shared__ std::int32_t height;
@@ -81,35 +81,36 @@ __global__ void __launch_bounds__(kDrawThreads)
   const std::uint32_t sample = blockIdx.x;
   const ViewTables tables = shape.tables(scratch, sample);
   if (threadIdx.x == 0) {
-    const CanvasFormat& format = plan.canvas;
-    const CanvasInfo info = info_of(format, batch.canvases, sample);
-    const ImageView view = canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
+    const make::CanvasFormat& format = plan.canvas;
+    const make::CanvasInfo info = make::info_of(format, batch.canvases, sample);
+    const make::ImageView view =
+        make::canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
     left = view.region.left;
     width = view.region.width();
     height = view.region.height();
     mirror = view.mirror ? 1 : 0;
-    const ResamplingAxis across = resampling_axis(width, plan.view.width);
-    const ResamplingAxis down = resampling_axis(height, plan.view.height);
+    const make::ResamplingAxis across = make::resampling_axis(width, plan.view.width);
+    const make::ResamplingAxis down = make::resampling_axis(height, plan.view.height);
     DrawnView drawn;
     drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample +
                  static_cast<std::size_t>(view.region.top) * format.row_bytes();
     drawn.row_bytes = format.row_bytes();
     drawn.height = height;
-    drawn.mixes_first = mixes_first(down) ? 1 : 0;
+    drawn.mixes_first = make::mixes_first(down) ? 1 : 0;
     drawn.across = {across.taps, excess_of(across)};
     drawn.down = {down.taps, excess_of(down)};
     if (plan.pixels.any()) {
-      drawn.change = canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
+      drawn.change = make::canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
     }
     *tables.view = drawn;
   }
   __syncthreads();
-  const ResamplingAxis across = resampling_axis(width, plan.view.width);
-  const ResamplingAxis down = resampling_axis(height, plan.view.height);
+  const make::ResamplingAxis across = make::resampling_axis(width, plan.view.width);
+  const make::ResamplingAxis down = make::resampling_axis(height, plan.view.height);
   for (auto i = static_cast<std::int32_t>(threadIdx.x); i < across.out + down.out; i += kDrawThreads) {
     const bool is_column = i < across.out;
     const std::int32_t at = is_column ? i : i - across.out;
-    const PixelTaps taps = pixel_taps(is_column ? across : down, at);
+    const make::PixelTaps taps = make::pixel_taps(is_column ? across : down, at);
     if (is_column) {
       tables.columns.set(mirror != 0 ? across.out - 1 - at : at, 3 * (left + taps.first), taps);
     } else {

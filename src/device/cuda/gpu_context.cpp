@@ -32,7 +32,7 @@ void find(const char* name, Function*& function) {
   require(cudaGetDriverEntryPoint(name, &address, cudaEnableLegacyStream, &found), "cudaGetDriverEntryPoint");
 #endif
   if (found != cudaDriverEntryPointSuccess || address == nullptr) {
-    throw DeviceError(std::string("the NVIDIA driver has no ") + name + ": install a newer one");
+    throw device::DeviceError(std::string("the NVIDIA driver has no ") + name + ": install a newer one");
   }
   // POSIX allows what C++ leaves to the implementation: an object's address that is a function's.
   function = reinterpret_cast<Function*>(address);
@@ -50,7 +50,7 @@ GpuContext::GpuContext() {
   find("cuEventQuery", query_);
   require_driver(current_(&context_), "cuCtxGetCurrent");
   if (context_ == nullptr)
-    throw DeviceError("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
+    throw device::DeviceError("cudaSetDevice() has started nothing on the GPU: install a newer CUDA driver");
 }
 
 bool GpuContext::is_beside_current() const {

@@ -7,7 +7,7 @@
 #include "cuda_error.hpp"
 #include "gpu_context.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 Gpus find_gpus() {
   int count = 0;
@@ -33,4 +33,4 @@ std::unique_ptr<Device> make_cuda_device(unsigned number) {
   return std::make_unique<cuda::CudaDevice>(static_cast<int>(number));
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -34,7 +34,7 @@ constexpr std::size_t kAlignment = 4096;
 using Free = cudaError_t (*)(void*);
 
 // CUDA promises 256 bytes of alignment; the rest is taken from the front.
-class CudaArena final : public Arena {
+class CudaArena final : public device::Arena {
  public:
   CudaArena(int gpu, void* memory, std::size_t bytes, Free free, std::string description)
       : gpu_(gpu), memory_(memory), bytes_(bytes), free_(free), description_(std::move(description)) {}
@@ -84,13 +84,13 @@ void zero(void* memory, std::size_t bytes) {
   if (status == cudaErrorMemoryAllocation && cudaMemGetInfo(&free, &total) == cudaSuccess) {
     room = " (" + mib(free) + " of its " + mib(total) + " are free)";
   }
-  throw DeviceError("cannot take " + mib(bytes) + " of the GPU for the ring" + room + ": " +
-                    explain(status, "cudaMalloc"));
+  throw device::DeviceError("cannot take " + mib(bytes) + " of the GPU for the ring" + room + ": " +
+                            explain(status, "cudaMalloc"));
 }
 
 [[noreturn]] void refuse_pinned(cudaError_t status, std::size_t bytes) {
   static_cast<void>(cudaGetLastError());
-  throw DeviceError(
+  throw device::DeviceError(
       "cannot pin " + mib(bytes) + " of host memory for copies to the GPU: " +
       (status == cudaErrorMemoryAllocation
            ? "cudaHostAlloc finds no room; lower queue.capacity, dataset.batch_size or transform.size, or raise "
@@ -100,8 +100,8 @@ void zero(void* memory, std::size_t bytes) {
 
 }  // namespace
 
-std::unique_ptr<Arena> allocate_on_gpu(int gpu, std::size_t bytes) {
-  std::unique_ptr<Arena> arena;
+std::unique_ptr<device::Arena> allocate_on_gpu(int gpu, std::size_t bytes) {
+  std::unique_ptr<device::Arena> arena;
   on_own_thread(gpu, [&] {
     void* memory = nullptr;
     const std::size_t taken = bytes + kAlignment;
@@ -112,8 +112,8 @@ std::unique_ptr<Arena> allocate_on_gpu(int gpu, std::size_t bytes) {
   return arena;
 }
 
-std::unique_ptr<Arena> allocate_pinned(int gpu, int numa_node, std::size_t bytes) {
-  std::unique_ptr<Arena> arena;
+std::unique_ptr<device::Arena> allocate_pinned(int gpu, int numa_node, std::size_t bytes) {
+  std::unique_ptr<device::Arena> arena;
   on_own_thread(gpu, [&] {
     std::string description = "pinned host memory";
     if (numa_node >= 0) {

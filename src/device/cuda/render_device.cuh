@@ -62,7 +62,7 @@ struct RenderKernel {
 
 // Calls `use` with the RenderKernel that a plan takes.
 template <DType kDType, Layout kLayout, class Use>
-auto with_kernel_of(const RenderPlan& plan, const Use& use) {
+auto with_kernel_of(const make::RenderPlan& plan, const Use& use) {
   const bool few = is_few(plan.canvas.width, plan.view.width) && is_few(plan.canvas.height, plan.view.height);
   if (plan.pixels.any()) {
     return few ? use(RenderKernel<kDType, kLayout, true, true>()) : use(RenderKernel<kDType, kLayout, false, true>());
@@ -70,12 +70,12 @@ auto with_kernel_of(const RenderPlan& plan, const Use& use) {
   return few ? use(RenderKernel<kDType, kLayout, true, false>()) : use(RenderKernel<kDType, kLayout, false, false>());
 }
 template <DType kDType, class Use>
-auto with_kernel_of(const RenderPlan& plan, const Use& use) {
+auto with_kernel_of(const make::RenderPlan& plan, const Use& use) {
   return plan.layout == Layout::nchw ? with_kernel_of<kDType, Layout::nchw>(plan, use)
                                      : with_kernel_of<kDType, Layout::nhwc>(plan, use);
 }
 template <class Use>
-auto with_kernel(const RenderPlan& plan, const Use& use) {
+auto with_kernel(const make::RenderPlan& plan, const Use& use) {
   switch (plan.dtype) {
     case DType::float32: return with_kernel_of<DType::float32>(plan, use);
     case DType::float16: return with_kernel_of<DType::float16>(plan, use);

@@ -21,20 +21,20 @@ constexpr std::size_t kViewHeader = 256;
 }
 
 // What one sample's view takes in scratch memory: a header and the tables of both axes.
-[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::size_t view_bytes(const RenderPlan& plan) noexcept {
+[[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::size_t view_bytes(const make::RenderPlan& plan) noexcept {
   const std::size_t words =
       axis_words(plan.canvas.width, plan.view.width) + axis_words(plan.canvas.height, plan.view.height);
   return (kViewHeader + 4 * words + 255) / 256 * 256;
 }
 
 // Scratch memory of a renderer: made once, before the first batch.
-[[nodiscard]] constexpr std::size_t scratch_bytes(const RenderPlan& plan) noexcept {
+[[nodiscard]] constexpr std::size_t scratch_bytes(const make::RenderPlan& plan) noexcept {
   return view_bytes(plan) * plan.canvas.batch_size;
 }
 
 struct RenderLaunch {
-  const RenderPlan* plan = nullptr;
-  RenderBatch batch;
+  const make::RenderPlan* plan = nullptr;
+  make::RenderBatch batch;
   std::byte* scratch = nullptr;  // scratch_bytes(*plan) in memory of the device, aligned to 256; of this stream alone
   std::byte* out = nullptr;      // in memory of the device, aligned to 256
 };

@@ -19,7 +19,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
 }
 
-static_assert(std::is_trivially_copyable_v<RenderPlan>, "kernels get it as it is");
+static_assert(std::is_trivially_copyable_v<make::RenderPlan>, "kernels get it as it is");
 
 void launch(const RenderLaunch& work, StreamView stream) {
   require(static_cast<cudaError_t>(forebay_draw_views(work, stream.handle)), "the kernel that draws views");
@@ -28,18 +28,18 @@ void launch(const RenderLaunch& work, StreamView stream) {
 
 // Renders a batch of one black pixel where nobody looks: a build without code for this GPU shows at
 // the start and not at the first batch.
-void try_out(Device& device, RenderPlan plan) {
+void try_out(device::Device& device, make::RenderPlan plan) {
   plan.canvas.batch_size = 1;
   const std::size_t scratch = aligned(scratch_bytes(plan));
   const std::size_t canvas = aligned(plan.canvas.batch_bytes());
-  const std::unique_ptr<Arena> memory = device.allocate(scratch + canvas + plan.sample_bytes());
+  const std::unique_ptr<device::Arena> memory = device.allocate(scratch + canvas + plan.sample_bytes());
   std::byte* const at = memory->bytes().data();
 
-  const CanvasInfo pixel{.width = 1, .height = 1, .canvas_width = 1, .canvas_height = 1};
-  const std::unique_ptr<Arena> staged = device.allocate_staging(sizeof(pixel));
+  const make::CanvasInfo pixel{.width = 1, .height = 1, .canvas_width = 1, .canvas_height = 1};
+  const std::unique_ptr<device::Arena> staged = device.allocate_staging(sizeof(pixel));
   std::memcpy(staged->bytes().data(), &pixel, sizeof(pixel));
   const StreamView stream = device.make_stream();
-  const DeviceEvent rendered = device.make_event();
+  const device::DeviceEvent rendered = device.make_event();
   device.copy_in(at + scratch + plan.canvas.infos_offset(), staged->bytes().data(), sizeof(pixel), stream);
   launch({.plan = &plan, .batch = {.canvases = at + scratch, .size = 1}, .scratch = at, .out = at + scratch + canvas},
          stream);
@@ -49,7 +49,7 @@ void try_out(Device& device, RenderPlan plan) {
 
 }  // namespace
 
-CudaRenderer::CudaRenderer(Device& device, const GpuContext& context, int gpu, const RenderPlan& plan)
+CudaRenderer::CudaRenderer(device::Device& device, const GpuContext& context, int gpu, const make::RenderPlan& plan)
     : device_(device), context_(context), plan_(plan), rendered_(device.make_event()) {
   on_own_thread(gpu, [this] {
     try_out(device_, plan_);
@@ -57,7 +57,7 @@ CudaRenderer::CudaRenderer(Device& device, const GpuContext& context, int gpu, c
   });
 }
 
-void CudaRenderer::render(const RenderBatch& batch, std::byte* out, StreamView stream) {
+void CudaRenderer::render(const make::RenderBatch& batch, std::byte* out, StreamView stream) {
   if (batch.size == 0) return;
   const GpuContext::OnTop here(context_);
   // There is one scratch memory. On the stream of the last rendering there is nothing to wait for, but streams cannot

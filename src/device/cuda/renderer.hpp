@@ -10,20 +10,20 @@ namespace forebay::cuda {
 
 // Renders canvases with the kernels of render_kernels.hpp, on whatever stream of the GPU it is told, whatever GPU is
 // current on the calling thread. Device and context must outlive it.
-class CudaRenderer final : public CanvasRenderer {
+class CudaRenderer final : public make::CanvasRenderer {
  public:
   // Renders one pixel of nothing first: kernels are loaded when they are first used, which may wait for the whole GPU,
   // and a GPU for which there are none is found out now. Throws Error.
-  CudaRenderer(Device& device, const GpuContext& context, int gpu, const RenderPlan& plan);
+  CudaRenderer(device::Device& device, const GpuContext& context, int gpu, const make::RenderPlan& plan);
 
-  void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
+  void render(const make::RenderBatch& batch, std::byte* out, StreamView stream) override;
 
  private:
-  Device& device_;
+  device::Device& device_;
   const GpuContext& context_;
-  RenderPlan plan_;
-  std::unique_ptr<Arena> scratch_;
-  DeviceEvent rendered_;  // scratch memory is free: recorded after every rendering
+  make::RenderPlan plan_;
+  std::unique_ptr<device::Arena> scratch_;
+  device::DeviceEvent rendered_;  // scratch memory is free: recorded after every rendering
   bool used_ = false;
 };
 

@@ -58,7 +58,7 @@ struct Deal {
   std::uint32_t warp_bytes;       // of shared memory: a mixed row
   std::uint32_t mixed_bytes = 0;  // and then what its lanes exchange
 
-  explicit constexpr Deal(const RenderPlan& plan) noexcept
+  explicit constexpr Deal(const make::RenderPlan& plan) noexcept
       : shape(plan),
         sample_bytes(plan.sample_bytes()),
         scale(plan.scale),
@@ -285,7 +285,7 @@ class StripRenderer {
       if (!writer_.has_pixels(i)) break;
       Sums sums = sums_of(i);
       if constexpr (kChanged) {
-        const std::uint32_t pixel = changed_pixel(tables_.view->change, column(i), first_row_ + y, sums.pixel());
+        const std::uint32_t pixel = make::changed_pixel(tables_.view->change, column(i), first_row_ + y, sums.pixel());
 #pragma unroll
         for (std::int32_t channel = 0; channel < 3; ++channel) sums.at[channel] = pixel >> (8 * channel) << kPoint;
       }

@@ -10,7 +10,7 @@
 #include "nvjpeg_decoder.hpp"
 #include "nvjpeg_library.hpp"
 
-namespace forebay {
+namespace forebay::device {
 namespace {
 
 // Runs work on a thread where the device's GPU is current, and the trainer's own choice stays as it is. nvJPEG's
@@ -32,13 +32,13 @@ void beside(Device& device, const Work& work) {
 class NvjpegDecoding final : public GpuDecoding {
  public:
   // Throws Error when nvJPEG cannot be used on this device.
-  NvjpegDecoding(std::shared_ptr<Device> device, const ImageOptions& options, unsigned threads);
+  NvjpegDecoding(std::shared_ptr<Device> device, const make::ImageOptions& options, unsigned threads);
   ~NvjpegDecoding() override;
   NvjpegDecoding(const NvjpegDecoding&) = delete;
   NvjpegDecoding& operator=(const NvjpegDecoding&) = delete;
 
-  void begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) override;
-  [[nodiscard]] const StoredPicture* picture(const EncodedSample& sample, unsigned thread) override;
+  void begin(std::span<const read::EncodedSample> samples, const Dataset& dataset, unsigned thread) override;
+  [[nodiscard]] const make::StoredPicture* picture(const read::EncodedSample& sample, unsigned thread) override;
 
   // nvJPEG's version and what it decodes with.
   [[nodiscard]] std::string describe() const { return library_->describe(); }
@@ -46,7 +46,7 @@ class NvjpegDecoding final : public GpuDecoding {
  private:
   struct PerThread {
     std::unique_ptr<NvjpegDecoder> decoder;
-    const EncodedSample* first = nullptr;
+    const read::EncodedSample* first = nullptr;
     std::vector<std::span<const std::byte>> files;
   };
 
@@ -58,7 +58,7 @@ class NvjpegDecoding final : public GpuDecoding {
 // A group of samples must fit into one call of nvJPEG.
 static_assert(GpuDecoding::kMost <= NvjpegDecoder::kMost);
 
-NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const ImageOptions& options, unsigned threads)
+NvjpegDecoding::NvjpegDecoding(std::shared_ptr<Device> device, const make::ImageOptions& options, unsigned threads)
     : device_(std::move(device)), threads_(threads) {
   beside(*device_, [&] {
     library_ = std::make_shared<const NvjpegLibrary>();
@@ -82,18 +82,18 @@ NvjpegDecoding::~NvjpegDecoding() {
 }
 
 // Remembers where the samples are: their place in this array is what picture() tells them by.
-void NvjpegDecoding::begin(std::span<const EncodedSample> samples, const Dataset& dataset, unsigned thread) {
+void NvjpegDecoding::begin(std::span<const read::EncodedSample> samples, const Dataset& dataset, unsigned thread) {
   PerThread& own = threads_[thread];
   own.first = samples.data();
   own.files.clear();
-  for (const EncodedSample& sample : samples) {
+  for (const read::EncodedSample& sample : samples) {
     const bool is_jpeg = dataset.sample(sample.request.sample).encoding == Encoding::image;
     own.files.push_back(is_jpeg ? sample.image() : std::span<const std::byte>());
   }
   own.decoder->begin(own.files);
 }
 
-const StoredPicture* NvjpegDecoding::picture(const EncodedSample& sample, unsigned thread) {
+const make::StoredPicture* NvjpegDecoding::picture(const read::EncodedSample& sample, unsigned thread) {
   PerThread& own = threads_[thread];
   return own.decoder->picture(static_cast<std::size_t>(&sample - own.first));
 }
@@ -108,7 +108,7 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared
             .notice = R"(workers.jpeg = "nvjpeg" needs batches on a GPU, and they are on the host)" + instead};
   }
   try {
-    const ImageOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
+    const make::ImageOptions jpeg{.exif = options.exif, .max_pixels = options.max_pixels};
     auto decoding = std::make_unique<NvjpegDecoding>(std::move(device), jpeg, threads);
     std::string notice = "JPEG files are decoded by " + decoding->describe();
     return {.decoding = std::move(decoding), .notice = std::move(notice)};
@@ -117,4 +117,4 @@ GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -15,7 +15,7 @@
 
 #include "pack/packed_jpeg.hpp"
 
-namespace forebay {
+namespace forebay::device {
 namespace {
 
 constexpr int kMostFiles = static_cast<int>(NvjpegDecoder::kMost);
@@ -29,7 +29,7 @@ void require(int status, const char* call) {
   if (status != nvjpeg::kSuccess) throw Error(std::string(call) + " gave " + nvjpeg_status_text(status));
 }
 
-std::size_t bytes_of(const StoredPicture& picture) {
+std::size_t bytes_of(const make::StoredPicture& picture) {
   return static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height) * 3;
 }
 
@@ -47,7 +47,7 @@ void NvjpegDecoder::EndState::operator()(nvjpeg::ParsedStream* stream) const noe
 }
 
 NvjpegDecoder::NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::shared_ptr<Device> device,
-                             const ImageOptions& options)
+                             const make::ImageOptions& options)
     : library_(std::move(library)),
       device_(std::move(device)),
       options_(options),
@@ -92,7 +92,7 @@ void NvjpegDecoder::begin(std::span<const std::span<const std::byte>> files) {
   known_ = 0;
 }
 
-const StoredPicture* NvjpegDecoder::picture(std::size_t place) {
+const make::StoredPicture* NvjpegDecoder::picture(std::size_t place) {
   if (place >= known_) decode_from(place);
   return pictures_[place].pixels.empty() ? nullptr : &pictures_[place];
 }
@@ -117,14 +117,14 @@ void NvjpegDecoder::decode_from(std::size_t first) {
 
 bool NvjpegDecoder::accepts(std::size_t place) {
   const std::span<const std::byte> file = files_[place];
-  if (file.empty() || starts_as_packed_jpeg(file)) return false;
+  if (file.empty() || pack::starts_as_packed_jpeg(file)) return false;
   try {
     header_.open(file, options_);
   } catch (const SampleError&) {
     return false;  // JpegDecoder will say so where it counts
   }
-  const JpegHeader header = header_.header();
-  StoredPicture& picture = pictures_[place];
+  const make::JpegHeader header = header_.header();
+  make::StoredPicture& picture = pictures_[place];
   picture = {.pixels = {}, .width = header.width, .height = header.height, .orientation = header.orientation};
   return header.is_plain && bytes_of(picture) <= kRoom && is_supported(file);
 }
@@ -196,9 +196,9 @@ void NvjpegDecoder::fetch(std::size_t bytes) {
   device_->copy_out(on_host_->bytes().data(), on_gpu_->bytes().data(), bytes, stream_);
   const auto* const pixels = reinterpret_cast<const std::uint8_t*>(on_host_->bytes().data());
   for (const Member& member : group_) {
-    StoredPicture& picture = pictures_[member.place];
+    make::StoredPicture& picture = pictures_[member.place];
     picture.pixels = {pixels + member.offset, bytes_of(picture)};
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -11,7 +11,7 @@
 #include "make/jpeg_decoder.hpp"
 #include "nvjpeg_library.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 // Decodes JPEG files on the GPU, several at a time, and hands their pixels over in memory of the host. Its pixels are
 // those of libjpeg-turbo up to a few grey levels, not byte-equal. What it does not take, or fails at, it leaves to
@@ -29,7 +29,7 @@ class NvjpegDecoder {
   // May wait for the GPU. Throws Error when there is no memory or nvJPEG fails.
   // REQUIRES: the device's GPU is current on the calling thread, and the library was started on it.
   NvjpegDecoder(std::shared_ptr<const NvjpegLibrary> library, std::shared_ptr<Device> device,
-                const ImageOptions& options);
+                const make::ImageOptions& options);
   ~NvjpegDecoder();
   NvjpegDecoder(const NvjpegDecoder&) = delete;
   NvjpegDecoder& operator=(const NvjpegDecoder&) = delete;
@@ -42,7 +42,7 @@ class NvjpegDecoder {
   // file or begin(). Decodes as many of the files from this one on as there is room for, when it has not yet, and waits
   // for that. Throws Error when the GPU fails, not when nvJPEG does.
   // REQUIRES: place < files of begin(), and not lower than at the call before.
-  [[nodiscard]] const StoredPicture* picture(std::size_t place);
+  [[nodiscard]] const make::StoredPicture* picture(std::size_t place);
 
  private:
   // Of nvJPEG's objects, those of a thread.
@@ -73,8 +73,8 @@ class NvjpegDecoder {
 
   std::shared_ptr<const NvjpegLibrary> library_;
   std::shared_ptr<Device> device_;
-  ImageOptions options_;
-  JpegDecoder header_;
+  make::ImageOptions options_;
+  make::JpegDecoder header_;
   std::unique_ptr<Arena> on_gpu_;
   std::unique_ptr<Arena> on_host_;
   StreamView stream_;
@@ -84,7 +84,7 @@ class NvjpegDecoder {
   std::size_t batch_size_ = 0;  // that the state is initialised for
 
   std::vector<std::span<const std::byte>> files_;
-  std::vector<StoredPicture> pictures_;  // without pixels: not decoded here
+  std::vector<make::StoredPicture> pictures_;  // without pixels: not decoded here
   std::vector<Member> group_;
   std::size_t known_ = 0;  // files before this one are decoded, or left
   std::vector<const unsigned char*> data_;
@@ -92,4 +92,4 @@ class NvjpegDecoder {
   std::vector<nvjpeg::Output> outputs_;
 };
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -14,7 +14,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay {
+namespace forebay::device {
 namespace {
 
 constexpr std::array<const char*, 3> kNames{"libnvjpeg.so.13", "libnvjpeg.so.12", "libnvjpeg.so"};
@@ -163,4 +163,4 @@ std::string NvjpegLibrary::describe() const {
          (cores_ == 0 ? "" : " of " + counted(cores_, "core")) + (engines_ > 1 && cores_ > 0 ? " each" : "");
 }
 
-}  // namespace forebay
+}  // namespace forebay::device

@@ -6,7 +6,7 @@
 
 #include "nvjpeg_api.hpp"
 
-namespace forebay {
+namespace forebay::device {
 
 // nvJPEG as this machine has it, started on a GPU.
 class NvjpegLibrary {
@@ -56,4 +56,4 @@ class NvjpegLibrary {
 // A status of nvJPEG in words: "NVJPEG_STATUS_ARCH_MISMATCH (7)".
 [[nodiscard]] std::string nvjpeg_status_text(int status);
 
-}  // namespace forebay
+}  // namespace forebay::device
