@@ -1,10 +1,6 @@
 #pragma once
 
-#include <dlfcn.h>
-
 #include <atomic>
-#include <cstdlib>
-#include <stdexcept>
 
 namespace forebay::testing {
 
@@ -28,32 +24,6 @@ struct FakeNvjpeg {
   std::atomic<int> growths{0};         // buffers made anew because an image was larger than those before
   std::atomic<void*> stream{nullptr};  // of the last batch
   std::atomic<int> misuse{0};          // calls that nvJPEG would answer with an error of the caller
-};
-
-// The fake nvJPEG as the one that Forebay finds, while this lives. One at a time.
-class UseFakeNvjpeg {
- public:
-  UseFakeNvjpeg() : library_(::dlopen(FOREBAY_FAKE_NVJPEG, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-    if (library_ == nullptr) throw std::runtime_error(::dlerror());
-    const auto get = reinterpret_cast<FakeNvjpeg* (*)()>(::dlsym(library_, "fake_nvjpeg"));
-    if (get == nullptr) throw std::runtime_error("the fake nvJPEG has no controls");
-    control_ = get();
-    control_->~FakeNvjpeg();
-    new (control_) FakeNvjpeg;
-    ::setenv("FOREBAY_NVJPEG", FOREBAY_FAKE_NVJPEG, 1);
-  }
-  ~UseFakeNvjpeg() {
-    ::unsetenv("FOREBAY_NVJPEG");
-    ::dlclose(library_);
-  }
-  UseFakeNvjpeg(const UseFakeNvjpeg&) = delete;
-  UseFakeNvjpeg& operator=(const UseFakeNvjpeg&) = delete;
-
-  FakeNvjpeg* operator->() const noexcept { return control_; }
-
- private:
-  void* library_;
-  FakeNvjpeg* control_ = nullptr;
 };
 
 }  // namespace forebay::testing

@@ -1,8 +1,8 @@
 // The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
 #include "fake_cuda.hpp"
-#include "fake_nvjpeg.hpp"
 #include "gpu/batch_hash.hpp"
 #include "gpu/checks.hpp"
+#include "nvjpeg_support.hpp"
 #include "process.hpp"
 #include "test.hpp"
 

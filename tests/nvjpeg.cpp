@@ -2,8 +2,8 @@
 #include "device/device_choice.hpp"
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "fake_cuda.hpp"
-#include "fake_nvjpeg.hpp"
 #include "jpeg_support.hpp"
+#include "nvjpeg_support.hpp"
 #include "test.hpp"
 
 using namespace forebay::device;

@@ -4,9 +4,9 @@
 #include "device/device_choice.hpp"
 #include "device/gpu_decoding.hpp"
 #include "fake_cuda.hpp"
-#include "fake_nvjpeg.hpp"
 #include "jpeg_support.hpp"
 #include "memory_dataset.hpp"
+#include "nvjpeg_support.hpp"
 #include "test.hpp"
 
 using namespace forebay::device;
