@@ -55,7 +55,9 @@ void add_section(const std::string& file, const std::string& name, Profile& prof
 // "2026-11-25T19:00:00Z", with or without fractions.
 Clock::time_point time_in(const std::string& text) {
   std::tm time{};
-  if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) == nullptr) return Clock::time_point::max();
+  constexpr int kFar = 2200 - 1900;  // "9999-12-31" is more than a time_point holds
+  const bool is_read = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time) != nullptr;
+  if (!is_read || time.tm_year > kFar) return Clock::time_point::max();
   return Clock::from_time_t(::timegm(&time));
 }
 
@@ -79,10 +81,20 @@ struct TextBody final : Body {
   }
 };
 
-// What a service says with status 200; nothing otherwise.
-std::optional<std::string> ask(const Request& request) {
+// What a service says with status 200; nothing if it refuses. One that is busy is asked again later.
+std::optional<std::string> ask(const Request& request, bool may_be_missing = false) {
   TextBody body;
-  const Reply reply = perform(request, body);
+  Reply reply;
+  try {
+    reply = perform(request, body);
+  } catch (const SampleError&) {
+    if (!may_be_missing) throw;
+    return std::nullopt;
+  }
+  if (reply.status == 429 || reply.status >= 500) {
+    throw SampleError("the service of credentials answers " + std::to_string(reply.status),
+                      SampleError::Kind::transient);
+  }
   if (reply.status != 200) return std::nullopt;
   return std::move(body.text);
 }
@@ -134,7 +146,7 @@ Keys keys_of_web_identity(const std::string& token_file, const std::string& role
 }
 
 Keys keys_of_container(const std::string& uri) {
-  Request request{.url = uri, .limit_s = kService_s};
+  Request request{.url = uri, .limit_s = kService_s, .is_direct = true};
   const std::string file = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
   const std::string token = file.empty() ? environment("AWS_CONTAINER_AUTHORIZATION_TOKEN") : text_of_file(file);
   if (!token.empty()) request.headers.push_back("Authorization: " + token);
@@ -148,22 +160,23 @@ Keys keys_of_machine() {
   if (environment("AWS_EC2_METADATA_DISABLED") == "true") return {};
   const std::string given = environment("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   const std::string base = (given.empty() ? "http://169.254.169.254" : given) + "/latest/";
-  try {
-    const auto token = ask({.url = base + "api/token",
-                            .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600", "Content-Length: 0"},
-                            .method = "PUT",
-                            .limit_s = kMetadata_s});
-    if (!token) return {};
-    const std::vector<std::string> headers{"X-aws-ec2-metadata-token: " + *token};
-    const std::string roles = base + "meta-data/iam/security-credentials/";
-    const auto role = ask({.url = roles, .headers = headers, .limit_s = kMetadata_s});
-    if (!role || role->empty()) return {};
-    const auto reply =
-        ask({.url = roles + role->substr(0, role->find('\n')), .headers = headers, .limit_s = kMetadata_s});
-    return reply ? keys_in(*reply, "the machine's service of metadata") : Keys{};
-  } catch (const SampleError&) {
-    return {};
-  }
+  const auto token = ask({.url = base + "api/token",
+                          .headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600", "Content-Length: 0"},
+                          .method = "PUT",
+                          .limit_s = kMetadata_s,
+                          .is_direct = true},
+                         true);
+  if (!token) return {};
+  Request request{.url = base + "meta-data/iam/security-credentials/",
+                  .headers = {"X-aws-ec2-metadata-token: " + *token},
+                  .limit_s = kMetadata_s,
+                  .is_direct = true};
+  const auto role = ask(request);
+  if (!role || role->empty()) return {};  // the machine has none
+  request.url += role->substr(0, role->find('\n'));
+  const auto reply = ask(request);
+  if (!reply) throw SampleError("the machine's service of metadata gives no keys", SampleError::Kind::transient);
+  return keys_in(*reply, "the machine's service of metadata");
 }
 
 }  // namespace
@@ -228,13 +241,18 @@ Credentials& Credentials::of_process() {
 }
 
 void Credentials::find() {
-  keys_ = find_keys();
+  Keys found = find_keys();
+  if (!keys_.id.empty() && found.id.empty()) {
+    throw SampleError("the keys that expire are not given again", SampleError::Kind::transient);
+  }
+  keys_ = std::move(found);
   is_found_ = true;
   renew_at_ = Clock::time_point::max();
   if (keys_.expires == Clock::time_point::max()) return;
   const auto life = keys_.expires - Clock::now();
   std::minstd_rand random(std::random_device{}());
-  renew_at_ = Clock::now() + life * std::uniform_int_distribution<int>(65, 75)(random) / 100;
+  renew_at_ = Clock::now() + std::max<Clock::duration>(life / 100 * std::uniform_int_distribution<int>(65, 75)(random),
+                                                       std::chrono::seconds(10));
 }
 
 Keys Credentials::keys() {

@@ -17,8 +17,8 @@ struct Request {
   std::string url;
   std::vector<std::string> headers = {};
   const char* method = "GET";
-  long limit_s = 0;      // 0: as long as bytes come
-  bool follows = false;  // redirects, up to five
+  long limit_s = 0;        // 0: as long as bytes come
+  bool is_direct = false;  // past a proxy
 };
 
 // What a reply says. Texts are "" where it does not.
@@ -28,6 +28,7 @@ struct Reply {
   std::string modified;
   std::string range;
   std::string encoding;
+  std::string transfer;
   std::string retry_after;
   std::string region;
   std::string date;

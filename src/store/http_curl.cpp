@@ -5,7 +5,7 @@
 // followed by another one (100 Continue) are forgotten when the next status line comes.
 //
 // A stall is what gives less than 1 kB/s for 15 s: shorter than the watchdog of a run, longer than a store that is
-// busy.
+// busy. What drips a little faster ends after a minute and the time that its bytes take at 100 kB/s.
 
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <forebay/error.hpp>
@@ -31,6 +32,8 @@ namespace {
 constexpr long kSlowest = 1024;  // bytes per second over
 constexpr long kStalled_s = 15;  // so long is no transfer any more
 constexpr long kConnect_s = 10;
+constexpr long kLongest_s = 60;          // and as long as this takes:
+constexpr long kSlowestWhole = 100'000;  // bytes per second
 constexpr long kBuffer = 256L << 10U;
 constexpr std::size_t kLongestText = std::size_t{64} << 10U;
 
@@ -75,7 +78,7 @@ const Curl& curl() {
   return loaded;
 }
 
-// Where certificates are: as the user says, else as libcurl was built, else as other systems than its own have them.
+// Where certificates are, as the user says; "": as libcurl was built.
 std::string certificates() {
   for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (const char* given = std::getenv(name); given != nullptr && *given != '\0') return given;
@@ -107,6 +110,7 @@ struct Connection {
 struct Transfer {
   Body& body;
   Reply reply;
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   bool has_enough = false;
   std::exception_ptr thrown;
 };
@@ -128,10 +132,11 @@ std::size_t take_header(char* bytes, std::size_t size, std::size_t count, void* 
       (void)std::from_chars(line.data() + blank, line.data() + line.size(), reply.status);
       return line.size();
     }
-    const std::array<std::pair<std::string_view, std::string*>, 8> texts{{{"etag", &reply.etag},
+    const std::array<std::pair<std::string_view, std::string*>, 9> texts{{{"etag", &reply.etag},
                                                                           {"last-modified", &reply.modified},
                                                                           {"content-range", &reply.range},
                                                                           {"content-encoding", &reply.encoding},
+                                                                          {"transfer-encoding", &reply.transfer},
                                                                           {"retry-after", &reply.retry_after},
                                                                           {"x-amz-bucket-region", &reply.region},
                                                                           {"date", &reply.date},
@@ -172,18 +177,49 @@ std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* u
   }
 }
 
-[[noreturn]] void no_reply(CURLcode code, const char* detail) {
-  const std::string cause = *detail != '\0' ? detail : curl().easy_strerror(code);
+// Not 0 ends a transfer that gives bytes, and so few that a reader would be lost to it.
+int is_endless(void* user, curl_off_t total, curl_off_t now, curl_off_t /*sent*/, curl_off_t /*to_send*/) {
+  const std::chrono::seconds limit(kLongest_s + std::max(total, now) / kSlowestWhole);
+  return std::chrono::steady_clock::now() - static_cast<Transfer*>(user)->begun > limit ? 1 : 0;
+}
+
+// "host:3128", without a user's name and password.
+std::string proxy_name() {
+  for (const char* name : {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+    const char* const given = std::getenv(name);
+    if (given == nullptr || *given == '\0') continue;
+    const std::string_view text = given;
+    const auto user = text.rfind('@');
+    const auto scheme = text.find("://");
+    return " " + printable(text.substr(user != std::string_view::npos     ? user + 1
+                                       : scheme != std::string_view::npos ? scheme + 3
+                                                                          : 0));
+  }
+  return {};
+}
+
+// What libcurl says of a proxy may have its password.
+[[noreturn]] void no_reply(CURLcode code, std::string_view detail, long proxy_status) {
+  if (proxy_status >= 300) {
+    const std::string text =
+        "the proxy" + proxy_name() + " (https_proxy) answers " + std::to_string(proxy_status) + " to CONNECT";
+    if (proxy_status >= 500) throw SampleError(text, SampleError::Kind::transient);
+    throw ConfigError(text + "; let it through there, or name the host in no_proxy");
+  }
+  const bool is_told = !detail.empty() && detail.find("roxy") == std::string_view::npos;
+  const std::string cause(is_told ? detail : curl().easy_strerror(code));
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
       throw ConfigError("the server's certificate is not trusted (" + printable(cause) +
                         "): name a file of the authorities that you trust in AWS_CA_BUNDLE or SSL_CERT_FILE");
-    case CURLE_TOO_MANY_REDIRECTS: throw ConfigError("the server redirects in a circle (more than five times)");
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT: throw ConfigError("the URL cannot be asked for: " + printable(cause));
     case CURLE_OUT_OF_MEMORY: throw std::bad_alloc();
+    case CURLE_ABORTED_BY_CALLBACK:
+      throw SampleError("the server gave less than 100 kB/s for more than " + std::to_string(kLongest_s) + " s",
+                        SampleError::Kind::transient);
     case CURLE_OPERATION_TIMEDOUT:
       throw SampleError(
           "the server gave less than 1 kB/s for " + std::to_string(kStalled_s) + " s, or took no connection",
@@ -234,16 +270,21 @@ Reply perform(const Request& request, Body& body) {
   set(CURLOPT_TIMEOUT, request.limit_s);
   set(CURLOPT_LOW_SPEED_LIMIT, kSlowest);
   set(CURLOPT_LOW_SPEED_TIME, kStalled_s);
-  set(CURLOPT_FOLLOWLOCATION, request.follows ? 1L : 0L);
-  set(CURLOPT_MAXREDIRS, 5L);
+  set(CURLOPT_NOPROGRESS, 0L);
+  set(CURLOPT_XFERINFOFUNCTION, &is_endless);
+  set(CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
+  if (request.is_direct) set(CURLOPT_NOPROXY, "*");
   const bool is_secure = request.url.starts_with("https");
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  set(CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
   if (const std::string bundle = is_secure ? certificates() : ""; !bundle.empty()) set(CURLOPT_CAINFO, bundle.c_str());
 
   const CURLcode code = library.easy_perform(handle);
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);
-  if (code != CURLE_OK && !transfer.has_enough) no_reply(code, detail.data());
+  if (code != CURLE_OK && !transfer.has_enough) {
+    long proxy_status = 0;
+    (void)library.easy_getinfo(handle, CURLINFO_HTTP_CONNECTCODE, &proxy_status);
+    no_reply(code, detail.data(), proxy_status);
+  }
   if (!transfer.has_enough && is_wanted(transfer.reply)) (void)body.take(transfer.reply, {});
   return std::move(transfer.reply);
 }

@@ -35,12 +35,14 @@ constexpr std::size_t kHeadOfObject = std::size_t{64} << 10U;
 // A server that answers a range with the whole object has this much thrown away before it, no more.
 constexpr std::uint64_t kMostSkipped = std::uint64_t{16} << 20U;
 
-std::uint64_t identity_of(const Reply& reply) noexcept {
+// Without a version, ranges of two objects of one name could be mixed.
+std::uint64_t identity_of(const std::string& url, const Reply& reply) {
   const std::string& text = reply.etag.empty() ? reply.modified : reply.etag;
-  return text.empty() ? 0 : XXH3_64bits(text.data(), text.size());
+  if (!text.empty()) return XXH3_64bits(text.data(), text.size());
+  throw ConfigError(printable(url) +
+                    ": the server names no version (ETag or Last-Modified), so a file that changes "
+                    "could not be told from the old one; use a server that does");
 }
-
-SampleError is_changed() { return SampleError("is not the file that its index was made from; index the data again"); }
 
 // Compressed on its way, its ranges would be of other bytes.
 void refuse_encoding(const std::string& url, const Reply& reply) {
@@ -117,8 +119,7 @@ class RangeBody final : public Body {
  private:
   void begin(const Reply& reply) {
     refuse_encoding(url_, reply);
-    const std::uint64_t identity = identity_of(reply);
-    if (known_.identity != 0 && identity != 0 && identity != known_.identity) throw is_changed();
+    if (identity_of(url_, reply) != known_.identity) throw is_changed();
     is_range_ = reply.status == 206;
     if (is_range_) {
       const auto range = content_range(reply.range);
@@ -227,7 +228,16 @@ class WholeBody final : public Body {
   bool take(const Reply& reply, std::span<const std::byte> bytes) override {
     if (!is_begun_) {
       refuse_encoding(url_, reply);
-      if (reply.length) begin(*reply.length);
+      if (reply.status == 206) {
+        throw SampleError("the store answers a part of what it was asked for whole", SampleError::Kind::transient);
+      }
+      if (reply.length) {
+        begin(*reply.length);
+      } else if (reply.transfer.empty()) {
+        throw ConfigError(printable(url_) +
+                          ": the server says neither how long it is (Content-Length) nor where it ends (chunked), so a "
+                          "connection that breaks would look like its end; use a server that does");
+      }
     }
     is_begun_ = true;
     if (!is_sized_) {
@@ -301,11 +311,13 @@ std::string text_in(const tinyxml2::XMLElement& element, const char* name) {
 
 }  // namespace
 
+SampleError is_changed() { return SampleError("is not the file that its index was made from; index the data again"); }
+
 OpenFile open_object(const std::string& url) {
   HeadBody body(url);
   const Reply reply = get(url, {range_header(0, kHeadOfObject)}, body);
-  Known known{.bytes = 0, .identity = identity_of(reply)};
-  if (reply.status == 416) return opened(url, known, reply.etag, {});  // no bytes
+  if (reply.status == 416) return opened(url, {}, reply.etag, {});  // no bytes
+  Known known{.bytes = 0, .identity = identity_of(url, reply)};
   if (reply.status == 206) {
     const auto range = content_range(reply.range);
     if (!range || !range->size || range->begin != 0) {
@@ -365,7 +377,14 @@ void list_objects(const std::string& prefix, bool is_deep, const std::function<v
     };
     tell("Contents", "Key");
     tell("CommonPrefixes", "Prefix");
-    token = text_in(*root, "IsTruncated") == "true" ? text_in(*root, "NextContinuationToken") : "";
+    const bool goes_on = text_in(*root, "IsTruncated") == "true";
+    std::string next = goes_on ? text_in(*root, "NextContinuationToken") : "";
+    if (goes_on && (next.empty() || next == token)) {
+      throw ConfigError(printable(prefix) + ": the list of the bucket \"" + object_name(prefix).host +
+                        "\" has more objects and the store does not say how to get them (NextContinuationToken); "
+                        "it does not speak ListObjectsV2 as Amazon's S3 does");
+    }
+    token = std::move(next);
   } while (!token.empty());
 }
 

@@ -20,6 +20,9 @@ struct Known {
   std::uint64_t identity = 0;  // a hash of its ETag, or of when it was modified
 };
 
+// What is thrown where an object, or a file, is another one than the index knows.
+[[nodiscard]] SampleError is_changed();
+
 // The first bytes of an object come with its size, so that opening and looking at it is one request.
 [[nodiscard]] OpenFile open_object(const std::string& url);
 // Without a request: its first read compares it with what is known.

@@ -25,6 +25,7 @@
 
 #include "base/text.hpp"
 #include "credentials.hpp"
+#include "objects.hpp"
 #include "url.hpp"
 
 namespace forebay::store {
@@ -56,6 +57,9 @@ struct Settings {
     if (!endpoint.empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
       throw ConfigError("AWS_ENDPOINT_URL: it is a URL, as https://host:9000");
     }
+    if (!endpoint.empty() && endpoint.find_first_of("/?#@", endpoint.find("://") + 3) != std::string::npos) {
+      throw ConfigError("AWS_ENDPOINT_URL: what stands behind the host, or before \"@\", is not sent; leave it out");
+    }
     region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
     if (region.empty()) region = "us-east-1";
   }
@@ -74,8 +78,34 @@ struct Target {
   std::string region = {};  // of those that are signed
 
   [[nodiscard]] std::string url() const { return origin + path + (query.empty() ? "" : "?" + query); }
-  [[nodiscard]] std::string host() const { return origin.substr(origin.find("://") + 3); }
+  // As it is sent: without the scheme's own port.
+  [[nodiscard]] std::string host() const {
+    const std::string name = origin.substr(origin.find("://") + 3);
+    const std::string_view port = origin.starts_with("https") ? ":443" : ":80";
+    return name.ends_with(port) ? name.substr(0, name.size() - port.size()) : name;
+  }
 };
+
+// "" if FOREBAY_URL_QUERY is not set. Throws ConfigError where it could be read on its way.
+std::string query_for(const ObjectName& place) {
+  std::string query = environment("FOREBAY_URL_QUERY");
+  if (query.starts_with('?')) query.erase(0, 1);
+  const std::string name = place.host.substr(0, place.host.rfind(':'));
+  const bool is_near = name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+  if (!query.empty() && place.scheme == "http" && !is_near) {
+    throw ConfigError("http://" + printable(place.host) +
+                      "/: FOREBAY_URL_QUERY holds a secret and is sent over https:// alone");
+  }
+  return query;
+}
+
+// Whether keys for one host may be sent to another that it names.
+bool is_same_owner(const std::string& asked, const std::string& host) {
+  const auto is_amazon = [](const std::string& name) {
+    return name.ends_with(".amazonaws.com") || name.ends_with(".amazonaws.com.cn");
+  };
+  return host == asked || (is_amazon(asked) && is_amazon(host));
+}
 
 Target target_of(const std::string& url) {
   constexpr std::string_view kKept = "/%!$&'()*+,;=:@";  // what a browser leaves as it is
@@ -84,7 +114,7 @@ Target target_of(const std::string& url) {
   if (!is_bucket(url)) {
     return {.origin = place.scheme + "://" + place.host,
             .path = "/" + percent_encoded(place.key, kKept),
-            .query = environment("FOREBAY_URL_QUERY")};
+            .query = query_for(place)};
   }
   if (place.scheme == "gs") {
     return {.origin = "https://storage.googleapis.com", .path = "/" + place.host + "/" + key, .region = "auto"};
@@ -175,7 +205,7 @@ std::string skew_of(const Reply& reply) {
                                    "is not public"));
   }
   if (reply.status == 404 || reply.status == 410) throw SampleError("there is no such object (404)");
-  if (reply.status == 412) throw SampleError("is not the file that its index was made from; index the data again");
+  if (reply.status == 412) throw is_changed();
   if (code == "RequestTimeout" || asks_for_time(reply.status) || code == "SlowDown") {
     throw SampleError(said, SampleError::Kind::transient);
   }
@@ -209,9 +239,11 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
   static thread_local Signer signer;
   static thread_local unsigned failures = 0;
   bool is_renewed = false;
+  const std::string asked = target.host();
   for (int hop = 0; hop <= kMostHops;) {
     Request request{.url = target.url(), .headers = headers};
-    const Keys keys = is_bucket(url) ? Credentials::of_process().keys() : Keys{};
+    const bool takes_keys = is_bucket(url) && is_same_owner(asked, target.host());
+    const Keys keys = takes_keys ? Credentials::of_process().keys() : Keys{};
     if (!keys.id.empty()) {
       auto more = signer.headers(keys, target.region, target.host(), target.path, target.query,
                                  std::chrono::system_clock::now());

@@ -46,6 +46,13 @@ ObjectName object_name(const std::string& url) {
         "a URL with a user's name or password in it would be written to logs and indexes; leave them out");
   }
   if (place.host.empty()) throw ConfigError("\"" + printable(url) + "\" names no host or bucket");
+  // It becomes a part of a host's name. A pattern ("{a,b}") is taken apart later.
+  const bool is_good = std::ranges::all_of(
+      place.host, [](char c) { return (is_unreserved(c) && c != '~') || c == '{' || c == '}' || c == ','; });
+  if (is_bucket(url) && !is_good) {
+    throw ConfigError("\"" + printable(place.scheme + "://" + place.host) +
+                      "\": the name of a bucket has letters, digits, '.', '-' and '_' alone");
+  }
   if (!is_bucket(url) && url.find_first_of("?#", begin) != std::string::npos) {
     throw ConfigError(
         "a URL with a query (\"?\") or a fragment (\"#\"): a signature in it would be written to logs and indexes; "
