@@ -55,6 +55,7 @@ std::string extension_of(std::string_view path) {
 // For comparing paths as the user wrote them, "data/", "data" and "./data" alike. It never opens
 // anything: links are not followed, and the file need not exist any more.
 std::string comparable(const std::string& path) {
+  if (store::is_url(path)) (void)store::object_name(path);  // without a secret: messages repeat it
   if (path.empty() || store::is_url(path)) return path;
   std::string normal = std::filesystem::path(absolute_path(path)).lexically_normal().string();
   while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();

@@ -125,8 +125,9 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
   };
   lists.images = load_list(options.path, "dataset.path", is_there);
   for (const ListRecord& each : lists.images.records) {
-    if (store::is_url(each.first))
-      (void)store::object_name(std::string(each.first));  // before a secret is in the index
+    // Before a secret is in the index, and "#" cuts a name.
+    if (store::is_url(each.first)) (void)store::object_name(std::string(each.first));
+    if (store::is_url(root) && !store::is_absolute(each.first)) (void)store::object_name(join_path(root, each.first));
   }
   const std::string split_root = resolve_split_list(context, lists.images.records, lists.images.quoted, skipped);
   if (!split_root.empty()) root = split_root;

@@ -174,9 +174,10 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   // Files without a known size are held ones that were never to be compared.
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
-    std::vector<std::uint64_t> known;  // no objects: the read that needs one compares it
+    std::vector<std::uint64_t> known;  // no objects that are read: the read that needs one compares it
     for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
-      if (number(Layout::file_bytes, file) != 0 && !store::is_url(file_path(file))) known.push_back(file);
+      if (number(Layout::file_bytes, file) != 0 && (is_held(file) || !store::is_url(file_path(file))))
+        known.push_back(file);
     return files_.compare(known, threads, progress);
   }
 

@@ -120,9 +120,7 @@ OpenFile SourceFiles::open(std::uint64_t source) {
   RecordTable::Stamp expected = known.stamp;
   expected.modified = sources_[source].modified.load(std::memory_order_relaxed);
   OpenFile opened = open_file(known.path, open_regular);
-  if (!RecordTable::is_still(opened, expected)) {
-    throw SampleError("is not the file that its index was made from; index the data again");
-  }
+  if (!RecordTable::is_still(opened, expected)) throw store::is_changed();
   sources_[source].modified.store(RecordTable::modified_of(opened), std::memory_order_relaxed);
   prepare(opened);
   return opened;
@@ -130,7 +128,12 @@ OpenFile SourceFiles::open(std::uint64_t source) {
 
 void SourceFiles::check(std::uint64_t source) {
   if (sources_[source].is_checked.load(std::memory_order_relaxed)) return;
-  (void)open(source);
+  if (const Known known = known_(source); store::is_url(known.path)) {  // open() asks for nothing
+    const OpenFile file = store::open_object(known.path);
+    if (file.size != known.stamp.bytes || file.remote->identity() != known.stamp.sum) throw store::is_changed();
+  } else {
+    (void)open(source);
+  }
   sources_[source].is_checked.store(true, std::memory_order_relaxed);
 }
 

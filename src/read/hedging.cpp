@@ -14,6 +14,7 @@
 
 #include "base/file_io.hpp"
 #include "base/thread.hpp"
+#include "store/url.hpp"
 
 namespace forebay::read {
 namespace {
@@ -92,6 +93,7 @@ bool may_be_slow(const std::string& path, const Dataset& dataset) {
   const std::uint64_t looks = std::min(kFilesLookedAt, dataset.size());
   for (std::uint64_t look = 0; look < looks; ++look) {
     const std::string file = file_of(dataset.name(look * (dataset.size() / looks)));
+    if (store::is_url(file)) return true;
     if (problem_of_file(file).empty() && !is_on_local_disk(file)) return true;
   }
   return false;
