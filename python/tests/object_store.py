@@ -35,7 +35,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         headers = {"Content-Length": str(len(body)), **(headers or {})}
         for name, value in headers.items():
-            self.send_header(name, value)
+            if value:
+                self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body if cut is None else body[:cut])
         if cut is not None:
@@ -106,6 +107,7 @@ class Handler(BaseHTTPRequestHandler):
         path = unquote(parts.path)
         with self.server.lock:
             self.server.requests.append((path, self.headers.get("Range")))
+            self.server.queries.add(parts.query)
             number = len(self.server.requests)
         fault = self.server.fault(number, path, self.headers)
         if fault is not None and fault(self):
@@ -137,6 +139,9 @@ class Handler(BaseHTTPRequestHandler):
 
     do_PUT = do_GET
 
+    def do_CONNECT(self) -> None:
+        self.error(407, "ProxyAuthenticationRequired")
+
 
 Fault = Callable[[Handler], bool]
 
@@ -153,6 +158,7 @@ class Store(ThreadingHTTPServer):
         self.is_s3 = is_s3
         self.lock = threading.Lock()
         self.requests: list[tuple[str, str | None]] = []
+        self.queries: set[str] = set()
         self.fault: Callable[[int, str, Any], Fault | None] = lambda number, path, headers: None
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
