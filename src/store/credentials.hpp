@@ -6,7 +6,7 @@
 
 #include "signature.hpp"
 
-// Keys for S3, from where AWS's own programs take them, and in their order: the environment, the profile in ~/.aws
+// Keys for S3, from where AWS's own programs take them: the environment, the profile in ~/.aws
 // (keys, or a credential_process), a web identity, a container's URI, the machine's metadata (IMDSv2).
 namespace forebay::store {
 
