@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 
 import forebay
 import pytest
+from object_store import KEY_ID, REGION, SECRET, Store, running
 
 SIDE = 8
 COUNT = 40
@@ -120,6 +123,7 @@ def mpirun(count: int) -> tuple[str, ...]:
 # torchrun. That of PyTorch 1.13 does not start under Python 3.11: a flag of 0 is no member of its enumeration there.
 TORCHRUN = """
 import sys
+import tarfile
 from torch.distributed import run
 from torch.distributed.elastic.multiprocessing.api import Std
 if Std.from_str("0") is None:
@@ -147,3 +151,49 @@ def require_ranks(*, torch: bool = False, mpi: bool = False) -> None:
             pytest.skip("there is no mpirun")
     if torch and not pytest.importorskip("torch").distributed.is_available():
         pytest.skip("PyTorch was built without torch.distributed")
+
+
+# Stores on the loopback, for data behind URLs.
+SHARDS = 4
+
+
+def tar_of(numbers: range) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for number in numbers:
+            for ending, data in (
+                ("png", png(5 * number)),
+                ("cls", str(number % 3).encode()),
+                ("bin", bytes(20_000)),
+            ):
+                member = tarfile.TarInfo(f"{number:03}.{ending}")
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def shards() -> dict[str, bytes]:
+    each = COUNT // SHARDS
+    return {f"/data/shard-{i:02}.tar": tar_of(range(i * each, (i + 1) * each)) for i in range(SHARDS)}
+
+
+@pytest.fixture
+def web(shards: dict[str, bytes]) -> Iterator[Store]:
+    with running(dict(shards)) as store:
+        yield store
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
+    with running({}, is_s3=True) as store:
+        for name in list(os.environ):
+            if name.startswith("AWS_"):
+                monkeypatch.delenv(name)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", store.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+        monkeypatch.setenv("AWS_REGION", REGION)
+        yield store

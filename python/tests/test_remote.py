@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
 import os
 import random
 import struct
@@ -12,32 +10,14 @@ import sys
 import tarfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import forebay
 import object_store
 import pytest
-from conftest import COUNT, SMALL, png, run_command
-from object_store import KEY_ID, REGION, SECRET, Store, running
-
-SHARDS = 4
-
-
-def tar_of(numbers: range) -> bytes:
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for number in numbers:
-            for ending, data in (
-                ("png", png(5 * number)),
-                ("cls", str(number % 3).encode()),
-                ("bin", bytes(20_000)),
-            ):
-                member = tarfile.TarInfo(f"{number:03}.{ending}")
-                member.size = len(data)
-                archive.addfile(member, io.BytesIO(data))
-    return file.getvalue()
+from conftest import COUNT, SHARDS, SMALL, png, run_command
+from object_store import KEY_ID, SECRET, Store
 
 
 def masked_crc(data: bytes) -> bytes:
@@ -67,18 +47,6 @@ def example(number: int) -> bytes:
     data = field(1, field(1, image) + field(1, label))
     head = struct.pack("<Q", len(data))
     return head + masked_crc(head) + data + masked_crc(data)
-
-
-@pytest.fixture(scope="module")
-def shards() -> dict[str, bytes]:
-    each = COUNT // SHARDS
-    return {f"/data/shard-{i:02}.tar": tar_of(range(i * each, (i + 1) * each)) for i in range(SHARDS)}
-
-
-@pytest.fixture
-def web(shards: dict[str, bytes]) -> Iterator[Store]:
-    with running(dict(shards)) as store:
-        yield store
 
 
 PATTERN = "/data/shard-{00..03}.tar"
@@ -172,21 +140,6 @@ def test_a_list_of_class_folders_is_no_web_server(web: Store) -> None:
 
 
 # ---- S3
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
-    with running({}, is_s3=True) as store:
-        for name in list(os.environ):
-            if name.startswith("AWS_"):
-                monkeypatch.delenv(name)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", store.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.setenv("AWS_REGION", REGION)
-        yield store
 
 
 # Endpoint and keys are read once in a process.
@@ -368,210 +321,3 @@ def test_a_key_that_is_taken_away_ends_the_run(web: Store, tmp_path: Path) -> No
         for batch in feeder:
             served += [int(i) for i in batch.ids]
     assert len(set(served)) == len(served) < COUNT
-
-
-# ---- what servers leave out or say wrongly
-
-
-@pytest.mark.parametrize("token", ["", "<NextContinuationToken>7</NextContinuationToken>"])
-def test_a_list_that_does_not_go_on_is_no_short_one(bucket: Store, token: str) -> None:
-    text = f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>".encode()
-    bucket.fault = lambda number, path, headers: (
-        (lambda handler: handler.answer(200, text) is None) if path == "/bucket" else None
-    )
-    assert 'the list of the bucket "bucket" has more objects' in refused("s3://bucket/train")
-
-
-def nameless(handler: object_store.Handler) -> bool:
-    """Without an ETag."""
-    body = handler.server.objects[handler.path]
-    first, last = (int(number) for number in handler.headers["Range"].removeprefix("bytes=").split("-"))
-    piece = body[first : last + 1]
-    handler.answer(206, piece, {"Content-Range": f"bytes {first}-{first + len(piece) - 1}/{len(body)}"})
-    return True
-
-
-def test_a_server_without_versions_is_refused(web: Store, tmp_path: Path) -> None:
-    index = str(tmp_path / "train.index")
-    check(feed(web.url + PATTERN, dataset_index=index))
-    web.fault = lambda *_: nameless
-    with pytest.raises(forebay.Error, match="names no version"):
-        feed(web.url + PATTERN)
-    with feed(web.url + PATTERN, dataset_index=index) as feeder, pytest.raises(forebay.Error, match="names no version"):
-        list(feeder)
-
-
-def images(web: Store) -> str:
-    web.objects = {f"/images/{number:03}.png": png(5 * number) for number in range(COUNT)}
-    web.objects["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
-    return web.url + "/list.csv"
-
-
-def test_a_part_is_not_the_whole(web: Store) -> None:
-    def part(handler: object_store.Handler) -> bool:
-        if handler.headers.get("Range"):
-            return False
-        handler.answer(206, b"part", {"ETag": '"x"', "Content-Range": "bytes 0-3/9"})
-        return True
-
-    web.fault = lambda number, path, headers: part if number % 3 == 0 else None
-    check(feed(images(web)))
-
-
-def test_a_body_without_an_end_is_refused(web: Store) -> None:
-    def endless(handler: object_store.Handler) -> bool:
-        if handler.headers.get("Range"):
-            return False
-        handler.answer(200, handler.server.objects[handler.path], {"ETag": '"x"', "Content-Length": ""}, cut=9)
-        return True
-
-    web.fault = lambda *_: endless
-    with pytest.raises(forebay.Error, match="neither how long it is"), feed(images(web)) as feeder:
-        list(feeder)
-
-
-def test_a_compressed_shard_that_changes(web: Store, tmp_path: Path) -> None:
-    web.objects = {path + ".gz": gzip.compress(body) for path, body in web.objects.items()}
-    index, url = str(tmp_path / "train.index"), web.url + "/data/shard-{00..03}.tar.gz"
-    check(feed(url, dataset_index=index))
-    check(feed(url, dataset_index=index))
-    web.objects["/data/shard-01.tar.gz"] = gzip.compress(tar_of(range(30, 40)))
-    with pytest.raises((forebay.Error, AssertionError), match="shard-01|index|Counter"):
-        check(feed(url, dataset_index=index))
-
-
-# ---- secrets go to their owner alone
-
-
-def test_a_redirect_to_another_host_gets_no_keys(bucket: Store, shards: dict[str, bytes]) -> None:
-    authorized: list[str | None] = []
-
-    def note(number: int, path: str, headers: Any) -> None:
-        authorized.append(headers.get("Authorization"))
-
-    with running({"/bucket" + path: body for path, body in shards.items()}) as other:
-        other.fault = note
-        bucket.fault = lambda *_: lambda handler: object_store.redirect(other.url + handler.path)(handler)
-        run("s3://bucket" + PATTERN)
-    assert authorized
-    assert set(authorized) == {None}
-
-
-def test_names_that_lead_elsewhere_are_refused(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for url in ("s3://localhost:8902#/x.tar", "s3://a?b/x.tar", "s3://a%2fb/x.tar"):
-        assert "the name of a bucket has letters" in refused(url)
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.url + "/path")
-    assert "behind the host" in refused("s3://bucket/x.tar")
-    assert not bucket.requests
-
-
-def test_a_query_goes_over_https(web: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOREBAY_URL_QUERY", "?sig=secret")
-    check(feed(web.url + PATTERN))
-    assert web.queries == {"sig=secret"}
-    web.requests.clear()
-    with pytest.raises(forebay.Error, match="over https:// alone") as caught:
-        feed(web.url.replace("127.0.0.1", "127.0.0.2") + PATTERN)
-    assert "secret," not in str(caught.value)
-    assert not web.requests
-
-
-def test_secrets_in_other_places(web: Store, tmp_path: Path) -> None:
-    index = str(tmp_path / "train.index")
-    check(feed(web.url + PATTERN, dataset_index=index))
-    with pytest.raises(forebay.Error, match="FOREBAY_URL_QUERY") as caught:
-        feed(web.url + "/x.tar?sig=password", dataset_index=index)
-    assert "password" not in str(caught.value)
-    web.objects = {"/list.csv": b"a.png?sig=password,0\n"}
-    with pytest.raises(forebay.Error, match="FOREBAY_URL_QUERY") as caught:
-        feed(web.url + "/list.csv")
-    assert "password" not in str(caught.value)
-
-
-def test_a_proxy_that_refuses_is_named(web: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = web.url.removeprefix("http://")
-    monkeypatch.setenv("https_proxy", f"http://user:password@{name}")
-    with pytest.raises(forebay.Error, match=f"the proxy {name} .* 407") as caught:
-        feed("https://data.example.org/x.tar")
-    assert "password" not in str(caught.value)
-
-
-# ---- keys that services give
-
-
-def keys(expires: str) -> bytes:
-    return json.dumps({"AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "Token": "t", "Expiration": expires}).encode()
-
-
-ROLE = "/latest/meta-data/iam/security-credentials/"
-FAR = "9999-12-31T23:59:59Z"
-
-
-@pytest.fixture
-def machine(bucket: Store, shards: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """Its service of metadata, behind a proxy for everything else."""
-    bucket.objects = {"/bucket" + path: body for path, body in shards.items()}
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED"):
-        monkeypatch.delenv(name)
-    with running({"/latest/api/token": b"token", ROLE: b"role", ROLE + "role": keys(FAR)}) as service:
-        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", service.url)
-        yield service
-
-
-def test_a_busy_service_of_keys_is_asked_again(bucket: Store, machine: Store) -> None:
-    for path in (ROLE, ROLE + "role"):
-        machine.requests.clear()
-        failed: list[str] = []
-
-        def once(number: int, asked: str, headers: Any, path: str = path, failed: list[str] = failed) -> Any:
-            if asked != path or failed:
-                return None
-            failed.append(asked)
-            return object_store.busy()
-
-        machine.fault = once
-        run("s3://bucket" + PATTERN)
-        assert failed == [path]
-        assert [asked for asked, _ in machine.requests].count(ROLE + "role") == 1 + (path != ROLE)
-
-
-def test_keys_are_kept_while_their_service_fails(bucket: Store, machine: Store) -> None:
-    """A store that says that they have expired, once, and a service that then says nothing."""
-    said: list[int] = []
-
-    def expired(number: int, path: str, headers: Any) -> Any:
-        assert headers.get("Authorization")
-        if number != 6:
-            return None
-        said.append(number)
-        machine.fault = lambda *_: lambda handler: handler.error(404, "none") is None
-        return lambda handler: handler.error(400, "ExpiredToken") is None
-
-    bucket.fault = expired
-    run("s3://bucket" + PATTERN)
-    assert said
-
-
-def test_keys_of_a_container_past_a_proxy(bucket: Store, machine: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine.objects["/keys"] = keys(FAR)
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", machine.url + "/keys")
-    monkeypatch.setenv("http_proxy", bucket.url)  # takes what is for the bucket, and has no keys
-    run("s3://bucket" + PATTERN)
-    assert [path for path, _ in machine.requests] == ["/keys"]
-
-
-def test_a_local_list_of_urls_is_hedged(web: Store, tmp_path: Path) -> None:
-    images(web)
-    lines = "".join(f"{web.url}/images/{number:03}.png,{number % 3}\n" for number in range(COUNT))
-    (tmp_path / "list.csv").write_text(lines)
-    late: list[str] = []
-
-    def hang(number: int, path: str, headers: Any) -> Any:
-        if number != 30:
-            return None
-        late.append(path)
-        return object_store.slow(3)
-
-    web.fault = hang
-    check(feed(str(tmp_path / "list.csv"), workers_io=2))
-    assert [path for path, _ in web.requests].count(late[0]) == 2
