@@ -1,5 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT  // what the tests' makers of JPEG files use of it
-#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,8 +1,5 @@
 // What libFuzzer calls. FOREBAY_FUZZ_TARGET names the target; FOREBAY_FUZZ_SEEDS=FOLDER has its seeds written there
-// first. What the targets share with the tests uses doctest, whose code is compiled here.
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
+// first.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
