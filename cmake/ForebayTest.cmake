@@ -19,6 +19,10 @@ target_include_directories(forebay_test_main PRIVATE ${PROJECT_SOURCE_DIR}/inclu
 set_target_properties(forebay_test_main PROPERTIES UNITY_BUILD OFF FOREBAY_OF_TESTS ON)
 target_link_libraries(forebay_test_main PUBLIC doctest::doctest PRIVATE JPEG::JPEG forebay_flags)
 target_compile_options(forebay_test_main PRIVATE ${test_flags})
+# Of all targets, and so of what is precompiled, whose support.hpp decides by it.
+if(FOREBAY_SANITIZE)
+  add_compile_definitions(FOREBAY_SANITIZED)
+endif()
 # Half of the time that a test takes to compile would go into these headers. CMAKE_DISABLE_PRECOMPILE_HEADERS compiles
 # without.
 add_library(forebay_test_headers OBJECT main.cpp)  # any source
@@ -83,9 +87,6 @@ function(forebay_test NAME)
   target_precompile_headers(test_${NAME} REUSE_FROM forebay_test_headers)
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/tests)
   target_include_directories(test_${NAME} SYSTEM PRIVATE ${FOREBAY_CONCURRENTQUEUE_DIR} ${FOREBAY_XXHASH_DIR})
-  if(FOREBAY_SANITIZE)
-    target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SANITIZED)
-  endif()
   target_link_libraries(test_${NAME} PRIVATE ${TEST_FOREBAY} forebay_flags ${TEST_LIBRARIES})
   # mpi_main.cpp's main comes first, so that the linker does not look for another.
   target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
@@ -101,7 +102,6 @@ function(forebay_c_test NAME)
   if(FOREBAY_SANITIZE)
     # Only then does Clang link what UBSan needs for the library's C++.
     set_target_properties(test_${NAME} PROPERTIES LINKER_LANGUAGE CXX)
-    target_compile_definitions(test_${NAME} PRIVATE FOREBAY_SANITIZED)
   endif()
   target_link_libraries(test_${NAME} PRIVATE ${TEST_LIBRARIES} forebay_flags Threads::Threads)
   forebay_add_tests(${NAME} "${TEST_RANKS}")
