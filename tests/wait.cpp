@@ -107,7 +107,7 @@ TEST_CASE("two threads hand a number back and forth without losing a wake-up") {
   };
   const std::uint64_t seed = 17;
   CAPTURE(seed);
-  constexpr int kRounds = 5'000;
+  constexpr int kRounds = 2'000;
   WaitPoint ping;
   WaitPoint pong;
   std::atomic<int> sent{0};
