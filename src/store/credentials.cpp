@@ -118,13 +118,6 @@ std::string text_of_file(const std::string& file) {
   return std::string(without_blanks(text));
 }
 
-std::string between(const std::string& text, const std::string& name) {
-  const auto begin = text.find("<" + name + ">");
-  const auto end = text.find("</" + name + ">");
-  if (begin == std::string::npos || end == std::string::npos) return {};
-  return text.substr(begin + name.size() + 2, end - begin - name.size() - 2);
-}
-
 Keys keys_of_web_identity(const std::string& token_file, const std::string& role) {
   const std::string region = environment("AWS_REGION");
   const std::string endpoint = environment("AWS_ENDPOINT_URL_STS");
@@ -136,13 +129,13 @@ Keys keys_of_web_identity(const std::string& token_file, const std::string& role
                   "&RoleSessionName=" + percent_encoded(session.empty() ? "forebay" : session) +
                   "&WebIdentityToken=" + percent_encoded(text_of_file(token_file)),
            .limit_s = kService_s});
-  if (!reply || between(*reply, "AccessKeyId").empty()) {
+  if (!reply || xml_element(*reply, "AccessKeyId").empty()) {
     throw ConfigError("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE gets no keys of the role in AWS_ROLE_ARN");
   }
-  return {.id = between(*reply, "AccessKeyId"),
-          .secret = between(*reply, "SecretAccessKey"),
-          .token = between(*reply, "SessionToken"),
-          .expires = time_in(between(*reply, "Expiration"))};
+  return {.id = xml_element(*reply, "AccessKeyId"),
+          .secret = xml_element(*reply, "SecretAccessKey"),
+          .token = xml_element(*reply, "SessionToken"),
+          .expires = time_in(xml_element(*reply, "Expiration"))};
 }
 
 Keys keys_of_container(const std::string& uri) {

@@ -131,13 +131,6 @@ Target target_of(const std::string& url) {
       .origin = std::move(origin), .path = (is_in_path ? "/" + place.host + "/" : "/") + key, .region = where.region};
 }
 
-std::string element(const std::string& text, const std::string& name) {
-  const auto begin = text.find("<" + name + ">");
-  const auto end = text.find("</" + name + ">");
-  const bool is_there = begin != std::string::npos && end != std::string::npos && begin < end;
-  return is_there ? text.substr(begin + name.size() + 2, end - begin - name.size() - 2) : "";
-}
-
 bool asks_for_time(long status) noexcept {
   constexpr std::array kPassing{408L, 425L, 429L, 500L, 502L, 503L, 504L};
   return std::ranges::find(kPassing, status) != kPassing.end();
@@ -171,10 +164,10 @@ std::string skew_of(const Reply& reply) {
 }
 
 [[noreturn]] void refuse(const std::string& url, const Reply& reply, bool is_signed) {
-  const std::string code = element(reply.text, "Code");
+  const std::string code = xml_element(reply.text, "Code");
   const std::string name = printable(url) + ": ";
   const std::string said = answered(reply, code);
-  const std::string region = !reply.region.empty() ? reply.region : element(reply.text, "Region");
+  const std::string region = !reply.region.empty() ? reply.region : xml_element(reply.text, "Region");
   const bool is_s3 = is_bucket(url);
   if (code == "NoSuchBucket") throw ConfigError(name + "there is no bucket \"" + object_name(url).host + "\"");
   if (is_s3 && !region.empty() && region != settings().region &&

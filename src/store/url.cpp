@@ -56,8 +56,7 @@ ObjectName object_name(const std::string& url) {
   if (!is_bucket(url) && url.find_first_of("?#", begin) != std::string::npos) {
     throw ConfigError(
         "a URL with a query (\"?\") or a fragment (\"#\"): a signature in it would be written to logs and indexes; "
-        "give "
-        "the path alone, and what stands behind \"?\" in the environment variable FOREBAY_URL_QUERY");
+        "give the path alone, and what stands behind \"?\" in the environment variable FOREBAY_URL_QUERY");
   }
   return place;
 }
@@ -88,6 +87,13 @@ std::string percent_decoded(std::string_view text) {
     if (is_encoded) i += 2;
   }
   return decoded;
+}
+
+std::string xml_element(const std::string& text, const std::string& name) {
+  const auto begin = text.find("<" + name + ">");
+  const auto end = text.find("</" + name + ">");
+  const bool is_there = begin != std::string::npos && end != std::string::npos && begin < end;
+  return is_there ? text.substr(begin + name.size() + 2, end - begin - name.size() - 2) : "";
 }
 
 }  // namespace forebay::store

@@ -32,4 +32,7 @@ struct ObjectName {
 [[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view kept = {});
 [[nodiscard]] std::string percent_decoded(std::string_view text);
 
+// What stands in the first element of this name in a store's short answers, such as <Code>; "" if there is none.
+[[nodiscard]] std::string xml_element(const std::string& text, const std::string& name);
+
 }  // namespace forebay::store
