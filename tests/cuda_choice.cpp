@@ -81,7 +81,9 @@ TEST_CASE("auto takes a GPU where there is one, and the host with one clear line
     const FakeCuda machine({.driver = 12020});
     const DeviceChoice choice = make_device("auto");
     CHECK(choice.device->is_host());
-    CHECK(contains(choice.notice, "the NVIDIA driver is too old: it knows CUDA 12.2 and this build needs "));
+    CHECK(contains(
+        choice.notice,
+        "the NVIDIA driver is too old: it knows CUDA 12.2 and this build needs one for CUDA 13, 580 or later"));
   }
   {
     const Variable visible("CUDA_VISIBLE_DEVICES", "");

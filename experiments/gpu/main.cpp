@@ -12,6 +12,7 @@
 #include <forebay/error.hpp>
 
 #include "checks.hpp"
+#include "device/cuda/cuda_error.hpp"
 #include "device/device_choice.hpp"
 
 namespace {
@@ -102,6 +103,8 @@ int run(const std::vector<std::string>& words) {
   const Arguments arguments = parse(words);
   if (arguments.help) {
     std::fwrite(kHelp.data(), 1, kHelp.size(), stdout);
+    std::printf("It needs an NVIDIA driver %s%s.\n", forebay::cuda::needed_driver().c_str(),
+                CUDART_VERSION < 13000 ? "" : "; scripts/gpu-bundle --cuda 12 makes a bundle for drivers from 525 on");
     return kWell;
   }
   if (const std::string why = no_gpu(arguments.setup); !why.empty()) {

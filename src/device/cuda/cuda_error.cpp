@@ -69,6 +69,12 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+std::string needed_driver() {
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  const char* const first = kMajor == 12 ? ", 525 or later" : kMajor == 13 ? ", 580 or later" : "";
+  return "for CUDA " + std::to_string(kMajor) + first;
+}
+
 std::string explain(cudaError_t status, const char* call) {
   const std::string hint = advice(status);
   return std::string(call) + " failed: " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")" +
@@ -88,14 +94,12 @@ std::string why_no_gpu(cudaError_t status) {
   if (status == cudaErrorInsufficientDriver) {
     // CUDA reports a driver that is missing as one that is too old.
     int driver = 0;
-    int runtime = 0;
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
       return "no NVIDIA driver is loaded; where there is a GPU, install the driver or start the container with it "
              "(--gpus all)";
     }
-    static_cast<void>(cudaRuntimeGetVersion(&runtime));
-    return "the NVIDIA driver is too old: it knows CUDA " + version_text(driver) + " and this build needs " +
-           std::to_string(runtime / 1000) + "; install a newer driver or build Forebay with an older CUDA toolkit";
+    return "the NVIDIA driver is too old: it knows CUDA " + version_text(driver) + " and this build needs one " +
+           needed_driver() + "; install a newer driver or build Forebay with an older CUDA toolkit";
   }
   if (status == cudaSuccess || status == cudaErrorNoDevice) {
     const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");

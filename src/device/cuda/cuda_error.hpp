@@ -18,6 +18,9 @@ void require(cudaError_t status, const char* call);
 // to do.
 [[nodiscard]] std::string why_no_gpu(cudaError_t status);
 
+// "for CUDA 13, 580 or later": the drivers that this build runs with.
+[[nodiscard]] std::string needed_driver();
+
 // "13.0" of CUDA's 13000.
 [[nodiscard]] std::string version_text(int version);
 
