@@ -214,7 +214,10 @@ int nvjpegDecodeBatched(Handle*, State* state, const unsigned char* const* data,
         std::memcpy(to + y * pitch, decoded.pixels.data() + y * row, row);
       }
     };
-    if (launch_on_host(decode, stream) != cudaSuccess) return kExecutionFailed;
+    if (control.writes_at_call)
+      decode();
+    else if (launch_on_host(decode, stream) != cudaSuccess)
+      return kExecutionFailed;
   }
   note_batch(state->batch_size);
   return kSuccess;

@@ -17,6 +17,7 @@ struct FakeNvjpeg {
   std::atomic<unsigned> failing_width{0};           // a batch with such an image fails
   std::atomic<bool> states_fail{false};             // nobody gets a state to decode with
   std::atomic<int> grey_levels{0};                  // added to every value of a pixel
+  std::atomic<bool> writes_at_call{false};          // as the JPEG engines of an H100, whatever the stream waits for
 
   std::atomic<int> objects{0};         // that were made and not ended
   std::atomic<int> batches{0};         // decoded

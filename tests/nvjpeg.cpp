@@ -196,10 +196,14 @@ TEST_CASE("files that do not fit together are decoded one group after the other"
   std::vector<File> files;
   const int count = kSanitized ? 5 : 9;
   for (int i = 0; i < count; ++i) files.push_back(make_jpeg({.width = 1900 + i, .height = 1300}));
-  Workspace workspace;
-  check_like_turbo(workspace, files, 0);
-  CHECK(workspace.nvjpeg->batches == (kSanitized ? 2 : 3));
-  CHECK(workspace.nvjpeg->largest_batch == 4);
+  for (const bool at_call : {false, true}) {
+    CAPTURE(at_call);
+    Workspace workspace;
+    workspace.nvjpeg->writes_at_call = at_call;
+    check_like_turbo(workspace, files, 0);
+    CHECK(workspace.nvjpeg->batches == (kSanitized ? 2 : 3));
+    CHECK(workspace.nvjpeg->largest_batch == 4);
+  }
 }
 
 TEST_CASE("a GPU that fails while it decodes is an error, not a file to leave") {
