@@ -159,6 +159,7 @@ class Bundle {
     std::filesystem::create_directories(root_ / "bin");
     std::filesystem::copy_file(forebay::testing::source_dir() / "scripts" / "gpu-check", root_ / "gpu-check");
     write("VERSION", "a test\nIt needs an NVIDIA driver for CUDA 13.\n");
+    program("bin/cuda_graph", "echo '9 steps by one graph'\n");
     program("bin/gpu_check",
             "[ $1 != --help ] || exit 0\necho \"$@\" >> " + (root_ / "calls").string() +
                 "\necho '| check | found | wanted | |'\n" +
@@ -180,6 +181,7 @@ class Bundle {
   }
   // As where the C library is too old.
   void does_not_start() const { program("bin/gpu_check", "exit 1\n"); }
+  void graphs_fail() const { program("bin/cuda_graph", "exit 1\n"); }
   void finds_no_gpu() const { program("bin/gpu_check", "[ $1 = --help ] || exit 3\n"); }
   [[nodiscard]] std::string calls() const { return read_text(root_ / "calls"); }
 
@@ -229,6 +231,9 @@ TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, noth
 
   CHECK(bundle.check("", {"--minutes", "10"}).second == "| compute-sanitizer | not run with --minutes | 0 errors |  |");
   CHECK(contains(bundle.calls(), "--seconds 30 --json "));
+  CHECK(bundle.check("").first == 0);
+  bundle.graphs_fail();
+  CHECK(bundle.check("").first == 1);
   bundle.finds_no_gpu();
   CHECK(bundle.check("") == std::pair(3, std::string("gpu-check: this bundle needs an NVIDIA driver for CUDA 13.")));
   bundle.does_not_start();
