@@ -19,7 +19,7 @@ namespace forebay {
 enum class SampleOrder : std::uint8_t { global, shards };
 enum class SampleUnit : std::uint8_t { objects, images };
 enum class OnBad : std::uint8_t { replace, fail };
-enum class Crop : std::uint8_t { none, center, random_resized, random };
+enum class Crop : std::uint8_t { none, center, random_resized };
 enum class Decode : std::uint8_t { region, full, scaled };
 enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
@@ -30,6 +30,7 @@ enum class EpochEnd : std::uint8_t { next, reuse };
 enum class StorageScope : std::uint8_t { rank, node };
 enum class StepDistribution : std::uint8_t { constant, normal, exponential };
 enum class Hedge : std::uint8_t { automatic, off };
+enum class CacheFiles : std::uint8_t { automatic, all, remote };
 enum class Live : std::uint8_t { automatic, always, never };
 
 // "auto": a hundredth of the dataset, and in a small one 5 samples, but fewer than half; and not most of a class, of a
@@ -111,15 +112,8 @@ struct EraseOptions {
 
 struct TransformOptions {
   Crop crop = Crop::random_resized;
-  std::array<std::int64_t, 2> size{224, 224};  // height, width in pixels
-  // center, random: the image is resized to this height and width, or its shorter side to the one number, and `size` is
-  // cut out of that, pixel for pixel. Empty: random cuts the image as it is, center as center_fraction says.
-  std::vector<std::int64_t> resize = {};
-  // random: pixels of `fill` around that: one number for all sides, left and right, top and bottom, or left, top, right
-  // and bottom. Empty: none.
-  std::vector<std::int64_t> padding = {};
-  std::vector<std::int64_t> fill = {};     // red, green and blue of what lies outside, or one number; empty: black
-  std::array<double, 2> scale{0.08, 1.0};  // random_resized: share of the area, uniform
+  std::array<std::int64_t, 2> size{224, 224};         // height, width in pixels
+  std::array<double, 2> scale{0.08, 1.0};             // random_resized: share of the area, uniform
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};  // random_resized: width / height, log-uniform
   double center_fraction = 0.875;                     // center: share of the largest centred region (224/256)
   double mirror = 0.5;                                // probability of a left-right flip
@@ -209,6 +203,15 @@ struct StorageOptions {
   double fail_rate = 0;       // share of reads that fail with a transient error
 };
 
+// A cache on the node: bytes that were read from a store are kept in a directory, which all ranks and jobs share.
+struct CacheOptions {
+  std::string dir;         // on a disk of the node; "" = none
+  std::int64_t bytes = 0;  // that it holds at most; 0 = nine tenths of what its file system has free or it holds
+  // What is kept beside objects behind URLs. automatic: files that are not on a local disk. all: all but those on the
+  // file system of the cache. remote: nothing.
+  CacheFiles files = CacheFiles::automatic;
+};
+
 struct TelemetryOptions {
   std::string dir;        // "" = write no files
   bool per_step = true;   // one JSON line per step and rank
@@ -242,6 +245,7 @@ struct Options {
   PolicyOptions policy;
   MpiOptions mpi;
   StorageOptions storage;
+  CacheOptions cache;
   TelemetryOptions telemetry;
   TrainerOptions trainer;
 };

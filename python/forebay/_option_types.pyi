@@ -53,12 +53,6 @@ class Options(TypedDict, total=False):
     transform_crop: str
     size: Any
     transform_size: Any
-    resize: Any
-    transform_resize: Any
-    padding: Any
-    transform_padding: Any
-    fill: Any
-    transform_fill: Any
     scale: Any
     transform_scale: Any
     ratio: Any
@@ -173,6 +167,9 @@ class Options(TypedDict, total=False):
     storage_outage_s: float
     fail_rate: float
     storage_fail_rate: float
+    cache_dir: str | os.PathLike[str]
+    cache_bytes: int | str
+    cache_files: str
     dir: str | os.PathLike[str]
     telemetry_dir: str | os.PathLike[str]
     per_step: bool
@@ -194,6 +191,7 @@ class Options(TypedDict, total=False):
     allreduce_bytes: int | str
     trainer_allreduce_bytes: int | str
     policy: Any
+    cache: str | os.PathLike[str]
     run: Mapping[str, Any]
     transform: Mapping[str, Any]
     colour: Mapping[str, Any]

@@ -36,14 +36,15 @@ def config_keys() -> list[Key]:
 _KEYS = config_keys()
 _SECTIONS = list(dict.fromkeys(key.section for key in _KEYS if key.section))
 # The key that a section's name stands for if it is given a plain value: dataset="data/train", policy="greedy".
-_MAIN_KEYS = {"dataset": "path", "policy": "name"}
+_MAIN_KEYS = {"dataset": "path", "policy": "name", "cache": "dir"}
 
 
 def _names() -> dict[str, list[Key]]:
     """Keywords and the keys they may mean: section_key means one key, a bare name every key of that name."""
     names: dict[str, list[Key]] = {}
     for key in _KEYS:
-        if key.name not in _SECTIONS:
+        # Of the cache, "dir" and "bytes" have been those of other sections for longer.
+        if key.name not in _SECTIONS and key.section != "cache":
             names.setdefault(key.name, []).append(key)
         if key.section:
             names[f"{key.section}_{key.name}"] = [key]

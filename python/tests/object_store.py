@@ -6,8 +6,10 @@ import hashlib
 import hmac
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -18,6 +20,11 @@ KEY_ID, SECRET, REGION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKE
 
 def digest(key: bytes, text: str) -> bytes:
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+@cache
+def etag_of(body: bytes) -> str:
+    return f'"{hashlib.md5(body).hexdigest()}"'
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -32,6 +39,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(
         self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, cut: int | None = None
     ) -> None:
+        self.server.statuses[status] += 1
         self.send_response(status)
         headers = {"Content-Length": str(len(body)), **(headers or {})}
         for name, value in headers.items():
@@ -127,6 +135,8 @@ class Handler(BaseHTTPRequestHandler):
         headers = {"ETag": etag}
         if self.headers.get("If-Match", etag) != etag:
             return self.error(412, "PreconditionFailed")
+        if self.headers.get("If-None-Match") == etag:
+            return self.answer(304, b"", headers)
         wanted = self.headers.get("Range")
         if wanted is None or ignores_range:
             return self.answer(200, body, headers, cut)
@@ -159,11 +169,12 @@ class Store(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.requests: list[tuple[str, str | None]] = []
         self.queries: set[str] = set()
+        self.statuses: Counter[int] = Counter()
         self.fault: Callable[[int, str, Any], Fault | None] = lambda number, path, headers: None
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def etag(self, body: bytes) -> str:
-        return f'"{hashlib.md5(body).hexdigest()}"'
+        return etag_of(body)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass  # clients go away

@@ -48,10 +48,11 @@ using Names = std::array<std::string_view, N>;
 constexpr Names<2> kOnBad{"replace", "fail"};
 constexpr Names<2> kOrder{"global", "shards"};
 constexpr Names<2> kSamples{"objects", "images"};
-constexpr Names<4> kCrop{"none", "center", "random_resized", "random"};
+constexpr Names<3> kCrop{"none", "center", "random_resized"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
 constexpr Names<3> kDecode{"region", "full", "scaled"};
+constexpr Names<3> kCacheFiles{"auto", "all", "remote"};
 constexpr Names<2> kHedge{"auto", "off"};
 constexpr Names<3> kJpegLibrary{"own", "turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
@@ -86,6 +87,7 @@ using Queue = QueueOptions;
 using Rule = PolicyOptions;
 using Mpi = MpiOptions;
 using Store = StorageOptions;
+using Cache = CacheOptions;
 using Log = TelemetryOptions;
 using Train = TrainerOptions;
 
@@ -100,6 +102,7 @@ constexpr std::array kSections{
     Section{"policy", "fresh batch or reuse, decided at each step"},
     Section{"mpi", "how ranks agree"},
     Section{"storage", "an emulated slow or failing store in front of the dataset; all zero = none"},
+    Section{"cache", "a directory of the node that keeps what was read from a store"},
     Section{"telemetry", "what is written about the run"},
     Section{"trainer", "the emulated trainer of forebay feed"},
 };
@@ -147,15 +150,9 @@ constexpr std::array kKeys{
     Key{"dataset", "weights", Text{field<&O::dataset, &Data::weights>(), {}},
         "how often samples come: balanced | a file of names and weights | empty = all alike"},
 
-    Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized | random"},
+    Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized"},
     Key{"transform", "size", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::size>(), {1, 16384}},
         "height, width in pixels"},
-    Key{"transform", "resize", WholeList{field<&O::transform, &Shape::resize>(), {1, 16384}},
-        "center, random: size is cut out of the image resized to [height, width] or [shorter side]"},
-    Key{"transform", "padding", WholeList{field<&O::transform, &Shape::padding>(), {0, 16383}},
-        "random: pixels around the image: [all], [left and right, top and bottom], [left, top, right, bottom]"},
-    Key{"transform", "fill", WholeList{field<&O::transform, &Shape::fill>(), {0, 255}},
-        "what they are: [red, green, blue] or [all], before mean and std; empty = black"},
     Key{"transform", "scale", Tuple<double, 2>{field<&O::transform, &Shape::scale>(), kPositiveShare},
         "random_resized: smallest and largest share of the area"},
     Key{"transform", "ratio", Tuple<double, 2>{field<&O::transform, &Shape::ratio>(), {0.001, 1000.0}},
@@ -268,6 +265,13 @@ constexpr std::array kKeys{
         "length of an outage; inf = for ever"},
     Key{"storage", "fail_rate", Real{field<&O::storage, &Store::fail_rate>(), kShare},
         "share of reads that fail with a transient error"},
+
+    Key{"cache", "dir", Text{field<&O::cache, &Cache::dir>(), {}},
+        "on a disk of the node, shared by its ranks and jobs; \"\" = no cache"},
+    Key{"cache", "bytes", Bytes{field<&O::cache, &Cache::bytes>(), {0, kMany}},
+        "that it holds at most; 0 = nine tenths of what is free there"},
+    Key{"cache", "files", choice<&O::cache, &Cache::files>(kCacheFiles),
+        "kept beside URLs: auto = files that are on no local disk | all = of any other file system | remote = none"},
 
     Key{"telemetry", "dir", Text{field<&O::telemetry, &Log::dir>(), {}}, "where the files go; \"\" = no files"},
     Key{"telemetry", "per_step", Flag{field<&O::telemetry, &Log::per_step>()}, "one JSON line per step and rank"},

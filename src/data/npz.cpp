@@ -54,10 +54,9 @@ std::string problem_of_source(const std::string& path) {
 
 // Called for each sample, on any reading thread. The archive's directory is read each time, so that
 // nothing has to be kept or locked.
-void read_array(const ArrayPlace& place, ReadTarget& target) {
-  const OpenFile file = store::open_regular(place.archive);
+void read_array(const OpenFile& file, std::string_view array, ReadTarget& target) {
   const ZipFile archive(file);
-  const ZipMember& member = find_array(archive, place.array);
+  const ZipMember& member = find_array(archive, array);
   ZipFile::require_readable(member);  // before it makes anybody take memory
   if (member.bytes > kLargestSampleFile) {
     throw SampleError("npz: an array of " + std::to_string(member.bytes) + " bytes; a sample may have " +

@@ -22,8 +22,8 @@ struct ArrayPlace {
 // The member that holds this array. Throws SampleError listing the existing arrays.
 [[nodiscard]] const ZipMember& find_array(const ZipFile& archive, std::string_view array);
 
-// Reads the array into the target, as an npy file. Throws SampleError.
-void read_array(const ArrayPlace& place, ReadTarget& target);
+// Reads the array of an archive into the target, as an npy file. Throws SampleError.
+void read_array(const OpenFile& file, std::string_view array, ReadTarget& target);
 
 // problem_of_file() for paths that may name an array.
 [[nodiscard]] std::string problem_of_source(const std::string& path);

@@ -188,6 +188,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return size() == 0 || is_held(file_of(0)) ? "" : SourceFiles::problem_of_bypass(file_path(file_of(0)));
   }
 
+  void use_cache(std::shared_ptr<const store::NodeCache> cache) const { files_.use_cache(std::move(cache)); }
   void close_kept_files() const noexcept { files_.close_kept(); }
   [[nodiscard]] std::uint64_t files() const noexcept override { return layout_.sources; }
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const override {
@@ -433,6 +434,12 @@ SourceComparison compare_sources(const Dataset& dataset, unsigned threads, const
 std::string bypass_page_cache(const Dataset& dataset) {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records == nullptr ? "the program reads this dataset itself" : records->bypass_page_cache();
+}
+
+bool use_cache(const Dataset& dataset, std::shared_ptr<const store::NodeCache> cache) {
+  const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
+  if (records != nullptr) records->use_cache(std::move(cache));
+  return records != nullptr;
 }
 
 void close_kept_files(const Dataset& dataset) noexcept {

@@ -8,6 +8,10 @@
 // finds it without users (close_unused), since a descriptor that is closed under a reader could be
 // another file by then.
 //
+// With a cache on the node (store/cache.hpp), an open file of records is one that is read through it, and whole files
+// are. The caches of all runs that read a dataset are kept as long as the dataset, so that a reader of one run may go
+// on with that of another which ends; the last that came is used by all.
+//
 // Any thread reads. The fast path takes no lock: source_files.hpp has the argument for `open` and
 // `users`. The mutex guards only the list of files that wait to be closed.
 
@@ -23,6 +27,7 @@
 #include "base/file_errors.hpp"
 #include "base/limits.hpp"
 #include "base/retry.hpp"
+#include "base/text.hpp"
 #include "npz.hpp"
 #include "parallel.hpp"
 #include "scan.hpp"
@@ -115,14 +120,16 @@ OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(cons
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
   if (store::is_url(known.path)) {
-    return store::open_object(known.path, {.bytes = known.stamp.bytes, .identity = known.stamp.sum});
+    OpenFile object = store::open_object(known.path, {.bytes = known.stamp.bytes, .identity = known.stamp.sum});
+    prepare(object, known.path);
+    return object;
   }
   RecordTable::Stamp expected = known.stamp;
   expected.modified = sources_[source].modified.load(std::memory_order_relaxed);
   OpenFile opened = open_file(known.path, open_regular);
   if (!RecordTable::is_still(opened, expected)) throw store::is_changed();
   sources_[source].modified.store(RecordTable::modified_of(opened), std::memory_order_relaxed);
-  prepare(opened);
+  prepare(opened, known.path);
   return opened;
 }
 
@@ -158,9 +165,16 @@ SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, un
   return {sources.size(), first == problems.end() ? "" : *first};
 }
 
+void SourceFiles::use_cache(std::shared_ptr<const store::NodeCache> cache) {
+  const std::lock_guard lock(mutex_);
+  caches_.push_back(std::move(cache));
+  cache_.store(caches_.back().get());
+}
+
 // A file system's refusal was reported when the run began.
-void SourceFiles::prepare(OpenFile& file) const {
-  if (is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
+void SourceFiles::prepare(OpenFile& file, const std::string& path) const {
+  if (const store::NodeCache* cache = cache_.load()) file = cache->through(std::move(file), path);
+  if (file.remote == nullptr && is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
 }
 
 void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes) {
@@ -175,13 +189,35 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
 
 // Not kept open: such a file is a sample, of which there may be millions.
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
-  if (const auto place = array_place(path)) return read_array(*place, target);
+  const store::NodeCache* const cache = cache_.load();
+  if (const auto place = array_place(path)) {
+    OpenFile archive = store::open_regular(place->archive);
+    if (cache != nullptr) archive = cache->through(std::move(archive), place->archive);
+    return read_array(archive, place->array, target);
+  }
   if (store::is_url(path)) {
-    return store::read_object(path, [&](std::size_t bytes) { return target.reserve(bytes); });
+    const auto reserve = [&](std::size_t bytes) { return target.reserve(bytes); };
+    if (cache != nullptr) return cache->read_object(path, reserve);
+    return (void)store::read_object(path, reserve);
   }
   OpenFile file = open_file(path, open_sample_file);
-  prepare(file);
+  prepare(file, path);
   read(file, 0, target.reserve(file.size));
+}
+
+// Each rank opens it for itself: one whose disk is broken reads from the store, and the others go on with theirs.
+std::shared_ptr<const store::NodeCache> open_cache(const Options& options, const Dataset& dataset,
+                                                   const std::function<void(const std::string&)>& tell) {
+  const CacheOptions& wanted = options.cache;
+  if (wanted.dir.empty()) return nullptr;
+  try {
+    auto cache = std::make_shared<const store::NodeCache>(wanted, options.dataset.path);
+    if (use_cache(dataset, cache)) return cache;
+    tell("cache.dir has no effect: the dataset is the program's own");
+  } catch (const Error& error) {
+    tell("cache.dir has no effect: " + printable(wanted.dir) + ": " + error.what());
+  }
+  return nullptr;
 }
 
 }  // namespace forebay::data

@@ -16,6 +16,7 @@
 #include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "record_table.hpp"
+#include "store/cache.hpp"
 
 namespace forebay::data {
 
@@ -48,6 +49,8 @@ class SourceFiles {
 
   // Files opened from now on are read past the page cache, if their file system supports that.
   void bypass_page_cache() noexcept { is_direct_.store(true, std::memory_order_relaxed); }
+  // Files opened from now on are read through the cache.
+  void use_cache(std::shared_ptr<const store::NodeCache> cache);
   // Closes what is open and not in use; the next read opens it again. Without memory it stays open.
   void close_kept() noexcept;
   // "", or why the file cannot be read past the page cache, with its name.
@@ -128,15 +131,18 @@ class SourceFiles {
   // opener(path); gives back what is kept where the process has no descriptor left.
   [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*opener)(const std::string&));
   [[nodiscard]] OpenFile open(std::uint64_t source);
-  void prepare(OpenFile& file) const;
+  // Has the file read through the cache, or past the page cache, where one of them is wanted.
+  void prepare(OpenFile& file, const std::string& path) const;
 
   std::uint64_t count_;
   std::unique_ptr<Source[]> sources_;
   std::function<Known(std::uint64_t)> known_;
   std::atomic<std::uint32_t> kept_{0};
-  std::mutex mutex_;                    // of what follows
-  std::vector<GivenBack> given_back_;   // in use when they were
-  std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
+  std::mutex mutex_;                                             // of what follows
+  std::vector<GivenBack> given_back_;                            // in use when they were
+  std::vector<std::shared_ptr<const store::NodeCache>> caches_;  // of all runs that read the dataset
+  std::atomic<const store::NodeCache*> cache_{nullptr};          // the last of them
+  std::atomic<bool> is_direct_{false};                           // relaxed: either way of reading gives the same bytes
   DirectReads direct_;
 };
 
@@ -146,6 +152,14 @@ class SourceFiles {
 // Has those files of an index's dataset that are not open yet read past the page cache. Returns "", or why that is
 // impossible, judging by the first file. Any thread.
 [[nodiscard]] std::string bypass_page_cache(const Dataset& dataset);
+
+// Has those that are not open yet read through the cache. False for a dataset of the program's own. Any thread.
+bool use_cache(const Dataset& dataset, std::shared_ptr<const store::NodeCache> cache);
+
+// The same with the cache that the options name. Null if they name none, or if it cannot
+// be used: then `tell` has a line that says why, and data are read from their store. Any thread.
+[[nodiscard]] std::shared_ptr<const store::NodeCache> open_cache(const Options& options, const Dataset& dataset,
+                                                                 const std::function<void(const std::string&)>& tell);
 
 // Closes the files that an index's dataset keeps open, as nobody may read from it for long. Any thread.
 void close_kept_files(const Dataset& dataset) noexcept;

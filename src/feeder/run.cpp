@@ -136,6 +136,7 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
       pipeline->stop();
       jpeg.index.reset();                // a thread of it reads ahead
       data::close_kept_files(*dataset);  // which the program may hold for long
+      if (cache != nullptr) cache->leave();
       clock->stop();
     });
   }
@@ -325,6 +326,9 @@ Summary Run::summary() const {
                            .left_out = server->counts().left_out,
                            .epochs = ranks->epochs_completed(),
                            .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
+                           .bytes_from_store = totals.bytes_from_store.load(std::memory_order_relaxed),
+                           .bytes_from_cache = totals.bytes_from_cache.load(std::memory_order_relaxed),
+                           .cache_held = cache == nullptr ? 0 : cache->held(),
                            .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
                            .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
                            .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),

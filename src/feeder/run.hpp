@@ -35,6 +35,7 @@
 #include "ranks/saves.hpp"
 #include "serve/server.hpp"
 #include "stop_request.hpp"
+#include "store/cache.hpp"
 
 namespace forebay::feeder {
 
@@ -50,7 +51,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::optional<job::ReplayedRun> replayed;
   std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset;  // as the program sees it
-  std::shared_ptr<const Dataset> safe_dataset;  // the same behind its contract
+  std::shared_ptr<const Dataset> safe_dataset;    // the same behind its contract
+  std::shared_ptr<const store::NodeCache> cache;  // null: none
   std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::optional<Order> order;
   std::optional<ranks::LostParts> lost_parts;

@@ -20,6 +20,7 @@
 #include <forebay/config.hpp>
 
 #include "data/guarded_dataset.hpp"
+#include "data/source_files.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
 #include "make_store.hpp"
@@ -201,6 +202,7 @@ void Startup::open_logs() {
     measure::make_run_directory(options.telemetry.dir);
     run_.directory = measure::DirectoryLock(options.telemetry.dir, rank());
     run_.quarantine.emplace(options.telemetry.dir, rank(), *run_.console);
+    run_.cache = data::open_cache(options, *run_.dataset, [&](const std::string& line) { run_.console->warn(line); });
     if (rank() == 0) {
       for (const std::string& warning : job::start_warnings(options, run_.workers, ranks()))
         run_.console->warn(warning);

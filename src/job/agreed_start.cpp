@@ -164,13 +164,14 @@ std::string described(const Field& field) {
 // Lines about the dataset begin with this.
 constexpr std::string_view kOfDataset = "the dataset's ";
 
-// Everything but what may differ between ranks: files, workers, the emulated store, the simulated
-// trainer, and where the index lies.
+// Everything but what may differ between ranks: files, workers, the emulated store, the cache of
+// the node, the simulated trainer, and where the index lies.
 std::string run_key(const Options& options, const Dataset& dataset) {
   Options common = options;
   common.telemetry = {};
   common.workers = {};
   common.storage = {};
+  common.cache = {};
   common.trainer = {};
   common.dataset.index.clear();
   std::string key = to_toml(common) + std::string(kOfDataset) + "fingerprint " + std::to_string(fingerprint(dataset)) +

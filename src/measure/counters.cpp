@@ -60,6 +60,8 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTot
     : t_s(now_s),
       gauges(gauges_now),
       bytes_read(totals.bytes_read.load(std::memory_order_relaxed)),
+      bytes_from_store(totals.bytes_from_store.load(std::memory_order_relaxed)),
+      bytes_from_cache(totals.bytes_from_cache.load(std::memory_order_relaxed)),
       retries(totals.retries.load(std::memory_order_relaxed)),
       hedged_reads(totals.hedged_reads.load(std::memory_order_relaxed)),
       read_s(seconds_of(totals.read_ns)),
@@ -121,6 +123,9 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.images_per_s = ratio(as_double(fresh_samples_), length);
   out.blocked_producer_s = blocked;
   out.bytes_read = now.bytes_read - start_.bytes_read;
+  out.bytes_from_store = now.bytes_from_store - start_.bytes_from_store;
+  out.bytes_from_cache = now.bytes_from_cache - start_.bytes_from_cache;
+  out.cache_share = rate(as_double(out.bytes_from_cache), as_double(out.bytes_from_cache + out.bytes_from_store));
   out.retries = now.retries - start_.retries;
   out.hedged_reads = now.hedged_reads - start_.hedged_reads;
   out.read_s = now.read_s - start_.read_s;

@@ -63,6 +63,8 @@ struct Snapshot {
   double t_s = 0;
   Gauges gauges;
   std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_from_store = 0;
+  std::uint64_t bytes_from_cache = 0;
   std::uint64_t retries = 0;
   std::uint64_t hedged_reads = 0;
   double read_s = 0;
@@ -97,6 +99,9 @@ struct Interval {
   double images_per_s = 0;               // fresh samples served per second
   double blocked_producer_s = 0;
   std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_from_store = 0;
+  std::uint64_t bytes_from_cache = 0;
+  std::optional<double> cache_share;  // bytes_from_cache / (bytes_from_cache + bytes_from_store)
   std::uint64_t retries = 0;          // reads tried again after a transient error
   std::uint64_t hedged_reads = 0;     // slow reads that were issued a second time
   double read_s = 0;                  // summed over threads that read

@@ -30,6 +30,7 @@
 #include "base/limits.hpp"
 #include "encoded_parts.hpp"
 #include "field_error.hpp"
+#include "store/cache.hpp"
 
 namespace forebay::read {
 namespace {
@@ -345,7 +346,12 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   pace_.add(ns);
   if (links_.pace != nullptr) links_.pace->add(ns);
-  if (hedging_ != nullptr) hedging_->read_took(std::chrono::nanoseconds(ns));
+  const store::Traffic traffic = store::take_traffic();
+  // Quick reads from a cache would make every read of the store look slow.
+  const bool is_cached = traffic.from_cache > 0 && traffic.from_store == 0;
+  if (hedging_ != nullptr && !is_cached) hedging_->read_took(std::chrono::nanoseconds(ns));
+  counted_.from_store += traffic.from_store;
+  counted_.from_cache += traffic.from_cache;
   counted_.ns += static_cast<std::uint64_t>(ns);
   counted_.bytes += bytes;
 }
@@ -357,6 +363,8 @@ void Reader::add_to_totals() noexcept {
   add(links_.totals.reads, counted_.delivered);
   add(links_.totals.read_ns, counted_.ns);
   add(links_.totals.bytes_read, counted_.bytes);
+  add(links_.totals.bytes_from_store, counted_.from_store);
+  add(links_.totals.bytes_from_cache, counted_.from_cache);
 }
 
 // Memory for all members at once, without waiting; where there is none, or the read fails, they are

@@ -88,6 +88,8 @@ class Reader {
     std::uint64_t delivered = 0;
     std::uint64_t ns = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t from_store = 0;
+    std::uint64_t from_cache = 0;
   } counted_;
   std::array<ReadRequest, Pace::kMost> requests_{};
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory

@@ -99,6 +99,9 @@ class SampleHandler {
 // Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
+  // With a cache on the node: what it could not give, and what it gave.
+  std::atomic<std::uint64_t> bytes_from_store{0};
+  std::atomic<std::uint64_t> bytes_from_cache{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, with emulated delays, without waits for the budget
   std::atomic<std::uint64_t> reads{0};    // that delivered their sample
   std::atomic<std::uint64_t> retries{0};  // of a read after a transient error

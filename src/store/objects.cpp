@@ -340,10 +340,24 @@ OpenFile open_object(const std::string& url) {
 
 OpenFile open_object(const std::string& url, const Known& known) { return opened(url, known, {}, {}); }
 
-void read_object(const std::string& url, const std::function<std::span<std::byte>(std::size_t)>& reserve) {
+// A weak ETag ("W/...") and a time that is not over may be those of other bytes, too.
+std::optional<std::string> read_object(const std::string& url,
+                                       const std::function<std::span<std::byte>(std::size_t)>& reserve,
+                                       const std::string& version) {
   WholeBody body(url, reserve);
-  (void)get(url, {}, body);
+  std::vector<std::string> headers;
+  if (!version.empty())
+    headers.push_back((version.starts_with('"') ? "If-None-Match: " : "If-Modified-Since: ") + version);
+  const Reply reply = get(url, headers, body);
+  if (reply.status == 304) {
+    // Else there would be nothing to take in its place.
+    if (!version.empty()) return std::nullopt;
+    throw SampleError("the store says that nothing has changed (304), which was not asked",
+                      SampleError::Kind::transient);
+  }
   body.end();
+  if (!reply.etag.empty()) return reply.etag.starts_with('"') ? reply.etag : "";
+  return reply.modified == reply.date ? "" : reply.modified;
 }
 
 void list_objects(const std::string& prefix, bool is_deep, const std::function<void(std::string_view)>& found) {

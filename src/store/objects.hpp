@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,8 +28,12 @@ struct Known {
 [[nodiscard]] OpenFile open_object(const std::string& url);
 // Without a request: its first read compares it with what is known.
 [[nodiscard]] OpenFile open_object(const std::string& url, const Known& known);
-// All of it, by one request. `reserve` is called once, with its size.
-void read_object(const std::string& url, const std::function<std::span<std::byte>(std::size_t)>& reserve);
+// All of it, by one request, if it is not of this version. `reserve` is called once, with its size. Returns what the
+// store calls its version, for the next time: "" if it has no name that is surely of these bytes; nothing: it is what
+// is known.
+std::optional<std::string> read_object(const std::string& url,
+                                       const std::function<std::span<std::byte>(std::size_t)>& reserve,
+                                       const std::string& version = {});
 
 // Calls `found` with the name of each object below a prefix of s3:// or gs://, relative to it and in order, and, unless
 // `is_deep`, with that of each folder, which ends with "/". Throws SampleError, ConfigError.

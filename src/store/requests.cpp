@@ -249,7 +249,7 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
       const std::string text = error.what();
       throw ConfigError(text.starts_with(printable(url)) ? text : printable(url) + ": " + text);
     }
-    if (reply.status == 200 || reply.status == 206 || reply.status == 416) {
+    if (reply.status == 200 || reply.status == 206 || reply.status == 304 || reply.status == 416) {
       failures = 0;
       return reply;
     }

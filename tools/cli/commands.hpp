@@ -23,6 +23,7 @@ struct Invocation {
 };
 
 // Each adds one command with its options, help and examples. `invocation` must outlive `app`.
+void add_cache_command(CLI::App& app, Invocation& invocation);
 void add_config_command(CLI::App& app, Invocation& invocation);
 void add_feed_command(CLI::App& app, Invocation& invocation);
 void add_help_commands(CLI::App& app, Invocation& invocation);

@@ -113,6 +113,7 @@ int run(int argc, char** argv) {
   add_unpack_command(app, invocation);
   add_simulate_command(app, invocation);
   add_report_command(app, invocation);
+  add_cache_command(app, invocation);
   add_top_command(app, invocation);
   add_help_commands(app, invocation);
   try {

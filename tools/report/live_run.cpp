@@ -99,6 +99,9 @@ constexpr std::array<std::string_view, 12> kLiveIntervals{
     "t_s",   "interval_s", "step_num",      "epoch",        "queue_size", "capacity",
     "steps", "fresh",      "census_wait_s", "job_uses_max", "stall",      "mean_running_time"};
 
+// Which lines of an older version do not have.
+constexpr std::array<std::string_view, 2> kCacheFigures{"bytes_from_store", "bytes_from_cache"};
+
 // From the last line backwards.
 void add_steps(std::string_view text, RankNow& now) {
   static const LineReader<measure::StepRecord> reader(measure::step_figures(), kLiveSteps);
@@ -129,9 +132,14 @@ void add_steps(std::string_view text, RankNow& now) {
 // Only the last one: intervals are sums already.
 void add_intervals(std::string_view text, RankNow& now) {
   static const LineReader<measure::Interval> reader(measure::interval_figures(), kLiveIntervals);
+  static const LineReader<measure::Interval> cache_reader(measure::interval_figures(), kCacheFigures);
   measure::Interval interval;
   while (const auto line = last_line(text)) {
     if (!reader.read(*line, interval).empty()) continue;
+    if (cache_reader.read(*line, interval).empty()) {
+      now.from_store = static_cast<double>(interval.bytes_from_store);
+      now.from_cache = static_cast<double>(interval.bytes_from_cache);
+    }
     now.step = interval.step_num;
     now.epoch = interval.epoch;
     now.depth = interval.queue_size;

@@ -19,7 +19,9 @@ struct RankNow {
   std::uint32_t capacity = 0;  // as far as it is known
   Bin lately = {};             // the sums of those seconds
   double lately_s = 0;         // how long they are
-  double silent_s = 0;         // since its telemetry last grew, as this process saw it
+  double from_store = 0;       // bytes in the last interval, with a cache
+  double from_cache = 0;
+  double silent_s = 0;  // since its telemetry last grew, as this process saw it
   bool has_ended = false;
 
   [[nodiscard]] double steps_per_s() const noexcept { return lately_s > 0 ? lately.steps / lately_s : 0; }

@@ -58,6 +58,8 @@ std::string live_line(const LiveRun& run) {
   Bin lately;
   double depth = 0;
   double per_s = 0;
+  double from_store = 0;
+  double from_cache = 0;
   std::uint32_t capacity = 0;
   std::uint64_t first = UINT64_MAX;
   std::uint64_t last = 0;
@@ -66,6 +68,8 @@ std::string live_line(const LiveRun& run) {
     lately.add(rank.lately);
     depth += rank.depth;
     per_s += rank.steps_per_s();
+    from_store += rank.from_store;
+    from_cache += rank.from_cache;
     capacity = std::max(capacity, rank.capacity);
     first = std::min(first, rank.step);
     last = std::max(last, rank.step);
@@ -75,6 +79,7 @@ std::string live_line(const LiveRun& run) {
   std::string text = first == last ? fmt::format("step {}", last) : fmt::format("step {} to {}", first, last);
   text += fmt::format("  depth {:.1f}/{}  fresh {}  stall {}  {:.1f} steps/s", depth / ranks, capacity,
                       html::percent(lately.fresh_share()), html::percent(lately.stall()), per_s / ranks);
+  if (const double bytes = from_store + from_cache; bytes > 0) text += "  cache " + html::percent(from_cache / bytes);
   if (run.has_ended()) return text + "  ended";
   return silent_s > kSilent_s ? text + fmt::format("  silent for {:.0f} s", silent_s) : text;
 }

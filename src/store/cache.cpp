@@ -1,0 +1,368 @@
+// Reads through the cache, on the threads that want the bytes.
+//
+// A read of a file asks its entry for the blocks that it touches, compares their checksums, and reads what is missing
+// from the store, by as few requests as that takes; then it writes those blocks, if there is room. Nothing is evicted
+// while it is used: in an epoch each sample comes once, so whatever is kept, as many hits come as samples are kept, and
+// keeping the first needs no writes afterwards. An entry is opened for each read: that costs a few microseconds, no
+// descriptor, and a directory that is emptied meanwhile is noticed at once.
+//
+// Everything that fails here ends in a read from the store. Errors of the store are the store's.
+
+#include "cache.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <forebay/error.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/retry.hpp"
+#include "base/text.hpp"
+#include "objects.hpp"
+#include "url.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace forebay::store {
+namespace {
+
+constexpr std::size_t kBlock = CacheEntry::kBlock;
+// Blocks between two missing ones that are read with them: what a store delivers in the time of another request.
+constexpr std::size_t kReadOver = (std::size_t{128} << 10U) / kBlock;
+constexpr std::int64_t kSecond_ns = 1'000'000'000;
+// Both chosen: a second, so that room which another job leaves is soon used, and no read is slowed by asking; a minute,
+// as that is how often a failing disk is worth a line.
+constexpr std::int64_t kFull_ns = kSecond_ns;          // until room is asked for again
+constexpr std::int64_t kFailing_ns = 60 * kSecond_ns;  // until a disk that fails is written to again
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Of the thread and not of the cache: readers add it to the totals of their own run, also where two runs share a
+// dataset, and know of each read whether it was one of the store.
+Traffic& traffic() noexcept {
+  static thread_local Traffic counted;
+  return counted;
+}
+
+void say_damaged(const std::string& name) {
+  StorePatience::tell_on_stderr("the cache had damaged bytes of " + printable(name) +
+                                ", which were read from its store again");
+}
+
+}  // namespace
+
+Traffic take_traffic() noexcept { return std::exchange(traffic(), {}); }
+
+// A file, by what is kept of it. A read is first of all blocks that are there, then of those that are not: a block that
+// turns out to be damaged counts among the latter. Bytes around those that are wanted go to memory that is thrown away
+// when the read ends; without them the first and the last block could be neither compared nor kept.
+class NodeCache::File final : public RemoteFile {
+ public:
+  File(std::shared_ptr<const NodeCache> cache, OpenFile source, KeptObject object)
+      : cache_(std::move(cache)), source_(std::move(source)), object_(std::move(object)) {}
+
+  [[nodiscard]] const std::string& name() const noexcept override { return object_.name; }
+  [[nodiscard]] std::uint64_t identity() const noexcept override { return object_.identity; }
+
+  void read(std::size_t offset, std::span<const std::span<std::byte>> pieces) const override {
+    std::size_t wanted = 0;
+    for (const auto piece : pieces) wanted += piece.size();
+    if (wanted == 0) return;
+    const bool is_within = offset <= source_.size && wanted <= source_.size - offset;
+    const auto entry = is_within ? cache_->entry_of(object_) : std::nullopt;
+    if (!entry) return read_source(offset, Spans(pieces.begin(), pieces.end()));
+
+    // Whole blocks, with the bytes around those that are wanted.
+    const std::uint64_t first = offset / kBlock;
+    const std::size_t begin = static_cast<std::size_t>(first) * kBlock;
+    const std::size_t end = std::min(static_cast<std::size_t>(CacheEntry::whole_blocks(offset + wanted)), source_.size);
+    std::vector<std::byte> around(end - begin - wanted);
+    Spans all{std::span(around).first(offset - begin)};
+    all.insert(all.end(), pieces.begin(), pieces.end());
+    all.push_back(std::span(around).subspan(offset - begin));
+    const std::vector<bool> is_there = read_kept(*entry, first, all, (end - begin + kBlock - 1) / kBlock);
+    traffic().from_cache += end - begin - read_missing(*entry, first, all, is_there);
+  }
+
+ private:
+  // Reads what the entry has. Returns which blocks are there now.
+  [[nodiscard]] std::vector<bool> read_kept(const CacheEntry& entry, std::uint64_t first, const Spans& all,
+                                            std::size_t count) const {
+    const std::vector<std::uint64_t> sums = entry.sums(first, count);
+    std::vector<bool> is_there(count);
+    std::vector<bool> is_good;
+    for (std::size_t i = 0, to = 0; i < count; i = to) {
+      for (to = i + 1; to < count && (sums[to] == 0) == (sums[i] == 0);) ++to;
+      if (sums[i] == 0) continue;
+      const auto some = std::span(sums).subspan(i, to - i);
+      if (const int error = entry.read(first + i, cut(all, i * kBlock, to * kBlock), some, is_good); error != 0)
+        cache_->fails("read", error);
+      std::copy(is_good.begin(), is_good.end(), is_there.begin() + static_cast<std::ptrdiff_t>(i));
+      if (std::find(is_good.begin(), is_good.end(), false) != is_good.end()) say_damaged(name());
+    }
+    return is_there;
+  }
+
+  // Reads the others from the store, and keeps them. Returns how many bytes it read. Blocks that are there are read
+  // over where that saves a request, which costs a far store more than their bytes. If the store fails, what came
+  // before is kept, and the read that follows asks for the rest.
+  std::size_t read_missing(const CacheEntry& entry, std::uint64_t first, const Spans& all,
+                           const std::vector<bool>& is_there) const {
+    const std::size_t count = is_there.size();
+    std::size_t read = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_there[i]) continue;
+      std::size_t to = i + 1;
+      for (std::size_t j = to; j < std::min(count, to + kReadOver); ++j) {
+        if (!is_there[j]) to = j + 1;
+      }
+      const Spans missing = cut(all, i * kBlock, to * kBlock);
+      read_source((first + i) * kBlock, missing);
+      for (const auto piece : missing) read += piece.size();
+      for (std::size_t from = i, next = i; from < to; from = next) {
+        for (next = from + 1; next < to && is_there[next] == is_there[from];) ++next;
+        if (!is_there[from]) keep(entry, first + from, next - from, cut(all, from * kBlock, next * kBlock));
+      }
+      i = to;
+    }
+    return read;
+  }
+
+  // Another process may have kept them meanwhile.
+  void keep(const CacheEntry& entry, std::uint64_t first, std::size_t count, const Spans& bytes) const {
+    // A damaged block has room already.
+    const auto sums = entry.sums(first, count);
+    const auto more = static_cast<std::uint64_t>(std::ranges::count(sums, 0U)) * kBlock;
+    if (more > 0 && !cache_->reserve(more)) return;
+    if (const int error = entry.write(first, bytes); error != 0) {
+      cache_->use_.subtract(more);
+      cache_->fails("written", error);
+    }
+  }
+
+  void read_source(std::size_t offset, const Spans& pieces) const {
+    for (std::size_t first = 0; first < pieces.size(); first += kMostPieces) {
+      const auto some = std::span(pieces).subspan(first, std::min(kMostPieces, pieces.size() - first));
+      read_at(source_, offset, some);
+      for (const auto piece : some) offset += piece.size(), traffic().from_store += piece.size();
+    }
+  }
+
+  const std::shared_ptr<const NodeCache> cache_;
+  const OpenFile source_;
+  const KeptObject object_;
+};
+
+NodeCache::NodeCache(const CacheOptions& options, const std::string& data)
+    : dir_(options.dir),
+      data_(data.substr(0, data.find('\n'))),
+      files_(options.files),
+      use_(options.dir),
+      about_(use_data_folder(use_.folder(), data_)),
+      begun_ns_(now_ns()) {
+  // Of an automatic bound: what others on the disk take meanwhile shows when it is full.
+  struct stat status {};
+  struct statvfs room {};
+  if (!about_.is_open() || ::fstat(use_.folder(), &status) != 0 || ::fstatvfs(use_.folder(), &room) != 0) {
+    throw Error("nothing can be written there: " + std::generic_category().message(errno));
+  }
+  device_ = status.st_dev;
+  const std::uint64_t free = static_cast<std::uint64_t>(room.f_bavail) * room.f_frsize;
+  limit_ = options.bytes > 0 ? static_cast<std::uint64_t>(options.bytes) : (free + use_.held()) / 10 * 9;
+}
+
+void NodeCache::leave() const noexcept {
+  const std::lock_guard lock(mutex_);
+  about_.reset();
+  use_.leave();
+}
+
+// Files below a path have no version but what the system says of them: size, inode, and both times, since programs that
+// copy set the time of modification back. A file that was changed a moment ago may change once more and have the same
+// times: it has no identity yet.
+std::optional<KeptObject> NodeCache::object_of(const OpenFile& file, const std::string& path) const {
+  if (file.remote != nullptr) {
+    return KeptObject{.name = path, .version = {}, .identity = file.remote->identity(), .bytes = file.size};
+  }
+  struct stat status {};
+  if (files_ == CacheFiles::remote || ::fstat(file.descriptor.get(), &status) != 0 || status.st_dev == device_ ||
+      (files_ == CacheFiles::automatic && is_on_local_disk(path))) {
+    return std::nullopt;
+  }
+  const auto ns = [](const timespec& time) { return time.tv_sec * kSecond_ns + time.tv_nsec; };
+  const std::int64_t changed = std::max(ns(status.st_mtim), ns(status.st_ctim));
+  const std::array version{static_cast<std::int64_t>(status.st_size), ns(status.st_mtim), ns(status.st_ctim),
+                           static_cast<std::int64_t>(status.st_ino)};
+  return KeptObject{.name = path,
+                    .version = {},
+                    .identity = changed > now_ns() - 2 * kSecond_ns ? 0 : XXH3_64bits(version.data(), sizeof version),
+                    .bytes = static_cast<std::uint64_t>(status.st_size)};
+}
+
+// Without a request, and without a look at the directory: that is for the first read.
+OpenFile NodeCache::through(OpenFile file, const std::string& path) const {
+  auto object = object_of(file, path);
+  if (!object) return file;
+  OpenFile cached;
+  cached.size = file.size;
+  cached.remote = std::make_shared<const File>(shared_from_this(), std::move(file), *std::move(object));
+  return cached;
+}
+
+// There are four ways through it:
+//  - the entry was compared in this run: it is read, and nothing is asked;
+//  - the entry is older: the store is asked whether it has changed, which brings no bytes if it has not;
+//  - there is none, or it has changed: the object is read whole, and kept for the next time;
+//  - the entry turns out to be damaged: it is removed, and the object is read whole.
+// What its store calls another version is read whole, and so is what the cache cannot give. The time that an entry was
+// compared is that before the request: later, the object may have changed.
+void NodeCache::read_object(const std::string& url,
+                            const std::function<std::span<std::byte>(std::size_t)>& reserve) const {
+  std::optional<std::span<std::byte>> place;
+  const auto reserve_once = [&](std::size_t bytes) {
+    if (!place) place = reserve(bytes);
+    if (place->size() == bytes) return *place;
+    throw SampleError("it changed while it was read", SampleError::Kind::transient);
+  };
+  const std::int64_t asked = now_ns();
+  auto entry = CacheEntry::open(use_.folder(), file_of(url));
+  if (entry && (entry->object().name != url || entry->object().version.empty())) entry.reset();
+  const bool is_checked = entry && entry->checked_ns() >= begun_ns_;
+  std::optional<std::string> version;  // none: that of the entry
+  if (!is_checked) version = store::read_object(url, reserve_once, entry ? entry->object().version : "");
+  if (!version) {
+    if (!is_checked) entry->set_checked(asked);
+    const auto bytes = reserve_once(static_cast<std::size_t>(entry->object().bytes));
+    const auto sums = entry->sums(0, static_cast<std::size_t>(entry->blocks()));
+    std::vector<bool> is_good;
+    if (entry->read(0, {bytes}, sums, is_good) == 0 &&
+        std::find(is_good.begin(), is_good.end(), false) == is_good.end()) {
+      traffic().from_cache += bytes.size();
+      return;
+    }
+    say_damaged(url);
+    remove_entry(file_of(url));
+    version = store::read_object(url, reserve_once);
+  }
+  // All of it was read; that it cannot be kept is nobody's error.
+  traffic().from_store += place->size();
+  if (version->empty()) return;
+  remove_entry(file_of(url));
+  const KeptObject object{.name = url,
+                          .version = *version,
+                          .identity = XXH3_64bits(version->data(), version->size()),
+                          .bytes = place->size()};
+  (void)publish(object, CacheEntry::whole_blocks(place->size()), [&](const CacheEntry& made) {
+    if (const int error = made.write(0, {*place}); error != 0) throw std::system_error(error, std::generic_category());
+    made.set_checked(asked);
+  });
+}
+
+// Two names with one hash would take each other's place: the entry says whose it is, and only speed is lost.
+std::string NodeCache::file_of(const std::string& name) const {
+  const std::string sum = forebay::hex(XXH3_64bits(name.data(), name.size()), 16);
+  return data_folder_name(data_) + "/" + sum.substr(0, 2) + "/" + sum.substr(2);
+}
+
+// An index may be older than the data, and another run's index newer: then the two take the place of each other's
+// entry, which is slow, until the older one finds out that its data are gone.
+std::optional<CacheEntry> NodeCache::entry_of(const KeptObject& object) const {
+  if (object.identity == 0) return std::nullopt;
+  const std::string file = file_of(object.name);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    bool is_other = false;
+    if (auto entry = CacheEntry::open(use_.folder(), file, &is_other)) {
+      const KeptObject& found = entry->object();
+      if (found.name == object.name && found.identity == object.identity && found.bytes == object.bytes) return entry;
+    }
+    if (!may_write()) return std::nullopt;
+    if (is_other) remove_entry(file);  // never what another thread has made since
+    if (auto entry = publish(object, 0, [](const CacheEntry&) {})) return entry;
+  }
+  return std::nullopt;
+}
+
+// Its name comes last, so that what is found under it is whole. A name that is there is another's, who was quicker.
+template <typename Fill>
+std::optional<CacheEntry> NodeCache::publish(const KeptObject& object, std::uint64_t bytes, Fill&& fill) const {
+  const std::uint64_t room = CacheEntry::overhead(object) + bytes;
+  if (CacheEntry::overhead(object) == 0 || !reserve(room)) return std::nullopt;
+  const std::string file = file_of(object.name);
+  const std::string folder = file.substr(0, file.rfind('/'));
+  const std::string made = folder + "/new-" + std::to_string(::gettid()) + "-" + std::to_string(now_ns());
+  int error = 0;
+  try {
+    if (::mkdirat(use_.folder(), folder.c_str(), 0700) != 0 && errno == ENOENT) {  // somebody removed the data's folder
+      const std::lock_guard lock(mutex_);
+      about_ = use_data_folder(use_.folder(), data_);
+      (void)::mkdirat(use_.folder(), folder.c_str(), 0700);
+    }
+    CacheEntry entry = CacheEntry::make(use_.folder(), made, object);
+    fill(entry);
+    if (::linkat(use_.folder(), made.c_str(), use_.folder(), file.c_str(), 0) != 0) error = errno;
+    (void)::unlinkat(use_.folder(), made.c_str(), 0);
+    if (error == 0) return entry;
+  } catch (const std::system_error& failure) {
+    (void)::unlinkat(use_.folder(), made.c_str(), 0);
+    error = failure.code().value();
+  }
+  use_.subtract(room);
+  if (error != EEXIST) fails("written", error);
+  return std::nullopt;
+}
+
+// Who has it open reads and writes on, in a file without a name.
+void NodeCache::remove_entry(const std::string& file) const noexcept {
+  struct stat status {};
+  if (::fstatat(use_.folder(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (::unlinkat(use_.folder(), file.c_str(), 0) == 0)
+    use_.subtract(static_cast<std::uint64_t>(status.st_blocks) * 512);
+}
+
+bool NodeCache::may_write() const noexcept { return now_ns() >= writes_again_ns_.load(std::memory_order_relaxed); }
+
+// One thread at a time removes data, which may take seconds; the others do not keep what they read meanwhile. Where
+// there is no room, nobody asks again for a second.
+bool NodeCache::reserve(std::uint64_t bytes) const {
+  if (!may_write()) return false;
+  const auto add = [&] {
+    const std::lock_guard lock(mutex_);
+    return use_.add(bytes, limit_);
+  };
+  if (add()) return true;
+  if (is_removing_.exchange(true)) return false;  // by then there may be room
+  bool has_room = false;
+  if (bytes <= limit_) {
+    auto all = data_folders(dir_);
+    std::ranges::sort(all, {}, &DataFolder::used_s);
+    for (auto at = all.begin(); at != all.end() && !has_room; ++at) {
+      const auto freed = remove_unused(*at);
+      if (!freed) continue;
+      use_.subtract(*freed);
+      has_room = add();
+    }
+  }
+  if (!has_room) writes_again_ns_ = now_ns() + kFull_ns;
+  is_removing_ = false;
+  return has_room;
+}
+
+// The line comes once a minute at most, from whichever thread meets it.
+void NodeCache::fails(const char* what, int error) const {
+  writes_again_ns_ = now_ns() + kFailing_ns;
+  StorePatience::tell_on_stderr("the cache " + printable(dir_) + " cannot be " + what + ": " +
+                                std::generic_category().message(error) +
+                                "; what it does not have is read from the store");
+}
+
+}  // namespace forebay::store

@@ -1,0 +1,347 @@
+// Names, hashes and signatures of stores, and the cache on the node over a store that counts.
+#include "test.hpp"
+
+#include <random>
+
+#include "base/file_io.hpp"
+#include "store/cache.hpp"
+#include "store/sha256.hpp"
+#include "store/signature.hpp"
+#include "store/url.hpp"
+
+using namespace forebay;
+using namespace forebay::store;
+using forebay::testing::contains;
+using forebay::testing::error_of;
+using forebay::testing::TemporaryDirectory;
+
+namespace {
+
+constexpr std::size_t kBlock = CacheEntry::kBlock;
+
+// Bytes that a store would have, and how often it was asked for how many.
+class Counted final : public RemoteFile {
+ public:
+  Counted(std::string name, std::size_t bytes, std::uint64_t identity)
+      : name_(std::move(name)), bytes_(bytes), identity_(identity) {
+    Random random(identity);
+    for (auto& byte : bytes_) byte = static_cast<std::byte>(random.below(256));
+  }
+  void read(std::size_t offset, std::span<const std::span<std::byte>> pieces) const override {
+    ++requests;
+    for (const auto piece : pieces) {
+      if (offset > bytes_.size() || piece.size() > bytes_.size() - offset) throw ended_early(bytes_.size(), offset);
+      std::ranges::copy(std::span(bytes_).subspan(offset, piece.size()), piece.begin());
+      offset += piece.size();
+      read_bytes += piece.size();
+    }
+  }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] std::uint64_t identity() const noexcept override { return identity_; }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
+
+  mutable std::atomic<std::size_t> requests{0};
+  mutable std::atomic<std::size_t> read_bytes{0};
+
+ private:
+  std::string name_;
+  std::vector<std::byte> bytes_;
+  std::uint64_t identity_;
+};
+
+std::shared_ptr<Counted> object(std::size_t bytes, std::uint64_t identity = 1, const std::string& name = "s3://b/o") {
+  return std::make_shared<Counted>(name, bytes, identity);
+}
+
+OpenFile through(const std::shared_ptr<NodeCache>& cache, const std::shared_ptr<Counted>& source) {
+  OpenFile file;
+  file.size = source->bytes().size();
+  file.remote = source;
+  return cache->through(std::move(file), source->name());
+}
+
+std::shared_ptr<NodeCache> cache_in(const std::filesystem::path& dir, std::int64_t bytes = 1 << 30,
+                                    const std::string& data = "s3://b/data") {
+  return std::make_shared<NodeCache>(CacheOptions{.dir = dir.string(), .bytes = bytes}, data);
+}
+
+void check_read(const OpenFile& file, const Counted& source, std::size_t offset, std::size_t length) {
+  std::vector<std::byte> got(length);
+  read_at(file, offset, got);
+  CHECK(std::ranges::equal(got, std::span(source.bytes()).subspan(offset, length)));
+}
+
+std::vector<std::filesystem::path> entries_in(const std::filesystem::path& dir) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(dir)) {
+    if (each.is_regular_file() && each.path().parent_path().filename().string().size() == 2) files.push_back(each);
+  }
+  return files;
+}
+
+void flip(const std::filesystem::path& file, std::size_t at) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(at));
+  const int byte = stream.get();
+  stream.seekp(static_cast<std::streamoff>(at));
+  stream.put(static_cast<char>(byte ^ 1));
+}
+
+}  // namespace
+
+TEST_CASE("names of objects") {
+  CHECK(is_url("s3://b/k"));
+  CHECK(is_url("https://h/a.tar"));
+  CHECK_FALSE(is_url("/data/s3://b"));
+  CHECK_FALSE(is_url("ftp://h/a"));
+  CHECK(is_prefix("s3://b/train"));
+  CHECK(is_prefix("s3://b/v1.0/"));
+  CHECK_FALSE(is_prefix("s3://b/v1.0"));
+  CHECK_FALSE(is_prefix("https://h/train"));
+  const ObjectName name = object_name("s3://bucket/a b/c?d");
+  CHECK(name.scheme == "s3");
+  CHECK(name.host == "bucket");
+  CHECK(name.key == "a b/c?d");
+  CHECK(contains(error_of([] { (void)object_name("https://user:secret@h/a"); }), "password"));
+  CHECK_FALSE(contains(error_of([] { (void)object_name("https://h/a?sig=secret"); }), "secret"));
+  CHECK_FALSE(error_of([] { (void)object_name("s3://"); }).empty());
+  CHECK(percent_encoded("a b/\xC3\xA9~", "/") == "a%20b/%C3%A9~");
+  CHECK(percent_decoded("a%20b/%c3%A9") == "a b/\xC3\xA9");
+  CHECK(xml_element("<Error><Code>NoSuchKey</Code></Error>", "Code") == "NoSuchKey");
+}
+
+// FIPS 180-2, appendix B, and RFC 4231.
+TEST_CASE("SHA-256 and its HMAC") {
+  CHECK(store::hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(store::hex(sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(store::hex(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")) ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(store::hex(sha256(std::string(1'000'000, 'a'))) ==
+        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  CHECK(store::hex(hmac_sha256("Jefe", "what do ya want for nothing?")) ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(store::hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")) ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+// "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference: its two GETs without more
+// headers.
+TEST_CASE("signatures of AWS's own examples") {
+  const Keys keys{.id = "AKIAIOSFODNN7EXAMPLE", .secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", .token = {}};
+  const auto time = std::chrono::system_clock::from_time_t(1'369'353'600);  // 2013-05-24
+  Signer signer;
+  const auto signature = [&](const std::string& query) {
+    const auto headers = signer.headers(keys, "us-east-1", "examplebucket.s3.amazonaws.com", "/", query, time);
+    const auto found = std::ranges::find_if(headers, [](const auto& line) { return contains(line, "Signature="); });
+    REQUIRE(found != headers.end());
+    return found->substr(found->rfind('=') + 1);
+  };
+  CHECK(signature("max-keys=2&prefix=J") == "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
+  CHECK(signature("lifecycle=") == "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
+}
+
+TEST_CASE("bytes of memory in pieces") {
+  std::vector<std::byte> memory(10);
+  const Spans pieces{std::span(memory).first(3), {}, std::span(memory).subspan(3, 4), std::span(memory).last(3)};
+  const auto lengths = [&](std::size_t begin, std::size_t end) {
+    std::vector<std::size_t> out;
+    for (const auto piece : cut(pieces, begin, end)) out.push_back(piece.size());
+    return out;
+  };
+  CHECK(lengths(0, 10) == std::vector<std::size_t>{3, 4, 3});
+  CHECK(lengths(2, 8) == std::vector<std::size_t>{1, 4, 1});
+  CHECK(lengths(3, 7) == std::vector<std::size_t>{4});
+  CHECK(lengths(9, 20) == std::vector<std::size_t>{1});
+  CHECK(lengths(4, 4).empty());
+  CHECK(cut(pieces, 4, 5).front().data() == memory.data() + 4);
+}
+
+TEST_CASE("what was read is not asked for again, by this process or the next") {
+  const TemporaryDirectory folder;
+  const auto source = object(20 * kBlock + 77);
+  (void)take_traffic();
+  for (int round = 0; round < 2; ++round) {
+    const OpenFile file = through(cache_in(folder.path() / "cache"), source);
+    CHECK(file.size == source->bytes().size());
+    check_read(file, *source, 3 * kBlock + 5, 2 * kBlock);
+    check_read(file, *source, 20 * kBlock + 10, 67);
+    check_read(file, *source, 4 * kBlock, 1);
+  }
+  CHECK(source->requests == 2);
+  CHECK(source->read_bytes == 3 * kBlock + 77);
+  const Traffic traffic = take_traffic();
+  CHECK(traffic.from_store == 3 * kBlock + 77);
+  CHECK(traffic.from_cache == 3 * kBlock + 77 + 2 * kBlock);
+}
+
+TEST_CASE("only what is missing is read, near pieces by one request") {
+  const TemporaryDirectory folder;
+  const auto source = object(200 * kBlock);
+  const OpenFile file = through(cache_in(folder.path() / "cache"), source);
+  for (const std::size_t block : {10U, 12U, 100U}) check_read(file, *source, block * kBlock, kBlock);
+  source->requests = source->read_bytes = 0;
+  check_read(file, *source, 9 * kBlock, 5 * kBlock);  // 9, 11 and 13 are missing: near each other
+  CHECK(source->requests == 1);
+  CHECK(source->read_bytes == 5 * kBlock);
+  for (std::size_t block = 60; block < 140; ++block) check_read(file, *source, block * kBlock, kBlock);
+  source->requests = source->read_bytes = 0;
+  check_read(file, *source, 59 * kBlock, 82 * kBlock);  // the first and the last
+  CHECK(source->requests == 2);
+  CHECK(source->read_bytes == 2 * kBlock);
+}
+
+TEST_CASE("reads past the end are the store's to refuse") {
+  const TemporaryDirectory folder;
+  const auto source = object(100);
+  const OpenFile file = through(cache_in(folder.path() / "cache"), source);
+  std::vector<std::byte> bytes(101);
+  CHECK_THROWS_AS(read_at(file, 0, bytes), SampleError);
+  CHECK_THROWS_AS(read_at(file, SIZE_MAX - 1, bytes), SampleError);
+  read_at(file, 100, std::span<std::byte>());
+}
+
+TEST_CASE("another version of an object is another object") {
+  const TemporaryDirectory folder;
+  const auto cache = cache_in(folder.path() / "cache");
+  const auto old = object(5 * kBlock, 1);
+  const auto now = object(5 * kBlock, 2);
+  const auto longer = object(6 * kBlock, 2);
+  for (const auto& source : {old, now, longer, now, old}) {
+    check_read(through(cache, source), *source, 0, 5 * kBlock);
+  }
+  CHECK(now->requests == 2);
+  CHECK(entries_in(folder.path()).size() == 1);
+  CHECK(cache->held() == 7 * kBlock);
+}
+
+TEST_CASE("the bound holds, and what fits stays") {
+  const TemporaryDirectory folder;
+  const auto source = object(100 * kBlock);
+  const auto cache = cache_in(folder.path() / "cache", 52 * kBlock);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const OpenFile file = through(cache, source);
+    source->requests = source->read_bytes = 0;
+    for (std::size_t block = 0; block < 100; ++block) check_read(file, *source, (block * 37 % 100) * kBlock, kBlock);
+    CHECK(cache->held() == 52 * kBlock);
+    if (epoch > 0) CHECK(source->requests == 50);  // a head, and the checksums of 100 blocks
+  }
+  const auto none = cache_in(folder.path() / "none", 1);
+  check_read(through(none, source), *source, 0, kBlock);
+  CHECK(none->held() == 0);
+}
+
+TEST_CASE("data that nobody uses make room, the longest unused first") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  const auto read = [&](const std::shared_ptr<NodeCache>& cache, const std::string& name) {
+    const auto source = object(8 * kBlock, 1, name);
+    check_read(through(cache, source), *source, 0, 8 * kBlock);
+    return source->requests == 0;
+  };
+  (void)read(cache_in(dir, 30 * kBlock, "first"), "a");
+  (void)read(cache_in(dir, 30 * kBlock, "second"), "b");
+  const std::filesystem::path about = dir / data_folder_name("second") / "about";
+  std::filesystem::last_write_time(about, std::filesystem::last_write_time(about) - std::chrono::hours(1));
+  const auto used = cache_in(dir, 30 * kBlock, "first");
+  const auto third = cache_in(dir, 30 * kBlock, "third");
+  (void)read(third, "c");
+  CHECK(look_into_cache(dir.string(), false).size() == 3);
+  (void)read(third, "d");
+  CHECK(look_into_cache(dir.string(), false).size() == 2);
+  CHECK(read(used, "a"));
+  CHECK(third->held() == 30 * kBlock);
+  (void)read(third, "e");  // "first" is in use
+  CHECK(read(used, "a"));
+  CHECK(third->held() == 30 * kBlock);
+}
+
+TEST_CASE("nothing but its own is removed") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  { const auto cache = cache_in(dir); }
+  for (const char* name : {"0123456789abcdef", "photos"}) {
+    std::filesystem::create_directories(dir / name / "ab");
+    std::ofstream(dir / name / "ab" / "file") << "mine";
+    std::ofstream(dir / name / "about") << "A cache of Forebay: s3://b/data\n";
+  }
+  CHECK(clear_cache(dir.string()) == 0);
+  CHECK(std::filesystem::exists(dir / "0123456789abcdef" / "ab" / "file"));
+  CHECK(std::filesystem::exists(dir / "photos" / "ab" / "file"));
+}
+
+TEST_CASE("a name that is too long is read from the store") {
+  const TemporaryDirectory folder;
+  const auto cache = cache_in(folder.path() / "cache");
+  const auto source = object(kBlock, 1, "s3://b/" + std::string(5000, 'x'));
+  for (int i = 0; i < 2; ++i) check_read(through(cache, source), *source, 0, kBlock);
+  CHECK(source->requests == 2);
+}
+
+TEST_CASE("random reads over a directory that random faults befall") {
+  const std::uint64_t seed = std::random_device{}();
+  CAPTURE(seed);
+  Random random(seed);
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  std::vector<std::shared_ptr<Counted>> sources;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    sources.push_back(object(1 + random.below(40 * kBlock), 100 + i, "s3://b/" + std::to_string(i)));
+  }
+  auto cache = cache_in(dir, 90 * kBlock);
+  for (int round = 0; round < (testing::kSanitized ? 300 : 2000); ++round) {
+    const auto& source = sources[random.below(sources.size())];
+    const std::size_t size = source->bytes().size();
+    const std::size_t offset = random.below(size);
+    std::vector<std::byte> got(random.below(size - offset + 1));
+    Spans pieces;
+    for (std::size_t at = 0; at < got.size();) {
+      const std::size_t length = std::min<std::size_t>(got.size() - at, random.below(3 * kBlock));
+      pieces.push_back(std::span(got).subspan(at, length));
+      at += length;
+    }
+    read_at(through(cache, source), offset, pieces);
+    REQUIRE(std::ranges::equal(got, std::span(source->bytes()).subspan(offset, got.size())));
+    const auto files = entries_in(dir);
+    if (files.empty()) continue;
+    const auto& file = files[random.below(files.size())];
+    const std::uintmax_t bytes = std::filesystem::file_size(file);
+    switch (random.below(30)) {
+      case 0: std::filesystem::remove(file); break;
+      case 1: std::filesystem::resize_file(file, random.below(bytes + 1)); break;
+      case 2: std::filesystem::remove_all(file.parent_path().parent_path()); break;
+      case 3: cache = cache_in(dir, 90 * kBlock); break;
+      case 4: std::filesystem::remove(dir / "used"); break;
+      case 5:
+        if (file != files.front()) {
+          std::filesystem::copy_file(file, files.front(), std::filesystem::copy_options::overwrite_existing);
+        }
+        break;
+      default:
+        if (bytes > 0) flip(file, random.below(bytes));
+    }
+  }
+}
+
+TEST_CASE("threads of two caches on one directory") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  const auto source = object(64 * kBlock - 5);
+  const std::array caches{cache_in(dir, 40 * kBlock), cache_in(dir, 40 * kBlock)};
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> wrong{0};
+  for (std::size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      Random random(i);
+      for (int round = 0; round < 200; ++round) {
+        const std::size_t offset = random.below(source->bytes().size());
+        std::vector<std::byte> got(1 +
+                                   random.below(std::min<std::size_t>(source->bytes().size() - offset, 3 * kBlock)));
+        read_at(through(caches[i % 2], source), offset, got);
+        if (!std::ranges::equal(got, std::span(source->bytes()).subspan(offset, got.size()))) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(caches[0]->held() <= 40 * kBlock);
+}
