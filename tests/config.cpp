@@ -232,6 +232,11 @@ class AnyOptions {
     options.mpi.mode = MpiMode::local;
     options.transform.when = When::enqueue;
     options.transform.channels = options.transform.channels == 1 ? 1 : 3;
+    options.transform.resize = options.transform.padding = options.transform.fill = {};
+    if (options.transform.crop == Crop::random) {
+      options.transform.padding = {0};
+      options.transform.fill = {7, 8, 9};
+    }
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);

@@ -148,6 +148,32 @@ TEST_CASE("lockstep needs a queue deeper than its lag, and ranks that do not wai
   CHECK(contains(refusal(lockstep + "[policy]\nmax_wait_ms = 5"), "feed.toml:4:15: policy.max_wait_ms = 5.0 does not"));
 }
 
+TEST_CASE("keys of a crop go together") {
+  const auto refused = [](std::vector<std::string> settings, const std::string& crop = "random") {
+    settings.push_back("transform.crop=" + crop);
+    settings.emplace_back("transform.size=[32, 24]");
+    return refusal("", settings);
+  };
+  CHECK(with({"transform.crop=random", "transform.padding=[4]"}).transform.padding == std::vector<std::int64_t>{4});
+  CHECK(contains(refused({"transform.padding=[1, 2, 3]"}), "transform.padding: expected [all], [left and right, top"));
+  CHECK(contains(refused({"transform.padding=[4]"}, "center"),
+                 "transform.padding: goes with transform.crop = \"random\""));
+  CHECK(contains(refused({"transform.padding=[24, 0, 0, 0]"}), "make it less than transform.size, 24"));
+  CHECK(contains(refused({"transform.padding=[0, 0, 0, 32]"}), "make it less than transform.size, 32"));
+  CHECK(contains(refused({"transform.padding=[-1]"}), "whole numbers from 0 to 16383"));
+  CHECK(contains(refused({"transform.fill=[1, 2]"}), "transform.fill: expected [red, green, blue] or [all]"));
+  CHECK(contains(refused({"transform.fill=[256]"}), "whole numbers from 0 to 255"));
+  CHECK(contains(refused({"transform.resize=[1, 2, 3]"}),
+                 "transform.resize: expected [shorter side] or [height, width]"));
+  CHECK(
+      contains(refused({"transform.resize=[40]"}, "none"), "transform.resize: goes with transform.crop = \"center\""));
+  CHECK(contains(refused({"transform.resize=[31, 40]"}), "transform.size: is larger than transform.resize"));
+  CHECK(contains(refused({"transform.resize=[30, 22]", "transform.padding=[1, 0]"}), "transform.size: is larger"));
+  CHECK(contains(refused({"transform.when=dequeue"}), "transform.crop: cutting pixel for pixel does not go with"));
+  CHECK(contains(refused({"transform.when=dequeue", "transform.resize=[40]"}, "center"),
+                 "transform.resize: cutting pixel"));
+}
+
 TEST_CASE("a canvas is at most 8 times as large as the result") {
   CHECK(with({"transform.canvas=[300, 0]"}).transform.canvas == std::array<std::int64_t, 2>{300, 0});
   const std::string small = "[transform]\nwhen = \"dequeue\"\nsize = [10, 20]\n";

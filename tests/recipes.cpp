@@ -137,6 +137,7 @@ class Workplace {
   void write_records() {
     const std::string shape = std::string("\0\0\x08\x03\0\0\0\4\0\0\0\2\0\0\0\3", 16);
     write("mnist/train-images-idx3-ubyte", shape + std::string(24, 'x'));
+    write("cifar-10-batches-bin/data_batch_1.bin", std::string(4 * (1 + 3 * 32 * 32), '\3'));
     write("mnist/train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\4\0\1\2\0", 12));
     write("mnist.npz", zip_of({{"x_train.npy", npy("|u1", "(4, 2, 3)", 24)}, {"y_train.npy", npy("|u1", "(4,)", 4)}}));
   }
@@ -187,7 +188,8 @@ void check_feeds(const Recipe& recipe) {
   options.device = "host";
   options.dataset.batch_size = 1;
   options.queue.capacity = 2;
-  options.transform.crop = Crop::none;  // a box that a crop left out would be missed
+  // A box that a crop left out would be missed.
+  if (options.transform.crop != Crop::random) options.transform.crop = Crop::none;
   options.telemetry.interval_s = 0;
   options.max_bad = std::int64_t{0};
   Feeder feeder(options);

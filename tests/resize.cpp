@@ -122,7 +122,7 @@ double largest_error_of_middle(const Image& image, const Box& box, std::int32_t 
   double worst = 0;
   Resizer resizer;
   for (const bool mirror : {false, true}) {
-    forebay::make::begin_exactly(resizer, part, axes, pixels, mirror);
+    forebay::make::begin_exactly(resizer, part, axes, pixels, mirror, {});
     const Pixels given = rows_of(resizer, width, height);
     for (std::int32_t y = 0; y < height; ++y) {
       for (std::int32_t x = 0; x < 3 * width; ++x) {

@@ -302,6 +302,84 @@ TEST_CASE("deterministic means no mirror and the central crop") {
   }
 }
 
+TEST_CASE("a random crop is the image's own pixels, and fill around them, at all places alike") {
+  TransformOptions options;
+  options.crop = Crop::random;
+  options.dtype = DType::uint8;
+  options.layout = Layout::nhwc;
+  options.size = {7, 12};
+  options.padding = {2, 1, 5, 3};
+  options.fill = {9, 120, 255};
+  const auto image = noise(13, 8);
+  const Transform transform(options, 3, false);
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, int> places;
+  std::uint64_t hash = 0;
+  constexpr std::uint64_t kSamples = 3000;
+  for (std::uint64_t position = 0; position < kSamples; ++position) {
+    const auto view = transform.view(13, 8, {}, 0, position);
+    const auto shown = apply(transform, image, {}, 0, position);
+    ++places[{view.region.left, view.region.top, view.mirror}];
+    hash = forebay::key64(hash, view.region.left, view.region.top, view.mirror ? 1 : 0);
+    int wrong = 0;
+    for (std::int32_t y = 0; y < 7; ++y) {
+      for (std::int32_t x = 0; x < 12; ++x) {
+        const std::int32_t from_y = view.region.top + y;
+        const std::int32_t from_x = view.region.left + (view.mirror ? 11 - x : x);
+        const bool is_inside = from_x >= 0 && from_x < 13 && from_y >= 0 && from_y < 8;
+        for (std::int32_t c = 0; c < 3; ++c) {
+          const auto channel = static_cast<std::size_t>(c);
+          const std::int64_t expected = is_inside ? image.row(from_y)[3 * from_x + c] : options.fill[channel];
+          if (static_cast<std::int64_t>(shown[static_cast<std::size_t>(36 * y + 3 * x + c)]) != expected) ++wrong;
+        }
+      }
+    }
+    REQUIRE(wrong == 0);
+  }
+  CHECK(hash == 7683067368012118417ULL);  // what this code gave when it was written
+  // 13 + 2 + 5 - 12 + 1 places across, 8 + 1 + 3 - 7 + 1 down, mirrored or not.
+  CHECK(places.size() == 9UL * 6 * 2);
+  CHECK(std::get<0>(places.begin()->first) == -2);
+  CHECK(std::get<0>(places.rbegin()->first) == 6);
+  const auto fewest = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::ranges::minmax_element(places, fewest);
+  CHECK(least->second > 8);  // of 28 on average
+  CHECK(most->second < 56);
+}
+
+TEST_CASE("a crop is larger than its image only in the middle, and is resized from the whole") {
+  TransformOptions options;
+  options.crop = Crop::random;
+  options.size = {40, 40};
+  options.padding = {2};
+  const auto reason = [&](std::int32_t width, std::int32_t height, const std::optional<Box>& box = {}) {
+    try {
+      (void)Transform(options, 1, false).view(width, height, box, 0, 0);
+    } catch (const forebay::SampleError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(reason(36, 36).empty());
+  CHECK(reason(50, 35).find("54x39 pixels") != std::string::npos);
+  CHECK(reason(50, 50, Box{0, 0, 30, 50}).find("less than 40x40, transform.size") != std::string::npos);
+  options.resize = {16384};
+  CHECK(reason(1, 17).find("more than can be resized") != std::string::npos);
+  options.resize = {};
+  const auto middle = Transform(options, 1, true).view(50, 35, {}, 0, 0);
+  CHECK(middle.region == Box{5, -2, 45, 38});
+  CHECK(middle.pixels == Box{5, 0, 45, 35});
+  CHECK(Transform(options, 1, true).shrink_of(middle) == 1);
+  // Of Resize(n) and CenterCrop(m) both forms are the same.
+  options = {};
+  options.crop = Crop::center;
+  const Transform by_fraction(options, 1, true);
+  options.resize = {256};
+  const Transform by_side(options, 1, true);
+  for (const auto& [width, height] : {std::pair{640, 480}, {333, 500}, {224, 224}, {41, 90}}) {
+    CHECK(by_side.view(width, height, {}, 0, 0).axes == by_fraction.view(width, height, {}, 0, 0).axes);
+  }
+}
+
 TEST_CASE("mirror turns the sample left to right") {
   auto options = plain(10, 20);
   options.dtype = DType::uint8;
@@ -374,6 +452,7 @@ TEST_CASE("options that cannot be honoured name their key") {
   CHECK(refused([](auto& o) { o.ratio = {1, std::nan("")}; }).starts_with("transform.ratio"));
   CHECK(refused([](auto& o) { o.center_fraction = 0; }).starts_with("transform.center_fraction"));
   CHECK(refused([](auto& o) { o.mirror = 1.1; }).starts_with("transform.mirror"));
+  CHECK(refused([](auto& o) { o.padding = {4}; }).starts_with("transform.padding: goes with"));
   CHECK(refused([](auto& o) { o.std[1] = 0; }).starts_with("transform.std"));
   CHECK(refused([](auto& o) { o.std[0] = 1e-40; }).starts_with("transform.std"));
   CHECK(refused([](auto& o) { o.mean[2] = std::nan(""); }).starts_with("transform.mean"));

@@ -1,6 +1,7 @@
 """Images/s and CPU time of forebay.torch.DataLoader and PyTorch's, and how far pixels are from torchvision's.
 
   loaders.py --data FOLDER [--rounds N] [--workers N] [--other FOLDER]
+  loaders.py --data cifar              the same for a CIFAR10 of random pixels, with RandomCrop(32, padding=4)
   loaders.py --reuse [--rounds N]      what forebay.reuse() changes for a loader that is too slow
 
 FOLDER has folders of photographs by class. In turn, A B A B: PyTorch's loader alone, Forebay's the general way
@@ -65,8 +66,14 @@ def rate_of(loader: Any) -> Rate:
 
 
 def training(root: str) -> Any:
-    chain = [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
-    return datasets.ImageFolder(root, transforms.Compose([*chain, transforms.Normalize([0.5] * 3, [0.25] * 3)]))
+    chain = [transforms.RandomHorizontalFlip(), transforms.ToTensor(), transforms.Normalize([0.5] * 3, [0.25] * 3)]
+    if root != "cifar":
+        return datasets.ImageFolder(root, transforms.Compose([transforms.RandomResizedCrop(224), *chain]))
+    made = datasets.CIFAR10.__new__(datasets.CIFAR10)
+    made.transform = transforms.Compose([transforms.RandomCrop(32, padding=4), *chain])
+    made.data = torch.randint(256, (20000, 32, 32, 3), dtype=torch.uint8).numpy()
+    made.targets, made.classes, made.target_transform = [0] * 20000, ["any"], None
+    return made
 
 
 def ratios(some: list[Rate], others: list[Rate]) -> str:
@@ -162,7 +169,7 @@ def main() -> None:
         parser.error("--data is missing")
     logging.getLogger("forebay").setLevel(logging.ERROR)
     torch.set_num_threads(1)
-    shared: dict[str, Any] = {"batch_size": 32, "shuffle": True, "drop_last": True}
+    shared: dict[str, Any] = {"batch_size": 128 if of.data == "cifar" else 32, "shuffle": True, "drop_last": True}
 
     def native() -> Rate:
         return rate_of(
@@ -200,7 +207,8 @@ def main() -> None:
         print(f"{name}: {ratios(rates, found['PyTorch'])} of PyTorch's")
     if of.other:
         print(f"native: {ratios(found['native, by itself'], found['native of the other build'])} of the other build's")
-    print_pixels(of.data)
+    if of.data != "cifar":
+        print_pixels(of.data)
 
 
 if __name__ == "__main__":

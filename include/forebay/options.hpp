@@ -19,7 +19,7 @@ namespace forebay {
 enum class SampleOrder : std::uint8_t { global, shards };
 enum class SampleUnit : std::uint8_t { objects, images };
 enum class OnBad : std::uint8_t { replace, fail };
-enum class Crop : std::uint8_t { none, center, random_resized };
+enum class Crop : std::uint8_t { none, center, random_resized, random };
 enum class Decode : std::uint8_t { region, full, scaled };
 enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
@@ -112,8 +112,15 @@ struct EraseOptions {
 
 struct TransformOptions {
   Crop crop = Crop::random_resized;
-  std::array<std::int64_t, 2> size{224, 224};         // height, width in pixels
-  std::array<double, 2> scale{0.08, 1.0};             // random_resized: share of the area, uniform
+  std::array<std::int64_t, 2> size{224, 224};  // height, width in pixels
+  // center, random: the image is resized to this height and width, or its shorter side to the one number, and `size` is
+  // cut out of that, pixel for pixel. Empty: random cuts the image as it is, center as center_fraction says.
+  std::vector<std::int64_t> resize = {};
+  // random: pixels of `fill` around that: one number for all sides, left and right, top and bottom, or left, top, right
+  // and bottom. Empty: none.
+  std::vector<std::int64_t> padding = {};
+  std::vector<std::int64_t> fill = {};     // red, green and blue of what lies outside, or one number; empty: black
+  std::array<double, 2> scale{0.08, 1.0};  // random_resized: share of the area, uniform
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};  // random_resized: width / height, log-uniform
   double center_fraction = 0.875;                     // center: share of the largest centred region (224/256)
   double mirror = 0.5;                                // probability of a left-right flip

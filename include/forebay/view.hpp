@@ -20,7 +20,8 @@ struct Box {
 // program's own follows it: x of the image is at (x - region.left) * width of the batch / region.width(), and with
 // `mirror` at that distance from the right edge.
 struct SampleView {
-  Box region;              // in pixels of the image as displayed (after EXIF); of crop = "center" to the nearest
+  // In pixels of the image as displayed (after EXIF), to the nearest; with transform.padding it may reach beyond.
+  Box region;
   std::int32_t width = 0;  // of that image
   std::int32_t height = 0;
   bool mirror = false;

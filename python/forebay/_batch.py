@@ -24,7 +24,7 @@ def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
 
 class SampleView(NamedTuple):
     """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size.
-    With crop="center" each side is to the nearest pixel."""
+    Each side is to the nearest pixel; with padding it may reach beyond the image."""
 
     left: int
     top: int

@@ -53,6 +53,12 @@ class Options(TypedDict, total=False):
     transform_crop: str
     size: Any
     transform_size: Any
+    resize: Any
+    transform_resize: Any
+    padding: Any
+    transform_padding: Any
+    fill: Any
+    transform_fill: Any
     scale: Any
     transform_scale: Any
     ratio: Any

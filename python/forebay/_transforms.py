@@ -44,13 +44,19 @@ def _steps(transform: Any) -> Iterable[Any]:
         yield transform
 
 
+def _border(padding: Any) -> list[int]:
+    """The pixels on the left, top, right and bottom that torchvision's ``padding`` means."""
+    sides = _sides(padding)
+    return (sides * 4)[:4]
+
+
 class _Reading:
     """The chain so far. ``sides``: of all images, where that is known; ``channels``: of theirs."""
 
     def __init__(self, sides: tuple[int, int] | None, channels: int) -> None:
         self.sides, self.channels = sides, channels
         self.options: dict[str, Any] = {"mirror": 0.0}
-        self.resized: Any = None  # what Resize was given
+        self.resized: list[int] = []  # what Resize was given
         self.is_tensor = False
         self.is_scaled = False  # 0 to 1, and not 0 to 255
         self.mean: list[float] = [0.0] * 3
@@ -78,7 +84,7 @@ class _Reading:
         if "crop" in self.options:
             raise NoCounterpart(
                 f"transform: {type(step).__name__} comes after another crop or resize; one RandomResizedCrop, one "
-                "Resize((height, width)), or Resize(n) and CenterCrop(m) can be taken"
+                "Resize((height, width)), or one Resize and then CenterCrop or RandomCrop can be taken"
             )
         self.options.update(options)
 
@@ -97,6 +103,8 @@ class _Reading:
 
     def _RandomResizedCrop(self, step: Any) -> None:
         self._require_bilinear(step)
+        if self.resized:
+            raise NoCounterpart("transform: RandomResizedCrop comes after a Resize; remove that")
         self._geometry(
             step, crop="random_resized", size=_both(step.size), scale=tuple(step.scale), ratio=tuple(step.ratio)
         )
@@ -105,22 +113,55 @@ class _Reading:
         self._require_bilinear(step)
         if getattr(step, "max_size", None) is not None:
             raise NoCounterpart("transform: Resize(max_size=...) makes images of different sizes: give both sides")
-        if len(_sides(step.size)) == 2:
-            self._geometry(step, crop="none", size=_both(step.size))
-        elif self.resized is not None:
-            raise NoCounterpart("transform: Resize comes twice; keep one of them")
-        else:
-            self.resized = _both(step.size)[0]
+        if self.resized or "padding" in self.options:
+            raise NoCounterpart("transform: Resize comes twice, or after Pad; keep one of them, before")
+        self._geometry(step)
+        self.resized = _sides(step.size)
 
     def _CenterCrop(self, step: Any) -> None:
         height, width = _both(step.size)
-        if self.resized is None or height != width or height > self.resized:
+        resized = self.resized or list(self.sides or ())
+        if not resized:
+            raise NoCounterpart("transform: CenterCrop is taken after a Resize: Resize(256), CenterCrop(224)")
+        if len(resized) == 1 and height == width <= resized[0]:
+            self._geometry(step, crop="center", size=(height, width), center_fraction=height / resized[0])
+        else:
+            self._geometry(step, crop="center", size=(height, width), resize=resized)
+
+    def _RandomCrop(self, step: Any) -> None:
+        if getattr(step, "pad_if_needed", False):
             raise NoCounterpart(
-                "transform: CenterCrop is taken after a Resize of the shorter side, square, and no larger than that: "
-                "Resize(256), CenterCrop(224)"
+                "transform: RandomCrop(pad_if_needed=True) has no counterpart in Forebay: say how much, padding=4"
             )
-        self._geometry(step, crop="center", size=(height, width), center_fraction=height / self.resized)
-        self.resized = None
+        if step.padding is not None:
+            border = _border(step.padding)
+            if ".v2" in type(step).__module__:  # which keeps it as left, right, top, bottom
+                border = [border[i] for i in (0, 2, 1, 3)]
+            self._pad(step, border)
+        self._geometry(step, crop="random", size=_both(step.size), **({"resize": self.resized} if self.resized else {}))
+
+    def _Pad(self, step: Any) -> None:
+        self._pad(step, _border(step.padding))
+
+    def _pad(self, step: Any, border: list[int]) -> None:
+        name = type(step).__name__
+        if str(getattr(step, "padding_mode", "constant")) != "constant":
+            raise NoCounterpart(
+                f"transform: {name} pads by padding_mode={step.padding_mode!r}, and Forebay with one colour alone: say "
+                'padding_mode="constant", as it will be'
+            )
+        fill = getattr(step, "fill", 0)
+        fill = list(fill) if isinstance(fill, Sequence) else [fill or 0]
+        if not all(isinstance(value, (int, float)) for value in fill):
+            raise NoCounterpart(f"transform: {name} takes its fill as a number or three: {fill}")
+        fill = [value * 255 if self.is_scaled else value for value in fill]
+        if any(value != int(value) or not 0 <= value <= 255 for value in fill):
+            raise NoCounterpart(f"transform: {name} fills with {fill}; Forebay with whole numbers from 0 to 255")
+        if self.is_normalised or "crop" in self.options or "padding" in self.options or min(border) < 0:
+            raise NoCounterpart(f"transform: {name} pads once, before the crop and Normalize, and cuts nothing off")
+        if border[0] != border[2] and self.options["mirror"] > 0:
+            raise NoCounterpart(f"transform: {name} pads left and right differently; put RandomHorizontalFlip after it")
+        self.options.update(padding=border, fill=[int(value) for value in fill])
 
     def _RandomHorizontalFlip(self, step: Any) -> None:
         p, before = float(step.p), float(self.options["mirror"])
@@ -167,7 +208,7 @@ class _Reading:
 
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)
-        self.resized = _both(step.resize_size)[0]
+        self.resized = _sides(step.resize_size)
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
         self._ToTensor(step)
         self._Normalize(step)
@@ -175,17 +216,22 @@ class _Reading:
     def finish(self) -> dict[str, Any]:
         if not self.is_tensor:
             raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
-        if "crop" not in self.options and self.sides:
-            resized, self.resized = self.resized or min(self.sides), None
-            height, width = (int(resized * side / min(self.sides)) for side in self.sides)
-            self.options.update(crop="none", size=(height, width))
+        if "crop" not in self.options and len(self.resized) == 1 and self.sides:
+            self.resized = [int(self.resized[0] * side / min(self.sides)) for side in self.sides]
+        sides = self.resized if len(self.resized) == 2 else list(self.sides or ())
+        if "crop" not in self.options and sides and "padding" in self.options:  # in the one place where it fits
+            border = self.options["padding"]
+            size = (sides[0] + border[1] + border[3], sides[1] + border[0] + border[2])
+            self.options.update(crop="random", size=size, **({"resize": self.resized} if self.resized else {}))
+        elif "crop" not in self.options and sides:
+            self.options.update(crop="none", size=tuple(sides))
         if "crop" not in self.options:
             raise NoCounterpart(
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
                 "CenterCrop(224), or RandomResizedCrop(224)"
             )
-        if self.resized is not None:
-            raise NoCounterpart("transform: Resize of the shorter side has no place beside the crop; remove it")
+        if "padding" in self.options and self.options["crop"] != "random":
+            raise NoCounterpart("transform: Pad is taken before RandomCrop; remove it")
         if self.is_scaled:
             # Forebay normalises values from 0 to 255.
             self.options.update(dtype="float32", mean=[255 * v for v in self.mean], std=[255 * v for v in self.std])

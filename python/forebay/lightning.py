@@ -216,7 +216,10 @@ class DataModule(LightningDataModule):
         own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": ""}
         own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # those are of the training
         if not _has_transform(dataset):
-            own.update(crop="center", mirror=0)
+            own["mirror"] = 0
+            crops = [way for name, way in _options.flat(self._options).items() if name in ("crop", "transform_crop")]
+            if crops != ["random"]:  # which an evaluation cuts from the middle
+                own["crop"] = "center"
         if isinstance(dataset, (str, os.PathLike)) and self._is_fitting():
             self.train_dataloader()
             if self.feeder is not None:

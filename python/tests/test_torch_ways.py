@@ -226,8 +226,8 @@ def test_images_in_memory_and_folders_behind_each_other(pictures: Any) -> None:
             assert images.dtype == their_images.dtype and images.shape == their_images.shape
             assert torch.allclose(images.float(), their_images.float(), atol=1e-5) and torch.equal(labels, their_labels)
         ours.close()
-    padded = transforms.Compose([transforms.RandomCrop(32, padding=4), chain])
-    photos.transform = padded
+    reflected = transforms.RandomCrop(32, padding=4, padding_mode="reflect")
+    photos.transform = transforms.Compose([reflected, chain])
     assert not forebay.torch.DataLoader(photos, 3).is_native
 
 
@@ -280,8 +280,15 @@ def sampling(rng: random.Random, dataset: Any) -> Any:
 def test_both_ways_serve_the_same(pictures: Any) -> None:
     """Samples, labels, batches and order, epoch after epoch, and beside another loader."""
     data, plain = torch.utils.data, pictures()
+    transforms = pytest.importorskip("torchvision.transforms")
+    geometry = [
+        [transforms.Resize((8, 8))],
+        [transforms.Resize((10, 9)), transforms.CenterCrop(8)],
+        [transforms.Resize(9), transforms.CenterCrop((8, 7))],
+    ]
     for seed in range(30):
         rng = random.Random(seed)
+        plain.transform = transforms.Compose([*rng.choice(geometry), transforms.PILToTensor()])
         dataset: Any = plain
         for _ in range(rng.randrange(3)):
             dataset = data.Subset(dataset, rng.choices(range(len(dataset)), k=rng.randrange(1, 40)))

@@ -48,7 +48,7 @@ using Names = std::array<std::string_view, N>;
 constexpr Names<2> kOnBad{"replace", "fail"};
 constexpr Names<2> kOrder{"global", "shards"};
 constexpr Names<2> kSamples{"objects", "images"};
-constexpr Names<3> kCrop{"none", "center", "random_resized"};
+constexpr Names<4> kCrop{"none", "center", "random_resized", "random"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
 constexpr Names<4> kDType{"float32", "float16", "bfloat16", "uint8"};
 constexpr Names<3> kDecode{"region", "full", "scaled"};
@@ -150,9 +150,15 @@ constexpr std::array kKeys{
     Key{"dataset", "weights", Text{field<&O::dataset, &Data::weights>(), {}},
         "how often samples come: balanced | a file of names and weights | empty = all alike"},
 
-    Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized"},
+    Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized | random"},
     Key{"transform", "size", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::size>(), {1, 16384}},
         "height, width in pixels"},
+    Key{"transform", "resize", WholeList{field<&O::transform, &Shape::resize>(), {1, 16384}},
+        "center, random: size is cut out of the image resized to [height, width] or [shorter side]"},
+    Key{"transform", "padding", WholeList{field<&O::transform, &Shape::padding>(), {0, 16383}},
+        "random: pixels around the image: [all], [left and right, top and bottom], [left, top, right, bottom]"},
+    Key{"transform", "fill", WholeList{field<&O::transform, &Shape::fill>(), {0, 255}},
+        "what they are: [red, green, blue] or [all], before mean and std; empty = black"},
     Key{"transform", "scale", Tuple<double, 2>{field<&O::transform, &Shape::scale>(), kPositiveShare},
         "random_resized: smallest and largest share of the area"},
     Key{"transform", "ratio", Tuple<double, 2>{field<&O::transform, &Shape::ratio>(), {0.001, 1000.0}},

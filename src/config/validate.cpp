@@ -18,6 +18,7 @@
 #include "data/fields.hpp"
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
+#include "make/conversion.hpp"
 #include "measure/metrics_place.hpp"
 #include "ring/queue_slots.hpp"
 
@@ -204,6 +205,12 @@ std::optional<Problem> channels_problem(const Options& options) {
       key + R"( = 1 does not go with workers.jpeg = "nvjpeg"; set workers.jpeg = "own" or workers.jpeg = "turbo")"};
 }
 
+std::optional<Problem> crop_problem(const TransformOptions& transform) {
+  std::string message = make::crop_problem(transform);
+  if (message.empty()) return std::nullopt;
+  return Problem{message.substr(0, message.find(':')), std::move(message)};
+}
+
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
@@ -229,6 +236,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = fields_problem(options)) return problem;
   if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = channels_problem(options)) return problem;
+  if (auto problem = crop_problem(options.transform)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

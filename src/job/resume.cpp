@@ -95,7 +95,10 @@ constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.win
 template <typename IsWanted>
 void add_if(std::map<std::string, std::string>& settings, const Options& options, IsWanted&& is_wanted) {
   for (const config::Key& key : config::keys()) {
-    if (is_wanted(key)) settings.emplace(config::full_name(key), config::value_text(key, options));
+    // An empty list of numbers is left out, so that states from before there was such a key go on.
+    const auto* const list = std::get_if<config::WholeList>(&key.kind);
+    if (!is_wanted(key) || (list != nullptr && list->field.get(options).empty())) continue;
+    settings.emplace(config::full_name(key), config::value_text(key, options));
   }
 }
 

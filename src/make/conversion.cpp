@@ -12,10 +12,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <forebay/error.hpp>
 
 #include "resample.hpp"
+#include "view_axes.hpp"
 
 namespace forebay::make {
 namespace {
@@ -119,6 +122,7 @@ const TransformOptions& checked(const TransformOptions& options) {
   require(options.center_fraction > 0 && options.center_fraction <= 1,
           "transform.center_fraction must be more than 0 and at most 1");
   require(options.mirror >= 0 && options.mirror <= 1, "transform.mirror is a probability: 0 to 1");
+  if (const std::string problem = crop_problem(options); !problem.empty()) throw ConfigError(problem);
   for (std::size_t channel = 0; channel < 3; ++channel) {
     require(std::isfinite(options.mean[channel]), "transform.mean must be finite numbers");
     require(std::isfinite(options.std[channel]) && options.std[channel] > 0, "transform.std must be more than 0");
@@ -128,10 +132,51 @@ const TransformOptions& checked(const TransformOptions& options) {
   return options;
 }
 
+// A range by itself is the schema's to check; here is what depends on another key. Canvases are
+// drawn by a ViewRule, on devices too, which knows regions in whole pixels of the image and inside
+// of it: so they go without.
+std::string crop_problem(const TransformOptions& options) {
+  const std::vector<std::int64_t>& resize = options.resize;
+  const std::vector<std::int64_t>& padding = options.padding;
+  const std::vector<std::int64_t>& fill = options.fill;
+  const bool is_random = options.crop == Crop::random;
+  if (resize.size() > 2) return "transform.resize: expected [shorter side] or [height, width], found more";
+  if (padding.size() == 3 || padding.size() > 4) {
+    return "transform.padding: expected [all], [left and right, top and bottom] or [left, top, right, bottom]";
+  }
+  if (fill.size() == 2 || fill.size() > 3) return "transform.fill: expected [red, green, blue] or [all]";
+  if (!resize.empty() && !is_random && options.crop != Crop::center) {
+    return "transform.resize: goes with transform.crop = \"center\" or \"random\", which cut transform.size out of "
+           "the resized image; the others resize to transform.size: leave it out";
+  }
+  if (!padding.empty() && !is_random) {
+    return "transform.padding: goes with transform.crop = \"random\"; the others do not reach beyond the image: leave "
+           "it out";
+  }
+  if (options.when == When::dequeue && (is_random || !resize.empty())) {
+    return std::string(is_random ? "transform.crop" : "transform.resize") +
+           ": cutting pixel for pixel does not go with transform.when = \"dequeue\", whose canvases are made smaller: "
+           "set transform.when = \"enqueue\"";
+  }
+  const std::array<std::int64_t, 4> border = border_of(padding);  // left, top, right, bottom
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::int64_t size = options.size[1 - i % 2];
+    if (border[i] < size) continue;
+    return "transform.padding: a crop could lie wholly outside of the image: make it less than transform.size, " +
+           std::to_string(size);
+  }
+  for (std::size_t i = 0; is_random && resize.size() == 2 && i < 2; ++i) {
+    if (options.size[i] <= resize[i] + border[1 - i] + border[3 - i]) continue;
+    return "transform.size: is larger than transform.resize with transform.padding, out of which it is to be cut";
+  }
+  return "";
+}
+
 ViewRule view_rule(const TransformOptions& options, bool deterministic) noexcept {
   const auto kind_of = [&] {
     switch (options.crop) {
       case Crop::none: return ViewRule::Kind::whole;
+      case Crop::random:  // by its CropRule
       case Crop::center: return ViewRule::Kind::center;
       case Crop::random_resized: return deterministic ? ViewRule::Kind::center : ViewRule::Kind::random;
     }

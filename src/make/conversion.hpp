@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include <forebay/options.hpp>
 #include <forebay/tensor.hpp>
@@ -14,6 +15,10 @@ namespace forebay::make {
 // Returns the same options. Throws ConfigError naming the key if they cannot be honoured. Any thread may call all of
 // these.
 [[nodiscard]] const TransformOptions& checked(const TransformOptions& options);
+
+// What is wrong with how transform.crop, size, resize, padding, fill and when go together, beginning with the key;
+// empty: nothing.
+[[nodiscard]] std::string crop_problem(const TransformOptions& options);
 
 // `deterministic` (evaluation) turns mirroring off and a random crop into the central one. REQUIRES: checked().
 [[nodiscard]] ViewRule view_rule(const TransformOptions& options, bool deterministic) noexcept;

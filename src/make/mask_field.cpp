@@ -23,11 +23,18 @@ struct MaskValues {
 };
 
 // Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
+// What is outside of the mask, as are `left` columns before and some behind those, is 0.
 // memcpy(): the place of a field is aligned for its type, but only as a whole.
 template <typename T, typename Value>
-void show_mask(const MaskValues<Value>& mask, const ViewAxis& down, std::span<const std::size_t> columns,
-               std::byte* out) {
-  for (std::int32_t y = 0; y < down.count; ++y) {
+void show_mask(const MaskValues<Value>& mask, const ViewAxes& axes, std::int32_t left,
+               std::span<const std::size_t> columns, std::byte* out) {
+  const ViewAxis& down = axes.down;
+  const auto outside = [&](std::size_t count) { out = std::fill_n(out, count * sizeof(T), std::byte{0}); };
+  const auto width = static_cast<std::size_t>(axes.across.count);
+  const auto before = static_cast<std::size_t>(left);
+  outside(width * static_cast<std::size_t>(down.begin()));
+  for (std::int32_t y = down.begin(); y < down.end(); ++y) {
+    outside(before);
     const auto row = static_cast<std::size_t>(down.pixel_under(y));
     const Value* const from = mask.first + row * static_cast<std::size_t>(mask.width);
     for (const std::size_t column : columns) {
@@ -35,7 +42,9 @@ void show_mask(const MaskValues<Value>& mask, const ViewAxis& down, std::span<co
       std::memcpy(out, &value, sizeof value);
       out += sizeof value;
     }
+    outside(width - before - columns.size());
   }
+  outside(width * static_cast<std::size_t>(down.count - down.end()));
 }
 
 std::span<const float> values_in(const WideImage& mask) {
@@ -142,20 +151,21 @@ void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, I
     throw SampleError("a mask of " + std::to_string(size.width) + "x" + std::to_string(size.height) +
                       " pixels for an image of " + std::to_string(view.width) + "x" + std::to_string(view.height));
   }
-  const ViewAxis& down = axes.down;
-  const std::int32_t width = axes.across.count;
-  workspace.columns.resize(static_cast<std::size_t>(width));
+  const std::int32_t first = axes.across.begin();
+  const std::int32_t end = axes.across.end();
+  workspace.columns.clear();
   // Which column each result pixel shows is the same in all rows.
-  for (std::int32_t x = 0; x < width; ++x) {
-    const std::int32_t column = axes.across.pixel_under(view.mirror ? width - 1 - x : x);
-    workspace.columns[static_cast<std::size_t>(x)] = static_cast<std::size_t>(column);
+  for (std::int32_t x = first; x < end; ++x) {
+    const std::int32_t column = axes.across.pixel_under(view.mirror ? first + end - 1 - x : x);
+    workspace.columns.push_back(static_cast<std::size_t>(column));
   }
   const auto show = [&](const auto& values) {
     const std::span<const std::size_t> columns = workspace.columns;
+    const std::int32_t left = axes.across.begin(view.mirror);
     switch (size_of(field_.dtype)) {
-      case 1: return show_mask<std::uint8_t>(values, down, columns, out.data());
-      case 4: return show_mask<std::int32_t>(values, down, columns, out.data());
-      default: return show_mask<std::int64_t>(values, down, columns, out.data());
+      case 1: return show_mask<std::uint8_t>(values, axes, left, columns, out.data());
+      case 4: return show_mask<std::int32_t>(values, axes, left, columns, out.data());
+      default: return show_mask<std::int64_t>(values, axes, left, columns, out.data());
     }
   };
   is_wide ? show(MaskValues<float>{wide.values.data(), wide.width})

@@ -20,8 +20,8 @@
 namespace forebay::make {
 
 // Makes a field of kind "mask": class numbers of pixels, cropped and mirrored like the sample's image and resized by
-// nearest neighbour. They come from an image's values, from its colours, or from shapes. Immutable: any thread may
-// call.
+// nearest neighbour; outside of the image they are 0. They come from an image's values, from its colours, or from
+// shapes. Immutable: any thread may call.
 class MaskField {
  public:
   // A thread's tools.

@@ -27,6 +27,7 @@ PictureField::PictureField(const Field& field, const TransformOptions& options)
       height_(static_cast<std::int32_t>(options.size[0])),
       mean_(field.mean),
       std_(field.std),
+      fill_(options.fill),
       conversion_(conversion_of(options_of_picture(field, options), false)),
       convert_(trusted_convert(best_kernels(), conversion_)) {
   image_.grey = conversion_.channels == 1;
@@ -55,7 +56,8 @@ void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown
   const Box pixels = pixels_of(axes);
   decoder.decode(pixels, 1, workspace.image);
   Resizer& resizer = workspace.resizer;
-  begin_exactly(resizer, workspace.image, axes, pixels, view.mirror);
+  begin_exactly(resizer, workspace.image, axes, pixels, view.mirror,
+                fill_pixel(fill_, static_cast<std::int64_t>(conversion_.channels)));
   const std::size_t step =
       out.size() / static_cast<std::size_t>(height_) / (conversion_.layout == Layout::nchw ? conversion_.channels : 1);
   std::byte* to = out.data();
@@ -72,15 +74,24 @@ void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std:
       workspace.wide_resizer.resize(workspace.wide, from, resampling_axis(shown.axes.across, from.left, from.right),
                                     resampling_axis(shown.axes.down, from.top, from.bottom), shown.view.mirror);
   workspace.wide.release_large();
+  const auto& [across, down] = shown.axes;
+  const FillPixel fill = fill_pixel(fill_, conversion_.channels == 1 ? 1 : 3);
   const std::size_t element = size_of(conversion_.dtype);
   const std::size_t pixels = static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_);
   const bool planar = conversion_.layout == Layout::nchw;
-  for (std::size_t i = 0; i < pixels; ++i) {
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      const double value = (values[i * channels + channel] - mean_[channel]) / std_[channel];
-      const std::uint32_t bits = encode(value, conversion_.dtype);
-      const std::size_t place = planar ? channel * pixels + i : i * channels + channel;
-      std::memcpy(out.data() + place * element, &bits, element);
+  const std::int32_t left = across.begin(shown.view.mirror);
+  const Box inside{left, down.begin(), left + across.end() - across.begin(), down.end()};
+  std::size_t i = 0;     // pixels of the result
+  std::size_t next = 0;  // values of what is resized
+  for (std::int32_t y = 0; y < height_; ++y) {
+    for (std::int32_t x = 0; x < width_; ++x, ++i) {
+      const bool is_inside = x >= inside.left && x < inside.right && y >= inside.top && y < inside.bottom;
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        const double value = is_inside ? values[next++] : static_cast<double>(fill[channel]);
+        const std::uint32_t bits = encode((value - mean_[channel]) / std_[channel], conversion_.dtype);
+        const std::size_t place = planar ? channel * pixels + i : i * channels + channel;
+        std::memcpy(out.data() + place * element, &bits, element);
+      }
     }
   }
 }

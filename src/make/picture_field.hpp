@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include <forebay/field.hpp>
 #include <forebay/options.hpp>
@@ -18,7 +19,8 @@ namespace forebay::make {
 
 // Makes a field of kind "image": another picture of a sample, cropped and mirrored like its image. An 8-bit picture is
 // processed exactly like the image itself and gives the same bytes. One with more bits keeps them, unless the field is
-// uint8: it is resized in double precision, and (value - mean) / std is rounded once. Immutable: any thread may call.
+// uint8: it is resized in double precision, and (value - mean) / std is rounded once. What lies outside is
+// transform.fill in both. Immutable: any thread may call.
 class PictureField {
  public:
   // A thread's tools.
@@ -45,6 +47,7 @@ class PictureField {
   std::int32_t height_;
   std::array<double, 3> mean_;
   std::array<double, 3> std_;
+  std::vector<std::int64_t> fill_;  // transform.fill
   Conversion conversion_;
   decltype(Kernels::convert) convert_;
 };

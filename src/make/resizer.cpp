@@ -47,6 +47,7 @@ void Resizer::begin(const PixelRows& pixels, const Box& region, const Resampling
                     const ResamplingAxis& down, bool mirror) {
   pixels_ = pixels;
   region_ = region;
+  is_surrounded_ = false;
   mix_first_ = mixes_first(down);
   columns_.set(across, mirror);
   rows_.set(down);
@@ -58,7 +59,26 @@ void Resizer::begin(const PixelRows& pixels, const Box& region, const Resampling
   if (!mix_first_) grow(narrow_, 2 * row_bytes);
 }
 
-const std::uint8_t* Resizer::row(std::int32_t y) {
+void Resizer::surround(std::int32_t left, std::int32_t top, std::int32_t width, const FillPixel& fill) {
+  is_surrounded_ = true;
+  left_ = left;
+  top_ = top;
+  outside_.assign(static_cast<std::size_t>(width), fill);
+  surrounded_ = outside_;
+}
+
+const std::uint8_t* Resizer::row(std::int32_t y) { return is_surrounded_ ? surrounded_row(y) : resized_row(y); }
+
+// What is resized is copied to its place in a row that has the fill on both sides already. Only views
+// with a border pay for that.
+const std::uint8_t* Resizer::surrounded_row(std::int32_t y) {
+  if (y < top_ || y >= top_ + rows_.out()) return outside_.front().data();
+  std::memcpy(surrounded_[static_cast<std::size_t>(left_)].data(), resized_row(y - top_),
+              static_cast<std::size_t>(columns_.table().out()) * kPixelBytes);
+  return surrounded_.front().data();
+}
+
+const std::uint8_t* Resizer::resized_row(std::int32_t y) {
   return mix_first_ ? mixed_then_resampled(y) : resampled_then_mixed(y);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,6 +24,9 @@ struct PixelRows {
   }
 };
 
+// What a view shows where it has no pixel of its image: red, green, blue.
+using FillPixel = std::array<std::uint8_t, kPixelBytes>;
+
 // Resizes a region of an image, as if the region had been cut out first, in two steps that each round to 8 bits, to
 // nearest: where rows become fewer (mixes_first()) they are mixed first and then resampled to the new width; else they
 // are resampled first. So the dearer step, along the row, is made as often as there are rows
@@ -44,10 +48,16 @@ class Resizer {
   void begin(const Image& image, const Box& region, const ResamplingAxis& across, const ResamplingAxis& down,
              bool mirror);
 
+  // After begin(): rows become `width` pixels wide, and what is resized lies `left` and `top` from their beginning,
+  // surrounded by `fill`.
+  void surround(std::int32_t left, std::int32_t top, std::int32_t width, const FillPixel& fill);
+
   // Output row y in pixels of kPixelBytes, valid until the next call. REQUIRES: y counts up from 0.
   [[nodiscard]] const std::uint8_t* row(std::int32_t y);
 
  private:
+  [[nodiscard]] const std::uint8_t* resized_row(std::int32_t y);
+  [[nodiscard]] const std::uint8_t* surrounded_row(std::int32_t y);
   [[nodiscard]] const std::uint8_t* region_row(std::int32_t y) const noexcept;
   [[nodiscard]] const std::uint8_t* mixed_then_resampled(std::int32_t y) noexcept;
   [[nodiscard]] const std::uint8_t* resampled_then_mixed(std::int32_t y) noexcept;
@@ -65,6 +75,11 @@ class Resizer {
   std::int32_t resampled_ = 0;               // rows of the region below this one were resampled
   std::vector<std::uint8_t> narrow_;         // the last two of them
   std::vector<std::uint8_t> output_;
+  bool is_surrounded_ = false;
+  std::int32_t left_ = 0;  // of what is resized, within the rows
+  std::int32_t top_ = 0;
+  std::vector<FillPixel> outside_;     // a row without pixels of the image
+  std::vector<FillPixel> surrounded_;  // a row with some
 };
 
 }  // namespace forebay::make

@@ -19,6 +19,8 @@ namespace forebay::make {
 Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores,
                      const Kernels& kernels)
     : rule_(view_rule(checked(options), deterministic)),
+      crop_(crop_rule(options, deterministic)),
+      fill_(fill_pixel(options.fill, options.channels)),
       seed_(seed),
       conversion_(conversion_of(options, stores == Stores::streaming)),
       convert_(trusted_convert(kernels, conversion_)) {}
@@ -40,8 +42,15 @@ std::size_t Transform::sample_bytes() const noexcept {
          size_of(conversion_.dtype);
 }
 
-Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept {
-  const auto [region, mirror] = ::forebay::make::choose_view(rule_, box, key64(seed_, kAugmentation, epoch, position));
+Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const {
+  const std::uint64_t key = key64(seed_, kAugmentation, epoch, position);
+  if (crop_) {
+    Random random(key);
+    const bool is_mirrored = random.uniform() < rule_.mirror;
+    const ViewAxes axes = crop_->axes_of(box, random);
+    return {shown_region(axes), is_mirrored, axes, pixels_of(axes)};
+  }
+  const auto [region, mirror] = ::forebay::make::choose_view(rule_, box, key);
   if (rule_.kind != ViewRule::Kind::center) {
     return {region, mirror, axes_of(region, rule_.width, rule_.height), region};
   }
@@ -53,7 +62,7 @@ void Transform::begin(const Image& image, const View& view, Scratch& scratch) co
   if (image.shrink > 1) {  // pixels that are not the image's own
     return scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
   }
-  begin_exactly(scratch, image, view.axes, view.pixels, view.mirror);
+  begin_exactly(scratch, image, view.axes, view.pixels, view.mirror, fill_);
 }
 
 Transform::View Transform::view(std::int32_t width, std::int32_t height, const std::optional<Box>& box,
@@ -62,9 +71,10 @@ Transform::View Transform::view(std::int32_t width, std::int32_t height, const s
 }
 
 // The largest of 2, 4 and 8, libjpeg's scales, that leaves at least as many pixels as the view
-// shows.
+// shows. A view with a border goes by its pixels.
 std::int32_t Transform::shrink_of(const View& view) const noexcept {
   std::int32_t shrink = 1;
+  if (!view.axes.across.is_inside() || !view.axes.down.is_inside()) return shrink;
   while (shrink < 8 && view.region.width() >= 2 * shrink * rule_.width &&
          view.region.height() >= 2 * shrink * rule_.height) {
     shrink *= 2;

@@ -57,11 +57,12 @@ class Transform {
   };
   // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
   // one). Needs no pixels, so that only those it shows need be decoded.
-  // Throws SampleError when the box has no area or lies outside the image, or a side exceeds Resampling::kMaxSide.
+  // Throws SampleError when the box has no area or lies outside the image, a side exceeds Resampling::kMaxSide, or the
+  // box is smaller than what is to be cut out of it (CropRule).
   [[nodiscard]] View view(std::int32_t width, std::int32_t height, const std::optional<Box>& box, std::uint64_t epoch,
                           std::uint64_t position) const;
   // The same within a box that is inside its image.
-  [[nodiscard]] View choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const noexcept;
+  [[nodiscard]] View choose_view(const Box& box, std::uint64_t epoch, std::uint64_t position) const;
 
   // The largest of 1, 2, 4 and 8 by which an image may be made smaller before this view of it is resized, without being
   // enlarged then.
@@ -89,6 +90,8 @@ class Transform {
 
  private:
   ViewRule rule_;
+  std::optional<CropRule> crop_;
+  FillPixel fill_;
   std::uint64_t seed_;
   Conversion conversion_;
   decltype(Kernels::convert) convert_;

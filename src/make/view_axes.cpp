@@ -1,12 +1,17 @@
 // The arithmetic of views along each axis: which stretch of the image a view shows, and which
 // pixels its resampling reads. central_axes() reproduces what torchvision's Resize and CenterCrop
 // do one after the other (resize the shorter side to a whole number, then cut the middle), without
-// resizing what is cut off.
+// resizing what is cut off. CropRule is that with both sides as given, at random places, and with a
+// border, whose pixels no image has.
 
 #include "view_axes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
+
+#include <forebay/error.hpp>
 
 #include "resample.hpp"
 
@@ -31,17 +36,81 @@ Stretch shown(const ViewAxis& axis) noexcept {
 // From the first pixel of the first window to the last one of the last.
 Stretch pixels(const ViewAxis& axis) noexcept {
   const ResamplingAxis whole = resampling_axis(axis.in, axis.out);
-  const TriangleWindow last(whole, axis.from + axis.count - 1);
-  return {axis.origin + TriangleWindow(whole, axis.from).first(), axis.origin + last.first() + last.count()};
+  const TriangleWindow last(whole, axis.from + axis.end() - 1);
+  return {axis.origin + TriangleWindow(whole, axis.from + axis.begin()).first(),
+          axis.origin + last.first() + last.count()};
 }
 
-// Of the middle as Python rounds it: halves to even.
+// Of the middle as Python rounds it: halves to even. Of a part that is larger than the whole, what
+// lies before it, rounded down: as torchvision's CenterCrop pads.
 std::int32_t middle(std::int32_t whole, std::int32_t part) noexcept {
   const std::int32_t twice = whole - part;
   return twice / 2 + (twice % 4 == 3 ? 1 : 0);
 }
 
 }  // namespace
+
+// As torchvision, whole numbers are rounded down, and the top is drawn before the left. A view that
+// is drawn always shows some of the image, because no side of the border is as long as the view's
+// (crop_problem()).
+ViewAxes CropRule::axes_of(const Box& box, Random& random) const {
+  const std::int64_t shorter = std::min(box.width(), box.height());
+  const auto resized = [&](std::int64_t side, std::size_t i) {
+    if (resize.size() == 1) return resize[0] * side / shorter;
+    return resize.empty() ? side : resize[i];
+  };
+  const std::int64_t across = resized(box.width(), 1);
+  const std::int64_t down = resized(box.height(), 0);
+  const std::int64_t across_all = across + border[0] + border[2];
+  const std::int64_t down_all = down + border[1] + border[3];
+  const auto refuse = [&](const std::string& why) {
+    throw SampleError("it would be cut out of " + std::to_string(across_all) + "x" + std::to_string(down_all) +
+                      " pixels (the image or box with transform.resize and transform.padding), which is " + why);
+  };
+  if (std::max(across, down) > Resampling::kMaxSide) refuse("more than can be resized");
+  if (is_random && (across_all < width || down_all < height)) {
+    refuse("less than " + std::to_string(width) + "x" + std::to_string(height) + ", transform.size");
+  }
+  ViewAxes axes = make::axes_of(box, static_cast<std::int32_t>(across), static_cast<std::int32_t>(down));
+  const auto cut = [&](ViewAxis& axis, std::int64_t all, std::int64_t before, std::int32_t count) {
+    const auto whole = static_cast<std::int32_t>(all);
+    const std::int32_t at = is_random
+                                ? static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(whole - count) + 1))
+                                : middle(whole, count);
+    axis.from = at - static_cast<std::int32_t>(before);
+    axis.count = count;
+  };
+  cut(axes.down, down_all, border[1], height);
+  cut(axes.across, across_all, border[0], width);
+  return axes;
+}
+
+// Of center without transform.resize the size that the image is resized to follows from the view's
+// (central_axes()). An evaluation takes the middle with its border, so that a crop for which there is
+// one place alone, as in a chain that only pads, stays where it is.
+std::optional<CropRule> crop_rule(const TransformOptions& options, bool deterministic) {
+  const bool is_random = options.crop == Crop::random;
+  if (!is_random && (options.crop != Crop::center || options.resize.empty())) return std::nullopt;
+  return CropRule{.width = static_cast<std::int32_t>(options.size[1]),
+                  .height = static_cast<std::int32_t>(options.size[0]),
+                  .resize = options.resize,
+                  .border = border_of(options.padding),
+                  .is_random = is_random && !deterministic};
+}
+
+std::array<std::int64_t, 4> border_of(const std::vector<std::int64_t>& padding) noexcept {
+  std::array<std::int64_t, 4> border{};
+  for (std::size_t i = 0; i < border.size() && !padding.empty(); ++i) border[i] = padding[i % padding.size()];
+  return border;
+}
+
+// The image is made grey when it is decoded, before there is a border.
+FillPixel fill_pixel(const std::vector<std::int64_t>& fill, std::int64_t channels) noexcept {
+  FillPixel pixel{};
+  for (std::size_t i = 0; i < 3 && !fill.empty(); ++i) pixel[i] = static_cast<std::uint8_t>(fill[i % fill.size()]);
+  if (channels == 1) make_grey(std::span(pixel).first(3));
+  return pixel;
+}
 
 ViewAxes axes_of(const Box& region, std::int32_t width, std::int32_t height) noexcept {
   return {{.origin = region.left, .in = region.width(), .out = width, .from = 0, .count = width},
@@ -84,12 +153,16 @@ Box pixels_of(const ViewAxes& axes) noexcept {
 }
 
 ResamplingAxis resampling_axis(const ViewAxis& axis, std::int32_t first, std::int32_t end) noexcept {
-  return part_of(resampling_axis(axis.in, axis.out), first - axis.origin, end - first, axis.from, axis.count);
+  return part_of(resampling_axis(axis.in, axis.out), first - axis.origin, end - first, axis.from + axis.begin(),
+                 axis.end() - axis.begin());
 }
 
-void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, const Box& pixels, bool mirror) {
+void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, const Box& pixels, bool mirror,
+                   const FillPixel& fill) {
   resizer.begin(image, image.place_of(pixels), resampling_axis(axes.across, pixels.left, pixels.right),
                 resampling_axis(axes.down, pixels.top, pixels.bottom), mirror);
+  if (axes.across.is_inside() && axes.down.is_inside()) return;
+  resizer.surround(axes.across.begin(mirror), axes.down.begin(), axes.across.count, fill);
 }
 
 }  // namespace forebay::make

@@ -1,9 +1,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+#include <forebay/random.hpp>
 #include <forebay/view.hpp>
 
 #include "image.hpp"
@@ -15,13 +20,21 @@
 namespace forebay::make {
 
 // Along one side: `in` pixels of the image, from `origin` on, are resized to `out`, and of these the view shows
-// `count`, from `from` on. A region that is resized to the view's size is one with from = 0 and count = out.
+// `count`, from `from` on. A region that is resized to the view's size is one with from = 0 and count = out. With a
+// border the view reaches beyond them: `from` may be below 0, and from + count above `out`.
 struct ViewAxis {
   std::int32_t origin = 0;
   std::int32_t in = 1;
   std::int32_t out = 1;
   std::int32_t from = 0;
   std::int32_t count = 1;
+
+  // The view's pixels that show the image: from begin() up to end(), not included. The others are outside.
+  [[nodiscard]] std::int32_t begin() const noexcept { return std::max(-from, 0); }
+  [[nodiscard]] std::int32_t end() const noexcept { return std::min(out - from, count); }
+  // Where those begin in a row that is mirrored or not.
+  [[nodiscard]] std::int32_t begin(bool mirror) const noexcept { return mirror ? count - end() : begin(); }
+  [[nodiscard]] bool is_inside() const noexcept { return begin() == 0 && end() == count; }
 
   // Where a place in the image that the view shows lies in it.
   [[nodiscard]] double in_view(double image) const noexcept {
@@ -31,7 +44,7 @@ struct ViewAxis {
   [[nodiscard]] double in_image(std::int32_t view) const noexcept {
     return origin + static_cast<double>(std::int64_t{from + view} * in) / out;
   }
-  // The image's pixel under the centre of the view's pixel i.
+  // The image's pixel under the centre of the view's pixel i. REQUIRES: begin() <= i < end().
   [[nodiscard]] std::int32_t pixel_under(std::int64_t i) const noexcept {
     return static_cast<std::int32_t>(origin + (2 * (from + i) + 1) * in / (2 * std::int64_t{out}));
   }
@@ -46,6 +59,29 @@ struct ViewAxes {
   friend bool operator==(const ViewAxes&, const ViewAxes&) = default;
 };
 
+// What crop = "random", and "center" with transform.resize, cut out of a box that is resized and has a border, as
+// torchvision's Resize, Pad, and RandomCrop or CenterCrop do.
+struct CropRule {
+  std::int32_t width = 1;  // of the view
+  std::int32_t height = 1;
+  std::vector<std::int64_t> resize;      // height and width, or the shorter side; empty: as it is
+  std::array<std::int64_t, 4> border{};  // left, top, right, bottom
+  bool is_random = false;                // the middle, else
+
+  // Throws SampleError where the box, resized and with its border, is smaller than the view; in the middle that is
+  // permitted, and pixels are outside. Draws from `random` if is_random.
+  [[nodiscard]] ViewAxes axes_of(const Box& box, Random& random) const;
+};
+
+// None for other crops. `deterministic`: in the middle. REQUIRES: checked().
+[[nodiscard]] std::optional<CropRule> crop_rule(const TransformOptions& options, bool deterministic);
+
+// transform.padding for the left, top, right and bottom.
+[[nodiscard]] std::array<std::int64_t, 4> border_of(const std::vector<std::int64_t>& padding) noexcept;
+
+// transform.fill; of `channels` = 1 as grey as make_grey() makes it.
+[[nodiscard]] FillPixel fill_pixel(const std::vector<std::int64_t>& fill, std::int64_t channels) noexcept;
+
 // A region that is resized as a whole.
 [[nodiscard]] ViewAxes axes_of(const Box& region, std::int32_t width, std::int32_t height) noexcept;
 
@@ -54,7 +90,8 @@ struct ViewAxes {
 // out. Where the box would become wider or higher than Resampling::kMaxSide, the central_region() is resized instead.
 [[nodiscard]] ViewAxes central_axes(const Box& box, std::int32_t width, std::int32_t height, double fraction) noexcept;
 
-// What the view shows, each side to the nearest pixel of the image; at least one by one.
+// What the view shows, each side to the nearest pixel of the image; at least one by one. With a border it may reach
+// beyond the image.
 [[nodiscard]] Box shown_region(const ViewAxes& axes) noexcept;
 
 // The pixels of the image that the view is made of: those around what it shows take part in its outermost ones.
@@ -63,9 +100,10 @@ struct ViewAxes {
 // How the image's pixels from `first` to `end` become the view's. REQUIRES: they are those of pixels_of().
 [[nodiscard]] ResamplingAxis resampling_axis(const ViewAxis& axis, std::int32_t first, std::int32_t end) noexcept;
 
-// Has the view resized from pixels of the image at full size. REQUIRES: `pixels` are pixels_of(axes), within
-// image.area.
-void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, const Box& pixels, bool mirror);
+// Has the view resized from pixels of the image at full size; pixels outside become `fill`. REQUIRES: `pixels` are
+// pixels_of(axes), within image.area.
+void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, const Box& pixels, bool mirror,
+                   const FillPixel& fill);
 
 // What a sample shows of its image, for what lies beside that.
 struct ShownPart {

@@ -68,7 +68,7 @@ typedef struct forebay_field {
 } forebay_field;
 
 // What a sample shows of its image: this region in pixels, mirrored or not, resized to transform.size. Right and bottom
-// are just past it.
+// are just past it. With transform.padding it may reach beyond the image.
 typedef struct forebay_view {
   int32_t left, top, right, bottom;
   int32_t width, height;  // of the whole image, as displayed
