@@ -297,6 +297,8 @@ def test_whole_objects_that_change(web: Store, cache: Path) -> None:
 def mount(cache: Path) -> Iterator[Path]:
     """A folder on another file system than the cache's."""
     place = Path("/dev/shm") / f"forebay-{os.getpid()}"
+    if not place.parent.is_dir():
+        pytest.skip("there is no second file system")
     place.mkdir()
     if place.stat().st_dev == cache.parent.stat().st_dev:
         place.rmdir()

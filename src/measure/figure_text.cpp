@@ -77,7 +77,7 @@ template void append_json_line(std::string&, Figures<Interval>, const Interval&,
 // said to be shown only where there is any.
 void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number) {
   if (!number) {
-    out.append(phrase.format.substr(0, phrase.format.find('{'))).append("-");
+    if (!phrase.if_any) out.append(phrase.format.substr(0, phrase.format.find('{'))).append("-");
     return;
   }
   const std::string format = inflected(phrase.format, *number == 1);

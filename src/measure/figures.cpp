@@ -16,6 +16,9 @@ constexpr Phrase text(std::string_view line, std::string_view format) { return {
 constexpr Phrase percent(std::string_view line, std::string_view format) {
   return {.line = line, .format = format, .scale = 100};
 }
+constexpr Phrase percent_if_any(std::string_view line, std::string_view format) {
+  return {.line = line, .format = format, .scale = 100, .if_any = true};
+}
 constexpr Phrase millions(std::string_view line, std::string_view format) {
   return {.line = line, .format = format, .scale = 1e-6};
 }
@@ -92,7 +95,7 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
     count({"bytes_from_store", &Interval::bytes_from_store, "bytes", "that `cache.dir` did not have"}),
     count({"bytes_from_cache", &Interval::bytes_from_cache, "bytes", "that `cache.dir` had"}),
     {"cache_share", &Interval::cache_share, "", "`bytes_from_cache / (bytes_from_cache + bytes_from_store)`",
-     OfRanks::none, percent("interval", "  cache {:.1f} %")},
+     OfRanks::none, percent_if_any("interval", "  cache {:.1f} %")},
     count({"retries", &Interval::retries, "reads", "retried after a transient error"}),
     count({"hedged_reads", &Interval::hedged_reads, "reads",
            "issued a second time because they were slow (`workers.hedge`)"}),
@@ -165,14 +168,11 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
      "that it did not have, in the whole blocks of 4 KiB that it keeps; 0 without a cache",
      OfRanks::sum,
      {.line = "data", .format = ", {:.1f} MB of it from the store", .scale = 1e-6, .if_any = true}},
-    {"cache_share",
-     &Summary::cache_share,
-     "",
-     "`bytes_from_cache / (bytes_from_cache + bytes_from_store)`",
+    {"cache_share", &Summary::cache_share, "", "`bytes_from_cache / (bytes_from_cache + bytes_from_store)`",
      [](const Summary& s) {
        return ratio(as_double(s.bytes_from_cache), as_double(s.bytes_from_cache) + as_double(s.bytes_from_store));
      },
-     {.line = "data", .format = ", {:.1f} % from the cache", .scale = 100, .if_any = true}},
+     percent_if_any("data", ", {:.1f} % from the cache")},
     {"cache_held",
      &Summary::cache_held,
      "bytes",
