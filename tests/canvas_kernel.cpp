@@ -27,8 +27,9 @@ Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t
   std::fill_n(scratch.bytes().data(), scratch_bytes(plan), std::byte{0x5a});  // as an earlier batch leaves it
   const testing::AlignedBytes out(plan.sample_bytes() * batch.size);
   BlockOnHost drawing(kDrawThreads, 0, seed);
-  for (std::uint32_t i = 0; i < batch.size; ++i)
-    drawing.run(i, [&] { draw_views(plan, ViewShape(plan), batch, scratch.bytes().data()); });
+  const auto draw = is_narrow(plan) && seed % 4 != 0 ? draw_views<std::int32_t> : draw_views<std::int64_t>;
+  for (std::uint32_t i = 0; i < draw_blocks(batch.size); ++i)
+    drawing.run(i, [&] { draw(plan, ViewShape(plan), batch, scratch.bytes().data()); });
   with_kernel(plan, [&](auto kernel) {
     using Kernel = decltype(kernel);
     const Deal deal(plan);

@@ -115,13 +115,6 @@ TEST_CASE("where staging lies is looked up, not taken for granted") {
   CHECK(elsewhere.verdict == Verdict::missed);
 }
 
-TEST_CASE("copies are judged where producers keep up with the bus") {
-  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 70}) == Verdict::fine);
-  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 44, .producers = 70}) == Verdict::missed);
-  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 30, .producers = 31}) == Verdict::unknown);
-  CHECK(gpu_check::verdict_on({.plain = 50, .feeder = 46, .producers = 47}) == Verdict::fine);
-}
-
 TEST_CASE("nvJPEG is measured where it is, and what is far from libjpeg-turbo is missed") {
   const Data data;
   const FakeCuda machine({.memory = std::size_t{1} << 30});

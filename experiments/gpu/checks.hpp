@@ -49,8 +49,8 @@ struct Row {
 [[nodiscard]] Row soak_row(const Setup& setup);
 // The same with views rendered at every serving (transform.when = "dequeue"), against the host's feeder.
 [[nodiscard]] Row views_row(const Setup& setup);
-// Bytes per second through a whole feeder whose samples cost next to nothing, beside plain cudaMemcpyAsync of batches
-// of that size in alternating rounds; and what the feeder's producers make without a GPU, for where they are slower.
+// Bytes per second through a whole feeder whose samples cost next to nothing, and of plain cudaMemcpyAsync of batches
+// of that size while the same producers fill host memory, in alternating rounds.
 [[nodiscard]] Row copy_row(const Setup& setup);
 // Bytes that rendering reads and writes per second, of whole canvases and of random-resized crops, beside a copy within
 // the GPU's memory.
@@ -99,25 +99,11 @@ struct PagePlaces {
 [[nodiscard]] Options supply_options(const std::string& device, std::int32_t side, std::int64_t batch_size);
 
 // Bytes of such batches that a feeder makes ready per second while the trainer takes each as soon as it is there:
-// `batches` of them, after twice as many as the ring holds, which was filled before anybody took any. Throws Error.
-[[nodiscard]] double supply_rate(Options options, const std::shared_ptr<const Dataset>& dataset, std::int64_t batches);
-
-// Bytes per second.
-struct Supply {
-  double plain = 0;      // copies by the CUDA runtime
-  double feeder = 0;     // through a feeder on the GPU
-  double producers = 0;  // of the same feeder on the host
-};
-
-// Whether what the producers make is enough to judge the copies by.
-[[nodiscard]] constexpr bool keeps_up(const Supply& supply) noexcept { return supply.producers >= supply.plain; }
-
-// Fine where the feeder reaches nine tenths of plain copies. Where it does not because its producers are too slow for
-// that, nothing is known of its copies.
-[[nodiscard]] constexpr Verdict verdict_on(const Supply& supply) noexcept {
-  if (supply.feeder >= 0.9 * supply.plain) return Verdict::fine;
-  return keeps_up(supply) ? Verdict::missed : Verdict::unknown;
-}
+// `batches` of them, after twice as many as the ring holds, which was filled before anybody took any; and calls `take`
+// for each. Throws Error.
+[[nodiscard]] double supply_rate(
+    Options options, const std::shared_ptr<const Dataset>& dataset, std::int64_t batches,
+    const std::function<void()>& take = [] {});
 
 // A trainer that is slow and fast at random, on the host and on the GPU, keeps leases over steps, and has the GPU hash
 // every batch it is handed.

@@ -19,7 +19,7 @@ namespace forebay::make {
 // A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t nearest_side(std::int32_t at, std::int32_t image,
                                                                       std::int32_t canvas) noexcept {
-  return static_cast<std::int32_t>((2 * std::int64_t{at} * canvas + image) / (2 * std::int64_t{image}));
+  return static_cast<std::int32_t>(quotient(2 * std::int64_t{at} * canvas + image, 2 * std::int64_t{image}));
 }
 
 // Where a region of the image lies on its canvas, at least one pixel wide and high.
@@ -80,11 +80,13 @@ struct PixelTaps {
   }
 };
 
-// Those of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out.
+// Those of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out; of 32 bits:
+// is_narrow(axis).
+template <class Number = std::int64_t>
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr PixelTaps pixel_taps(const ResamplingAxis& axis, std::int32_t i) noexcept {
   std::int16_t coefficients[2 * PixelTaps::kMostPairs] = {};
   PixelTaps result;
-  result.first = resample_coefficients(axis, i, coefficients);
+  result.first = resample_coefficients<Number>(axis, i, coefficients);
   result.taps = axis.taps;
   result.precision = axis.precision;
   for (std::int32_t t = 0; t < axis.taps; t += 2) {

@@ -71,51 +71,58 @@ struct ViewShape {
   }
 };
 
-// A block for each sample: one thread draws, all of them make the tables.
+// Two blocks for each sample, for the table of either axis: one thread of each draws, all of them make the table.
+[[nodiscard]] constexpr std::uint32_t draw_blocks(std::uint32_t samples) noexcept { return 2 * samples; }
+
+// Whether 32 bits do for the tables, which makes half the code.
+[[nodiscard]] constexpr bool is_narrow(const make::RenderPlan& plan) noexcept {
+  const auto widest = static_cast<std::int32_t>(plan.canvas.width);
+  const auto tallest = static_cast<std::int32_t>(plan.canvas.height);
+  return make::is_narrow(make::resampling_axis(widest, plan.view.width)) &&
+         make::is_narrow(make::resampling_axis(tallest, plan.view.height));
+}
+
+// Number: of 32 bits where is_narrow(plan), else of 64.
+template <class Number>
 __global__ void __launch_bounds__(kDrawThreads)
     draw_views(make::RenderPlan plan, ViewShape shape, make::RenderBatch batch, std::byte* scratch) {
-  __shared__ std::int32_t left;
-  __shared__ std::int32_t width;
-  __shared__ std::int32_t height;
-  __shared__ std::int32_t mirror;
-  const std::uint32_t sample = blockIdx.x;
+  __shared__ std::int32_t begin;  // of the region along the axis
+  __shared__ std::int32_t length;
+  __shared__ std::int32_t reversed;
+  const std::uint32_t sample = blockIdx.x / 2;
+  const bool is_across = blockIdx.x % 2 == 0;
   const ViewTables tables = shape.tables(scratch, sample);
   if (threadIdx.x == 0) {
     const make::CanvasFormat& format = plan.canvas;
     const make::CanvasInfo info = make::info_of(format, batch.canvases, sample);
     const make::ImageView view =
         make::canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
-    left = view.region.left;
-    width = view.region.width();
-    height = view.region.height();
-    mirror = view.mirror ? 1 : 0;
-    const make::ResamplingAxis across = make::resampling_axis(width, plan.view.width);
-    const make::ResamplingAxis down = make::resampling_axis(height, plan.view.height);
-    DrawnView drawn;
-    drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample +
-                 static_cast<std::size_t>(view.region.top) * format.row_bytes();
-    drawn.row_bytes = format.row_bytes();
-    drawn.height = height;
-    drawn.mixes_first = make::mixes_first(down) ? 1 : 0;
-    drawn.across = {across.taps, excess_of(across)};
-    drawn.down = {down.taps, excess_of(down)};
-    if (plan.pixels.any()) {
-      drawn.change = make::canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
+    begin = is_across ? view.region.left : 0;
+    length = is_across ? view.region.width() : view.region.height();
+    reversed = is_across && view.mirror ? 1 : 0;
+    if (is_across) {
+      const make::ResamplingAxis across = make::resampling_axis(view.region.width(), plan.view.width);
+      const make::ResamplingAxis down = make::resampling_axis(view.region.height(), plan.view.height);
+      DrawnView drawn;
+      drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample +
+                   static_cast<std::size_t>(view.region.top) * format.row_bytes();
+      drawn.row_bytes = format.row_bytes();
+      drawn.height = view.region.height();
+      drawn.mixes_first = make::mixes_first(down) ? 1 : 0;
+      drawn.across = {across.taps, excess_of(across)};
+      drawn.down = {down.taps, excess_of(down)};
+      if (plan.pixels.any()) {
+        drawn.change = make::canvas_change(plan, batch.epoch, batch.first_position + sample, batch.use_index);
+      }
+      *tables.view = drawn;
     }
-    *tables.view = drawn;
   }
   __syncthreads();
-  const make::ResamplingAxis across = make::resampling_axis(width, plan.view.width);
-  const make::ResamplingAxis down = make::resampling_axis(height, plan.view.height);
-  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < across.out + down.out; i += kDrawThreads) {
-    const bool is_column = i < across.out;
-    const std::int32_t at = is_column ? i : i - across.out;
-    const make::PixelTaps taps = make::pixel_taps(is_column ? across : down, at);
-    if (is_column) {
-      tables.columns.set(mirror != 0 ? across.out - 1 - at : at, 3 * (left + taps.first), taps);
-    } else {
-      tables.rows.set(at, taps.first, taps);
-    }
+  const AxisTable& table = is_across ? tables.columns : tables.rows;
+  const make::ResamplingAxis axis = make::resampling_axis(length, table.out);
+  for (auto i = static_cast<std::int32_t>(threadIdx.x); i < axis.out; i += kDrawThreads) {
+    const make::PixelTaps taps = make::pixel_taps<Number>(axis, i);
+    table.set(reversed != 0 ? axis.out - 1 - i : i, (is_across ? 3 : 1) * (begin + taps.first), taps);
   }
 }
 

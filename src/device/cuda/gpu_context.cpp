@@ -60,11 +60,16 @@ bool GpuContext::is_beside_current() const {
 }
 
 GpuContext::OnTop::OnTop(const GpuContext& context) : context_(context) {
+  CUcontext current = nullptr;
+  require_driver(context_.current_(&current), "cuCtxGetCurrent");
+  if (current == context_.context_) return;
   require_driver(context_.push_(context_.context_), "cuCtxPushCurrent");
+  is_pushed_ = true;
 }
 
 // Fails only where CUDA has ended meanwhile, and the thread's contexts with it.
 GpuContext::OnTop::~OnTop() {
+  if (!is_pushed_) return;
   CUcontext taken_off = nullptr;
   static_cast<void>(context_.pop_(&taken_off));
 }

@@ -18,7 +18,8 @@ class GpuContext {
   // That of the GPU which cudaSetDevice() made current on the calling thread. Throws Error.
   GpuContext();
 
-  // On top on the calling thread while this lives. Two calls of the driver, which touch no GPU.
+  // On top on the calling thread while this lives. One call of the driver where it is already, else three; they touch
+  // no GPU.
   class OnTop {
    public:
     // Throws Error where CUDA has ended.
@@ -29,6 +30,7 @@ class GpuContext {
 
    private:
     const GpuContext& context_;
+    bool is_pushed_ = false;
   };
 
   // Another one is the calling thread's; false where the thread has none. Throws Error where CUDA has ended.

@@ -38,7 +38,8 @@ extern "C" {
 int forebay_draw_views(const forebay::cuda::RenderLaunch& launch, void* stream) noexcept {
   using namespace forebay::cuda;
   if (launch.batch.size == 0) return cudaSuccess;
-  return put(stream, launch.batch.size, kDrawThreads, 0, draw_views, *launch.plan, ViewShape(*launch.plan),
+  const auto kernel = is_narrow(*launch.plan) ? draw_views<std::int32_t> : draw_views<std::int64_t>;
+  return put(stream, draw_blocks(launch.batch.size), kDrawThreads, 0, kernel, *launch.plan, ViewShape(*launch.plan),
              launch.batch, launch.scratch);
 }
 

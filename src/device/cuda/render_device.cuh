@@ -20,11 +20,16 @@ namespace forebay::cuda {
 // The block's memory whose size the launch says. Defined by whoever compiles this.
 __device__ std::byte* shared_memory() noexcept;
 
+// Of a multiprocessor: 7 blocks leave a thread 72 registers, 6 leave 80. Kernels that would spill have 6.
+[[nodiscard]] constexpr unsigned blocks_at_once(Layout layout, bool few, bool changed) noexcept {
+  return layout == Layout::nchw && few && !changed ? 7 : 6;
+}
+
 // A warp for each strip; those of a sample follow each other. kFew: no pixel has more than three coefficients
 // along either axis, as with canvases up to 1.3 times as large as the result. kChanged: operations change the pixels;
 // kernels of their own, so that the others keep their registers.
 template <DType kDType, Layout kLayout, bool kFew, bool kChanged>
-__global__ void __launch_bounds__(kWarps* kLanes, 3)
+__global__ void __launch_bounds__(kWarps* kLanes, blocks_at_once(kLayout, kFew, kChanged))
     render_views(Deal deal, std::uint32_t samples, std::byte* scratch, std::byte* out) {
   const std::uint32_t warp = threadIdx.x / kLanes;
   const std::uint32_t strip = blockIdx.x * kWarps + warp;

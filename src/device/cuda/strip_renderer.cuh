@@ -11,7 +11,7 @@
 
 namespace forebay::cuda {
 
-constexpr std::int32_t kWarps = 8;  // of a block
+constexpr std::int32_t kWarps = 4;  // of a block
 constexpr std::int32_t kStripRows = 8;
 constexpr std::int32_t kWindowWords = 4;  // of a lane, of each row that is kept in registers
 
@@ -121,7 +121,9 @@ class StripRenderer {
   }
 
   __device__ __forceinline__ void render() noexcept {
-    if (tables_.view->mixes_first == 0) {
+    constexpr bool kBuffered = kFew && !kChanged;  // operations need the registers
+    const bool mixes_first = tables_.view->mixes_first != 0;
+    if (!kBuffered && !mixes_first) {
       resampled_then_mixed();
       return;
     }
@@ -133,10 +135,12 @@ class StripRenderer {
     const std::int32_t words = parts(end - from, kWord);
 #pragma unroll
     for (auto& offset : offsets_) offset -= from;
-    if constexpr (kFew && !kChanged) {  // operations need the registers
+    if constexpr (!kBuffered) {
+      mixed_from_canvas(from, words);
+    } else if (mixes_first) {
       mixed_in_window(from, words);
     } else {
-      mixed_from_canvas(from, words);
+      resampled_in_turn(from, words);
     }
   }
 
@@ -166,9 +170,10 @@ class StripRenderer {
     }
   }
 
-  // A row of the result has two rows of the region at most, and shares them with its neighbours. What the table says of
-  // a row is read while the one before is made.
-  __device__ __forceinline__ void resampled_then_mixed() noexcept {
+  // A row of the result has two rows of the region at most, and shares them with its neighbours: `resample(lower)`
+  // makes the next one of the region. What the table says of a row is read while the one before is made.
+  template <class Resample>
+  __device__ __forceinline__ void mixed_of_two(const Resample& resample) noexcept {
     std::uint32_t upper[kPixels] = {};
     std::uint32_t lower[kPixels] = {};
     const std::uint32_t* table = &tables_.rows.first(first_row_);
@@ -176,7 +181,6 @@ class StripRenderer {
     std::uint32_t first = table[0];
     std::uint32_t pair = pairs[0];
     std::uint32_t to_come = first;  // the row below `lower`
-    const std::uint8_t* row = region_row(static_cast<std::int32_t>(first));
     // A single row is the lower one.
     const std::uint32_t rows = static_cast<std::uint32_t>(down_.taps);
     const std::uint32_t shift = rows == 1 ? 16 : 0;
@@ -188,12 +192,10 @@ class StripRenderer {
         pair = pairs[y + 1];
       }
 #pragma unroll 1
-      for (; to_come < end; ++to_come, row += row_bytes_) {
+      for (; to_come < end; ++to_come) {
 #pragma unroll
-        for (std::int32_t i = 0; i < kPixels; ++i) {
-          upper[i] = lower[i];
-          if (writer_.has_pixels(i)) lower[i] = resampled<CanvasMemory>(row, i).pixel();
-        }
+        for (std::int32_t i = 0; i < kPixels; ++i) upper[i] = lower[i];
+        resample(lower);
       }
       write(y, [&](std::int32_t i) {
         Sums sums(0);  // enlarging has the base precision
@@ -201,6 +203,49 @@ class StripRenderer {
         return sums;
       });
     }
+  }
+
+  template <class Memory>
+  __device__ __forceinline__ void resample_row(const std::uint8_t* row, std::uint32_t (&pixels)[kPixels]) noexcept {
+#pragma unroll
+    for (std::int32_t i = 0; i < kPixels; ++i) {
+      if (writer_.has_pixels(i)) pixels[i] = resampled<Memory>(row, i).pixel();
+    }
+  }
+
+  __device__ __forceinline__ void resampled_then_mixed() noexcept {
+    const std::uint8_t* row = region_row(static_cast<std::int32_t>(tables_.rows.first(first_row_)));
+    mixed_of_two([&](std::uint32_t(&pixels)[kPixels]) {
+      resample_row<CanvasMemory>(row, pixels);
+      row += row_bytes_;
+    });
+  }
+
+  // The words of each row pass through shared memory, while those of the next one are on their way to registers.
+  __device__ __forceinline__ void resampled_in_turn(std::int32_t from, std::int32_t words) noexcept {
+    const auto first = static_cast<std::int32_t>(tables_.rows.first(first_row_));
+    std::int32_t below = tables_.view->height - 1 - first;  // rows behind the one that comes next
+    const auto* next = reinterpret_cast<const std::uint32_t*>(region_row(first) + from) + lane_;
+    std::uint32_t ahead[kWindowWords] = {};
+    const auto read = [&] {
+#pragma unroll
+      for (std::int32_t j = 0; j < kWindowWords; ++j) {
+        if (lane_ + kLanes * j < words) ahead[j] = __ldg(next + kLanes * j);
+      }
+      if (below > 0) next += row_bytes_ / kWord;
+      --below;
+    };
+    read();
+    mixed_of_two([&](std::uint32_t(&pixels)[kPixels]) {
+      __syncwarp();
+#pragma unroll
+      for (std::int32_t j = 0; j < kWindowWords; ++j) {
+        if (kLanes * j < words) mixed_[lane_ + kLanes * j] = ahead[j];
+      }
+      __syncwarp();
+      read();
+      resample_row<SharedMemory>(reinterpret_cast<const std::uint8_t*>(mixed_), pixels);
+    });
   }
 
   // Three rows of the region make one of the result, and the fourth is on its way: each is read once, into registers.
@@ -221,12 +266,22 @@ class StripRenderer {
     };
 #pragma unroll
     for (auto& row : window) read(row);
-    for (std::int32_t y = 0; y < height_; ++y, ++table) {
-      const auto first = static_cast<std::int32_t>(*table);
-      const std::uint32_t pair = table[tables_.rows.out];
-      const std::uint32_t third = table[2 * tables_.rows.out];
+    // What the table says of a row is read while the one before is made.
+    auto first = top;
+    std::uint32_t pair = table[tables_.rows.out];
+    std::uint32_t third = table[2 * tables_.rows.out];
+    for (std::int32_t y = 0; y < height_; ++y) {
+      const auto needed = first;
+      const std::uint32_t upper_two = pair;
+      const std::uint32_t lowest = third;
+      if (y + 1 < height_) {
+        ++table;
+        first = static_cast<std::int32_t>(*table);
+        pair = table[tables_.rows.out];
+        third = table[2 * tables_.rows.out];
+      }
 #pragma unroll 1
-      for (; top < first; ++top) {
+      for (; top < needed; ++top) {
 #pragma unroll
         for (std::int32_t j = 0; j < kWindowWords; ++j) {
           window[0][j] = window[1][j];
@@ -239,8 +294,8 @@ class StripRenderer {
       for (std::int32_t j = 0; j < kWindowWords; ++j) {
         if (kLanes * j >= words) break;
         Sums sums(0);
-        sums.add(window[0][j], window[1][j], pair);
-        sums.add(window[2][j], third);
+        sums.add(window[0][j], window[1][j], upper_two);
+        sums.add(window[2][j], lowest);
         mixed_[lane_ + kLanes * j] = sums.word();
       }
       write_mixed(y);
