@@ -1,5 +1,4 @@
-"""Batches on a real GPU, as PyTorch, CuPy and JAX take them. What test_gpu.py shows of the fake CUDA runtime, where there
-is none."""
+"""Batches on a real GPU, as PyTorch, CuPy and JAX take them. test_gpu.py has the fake CUDA runtime instead."""
 
 from __future__ import annotations
 
