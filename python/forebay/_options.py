@@ -161,6 +161,8 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     if config is not None:
         if not os.path.exists(config):
             raise NotFoundError(f"{config}: there is no such configuration file", config)
+        if os.path.isdir(config):
+            raise ConfigError(f"{config} is a folder, and the first argument a configuration file: dataset={config!r}")
         base = _core.load_options(os.fsencode(config))
     lines = _lines(options)
     for line, keyword in lines:
