@@ -74,8 +74,8 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   const Row copy = copy_row(data.setup());
   CAPTURE(copy.found);
   CHECK(copy.found.starts_with("through a feeder "));
-  CHECK(contains(copy.found, " of plain cudaMemcpyAsync's "));
-  CHECK(contains(copy.found, "its copies alone 100 %"));
+  CHECK(contains(copy.found, " of plain cudaMemcpyAsync beside the same producers"));
+  CHECK(contains(copy.found, "the feeder's alone 100 %"));
   spins = 0;
   const Row render = render_row(data.setup());
   CAPTURE(render.found);
