@@ -3,8 +3,8 @@
 # against a fake runtime with those alone.
 set(FOREBAY_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE FOREBAY_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(FOREBAY_CUDA_ARCHITECTURES "" CACHE STRING
-    "GPUs to build kernels for; without -real, PTX for later ones too. Empty: all from Turing on that nvcc knows")
+set(FOREBAY_CUDA_ARCHITECTURES "$ENV{FOREBAY_CUDA_ARCHITECTURES}" CACHE STRING
+    "GPUs to build kernels for; without -real, PTX for later ones too. Empty: all from Turing on that nvcc knows. By default what the environment says")
 
 set(FOREBAY_HAS_CUDA FALSE)
 if(FOREBAY_CUDA)  # AUTO is true

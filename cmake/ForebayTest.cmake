@@ -1,9 +1,17 @@
 # doctest and the mains of the test programs, compiled once. A program that brings a main of its own takes none of these.
 set(FOREBAY_TEST_FLAGS "" CACHE STRING "Flags that the tests themselves are compiled with, such as -O0")
 set(FOREBAY_TEST_LIMIT_S 300 CACHE STRING "Seconds after which a test counts as hung")
+option(FOREBAY_SOLO_TESTS "Build no other test programs than those with a subject of the label solo" OFF)
 separate_arguments(test_flags NATIVE_COMMAND "${FOREBAY_TEST_FLAGS}")
 add_library(forebay_test_main STATIC doctest.cpp jpeg_support.cpp main.cpp places.cpp)
 set(test_command $<TARGET_FILE:forebay_command>)
+set(hanging_disk)
+if(NOT CMAKE_CROSSCOMPILING)  # programs run under an emulator, which loads nothing before them
+  add_library(hanging_disk MODULE hanging_disk.c)
+  target_link_libraries(hanging_disk PRIVATE ${CMAKE_DL_LIBS})
+  add_dependencies(forebay_test_main hanging_disk)
+  set(hanging_disk $<TARGET_FILE:hanging_disk>)
+endif()
 if(CMAKE_CROSSCOMPILING_EMULATOR)
   # Tests start the command themselves, and the system may not know how.
   set(test_command ${PROJECT_BINARY_DIR}/bin/emulated_forebay)
@@ -12,7 +20,7 @@ if(CMAKE_CROSSCOMPILING_EMULATOR)
        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endif()
 set_source_files_properties(places.cpp PROPERTIES COMPILE_DEFINITIONS
-  "FOREBAY_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";FOREBAY_COMMAND=\"${test_command}\";FOREBAY_MPIEXEC=\"$<$<BOOL:${FOREBAY_MPI}>:${MPIEXEC_EXECUTABLE}>\"")
+  "FOREBAY_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";FOREBAY_COMMAND=\"${test_command}\";FOREBAY_MPIEXEC=\"$<$<BOOL:${FOREBAY_MPI}>:${MPIEXEC_EXECUTABLE}>\";FOREBAY_HANGING_DISK=\"${hanging_disk}\"")
 # Images for tests: making them would take most of the time of many.
 set_source_files_properties(jpeg_support.cpp PROPERTIES COMPILE_OPTIONS -O2)
 target_include_directories(forebay_test_main PRIVATE ${PROJECT_SOURCE_DIR}/include)
@@ -51,21 +59,24 @@ function(forebay_test_with_mpi NAME)
     "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN} ${options};OMPI_MCA_orte_tmpdir_base=${folder}")
 endfunction()
 
-# forebay_add_tests(NAME RANKS): has CTest run the program test_NAME, alone or once per rank count under mpirun.
-function(forebay_add_tests NAME RANKS)
+# forebay_add_tests(NAME PROGRAM RANKS ARGUMENT...): has CTest run the program test_PROGRAM with these arguments, alone or
+# once per rank count under mpirun. That no case fits the arguments is a failure.
+function(forebay_add_tests NAME PROGRAM RANKS)
+  set(command $<TARGET_FILE:test_${PROGRAM}> ${ARGN})
   if(RANKS)
     foreach(ranks IN LISTS RANKS)
       add_test(NAME ${NAME}.ranks${ranks}
                COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} --oversubscribe --bind-to none
-                       --mca btl self,vader $<TARGET_FILE:test_${NAME}>)
+                       --mca btl self,vader ${command})
       set_tests_properties(${NAME}.ranks${ranks} PROPERTIES PROCESSORS 2 LABELS mpi)
       list(APPEND names ${NAME}.ranks${ranks})
     endforeach()
   else()
-    add_test(NAME ${NAME} COMMAND test_${NAME})
+    add_test(NAME ${NAME} COMMAND ${command})
     list(APPEND names ${NAME})
   endif()
-  set_tests_properties(${names} PROPERTIES TIMEOUT ${FOREBAY_TEST_LIMIT_S} SKIP_RETURN_CODE 77 ENVIRONMENT
+  set_tests_properties(${names} PROPERTIES TIMEOUT ${FOREBAY_TEST_LIMIT_S} SKIP_RETURN_CODE 77
+    FAIL_REGULAR_EXPRESSION "test cases: +0 " ENVIRONMENT
     "${FOREBAY_TEST_ENVIRONMENT};ASAN_OPTIONS=${FOREBAY_TEST_ASAN}")
   if(RANKS)
     foreach(name IN LISTS names)
@@ -74,15 +85,15 @@ function(forebay_add_tests NAME RANKS)
   endif()
 endfunction()
 
-# forebay_test(NAME SOURCES ... [RANKS ...] [LIBRARIES ...] [FOREBAY target]): a doctest program run by CTest, alone or,
-# with RANKS, once per rank count under mpirun. FOREBAY: what is tested, when it is not the library as users have it.
-function(forebay_test NAME)
+# forebay_test_program(NAME SOURCES ... [RANKS ...] [LIBRARIES ...] [FOREBAY target]): a doctest program, which runs alone or,
+# with RANKS, under mpirun. FOREBAY: what is tested, when it is not the library as users have it.
+function(forebay_test_program NAME)
   cmake_parse_arguments(TEST "" "FOREBAY" "SOURCES;RANKS;LIBRARIES" ${ARGN})
   if(NOT TEST_FOREBAY)
     set(TEST_FOREBAY forebay)
   endif()
   add_executable(test_${NAME} ${TEST_SOURCES})
-  set_target_properties(test_${NAME} PROPERTIES UNITY_BUILD OFF FOREBAY_OF_TESTS ON)
+  set_target_properties(test_${NAME} PROPERTIES UNITY_BUILD OFF FOREBAY_OF_TESTS ON EXCLUDE_FROM_ALL ${FOREBAY_SOLO_TESTS})
   target_compile_options(test_${NAME} PRIVATE ${test_flags})
   target_precompile_headers(test_${NAME} REUSE_FROM forebay_test_headers)
   target_include_directories(test_${NAME} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tools ${PROJECT_SOURCE_DIR}/tests)
@@ -90,7 +101,13 @@ function(forebay_test NAME)
   target_link_libraries(test_${NAME} PRIVATE ${TEST_FOREBAY} forebay_flags ${TEST_LIBRARIES})
   # mpi_main.cpp's main comes first, so that the linker does not look for another.
   target_link_libraries(test_${NAME} PRIVATE $<$<BOOL:${TEST_RANKS}>:forebay_test_mpi_main> forebay_test_main)
-  forebay_add_tests(${NAME} "${TEST_RANKS}")
+endfunction()
+
+# forebay_test(NAME ...): such a program, and all of it as one test of CTest.
+function(forebay_test NAME)
+  cmake_parse_arguments(TEST "" "" "RANKS" ${ARGN})
+  forebay_test_program(${NAME} ${ARGN})
+  forebay_add_tests(${NAME} ${NAME} "${TEST_RANKS}")
 endfunction()
 
 # forebay_c_test(NAME SOURCES ... LIBRARIES ... [RANKS ...]): a program in C99, run as those above.
@@ -104,5 +121,5 @@ function(forebay_c_test NAME)
     set_target_properties(test_${NAME} PROPERTIES LINKER_LANGUAGE CXX)
   endif()
   target_link_libraries(test_${NAME} PRIVATE ${TEST_LIBRARIES} forebay_flags Threads::Threads)
-  forebay_add_tests(${NAME} "${TEST_RANKS}")
+  forebay_add_tests(${NAME} ${NAME} "${TEST_RANKS}")
 endfunction()

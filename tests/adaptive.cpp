@@ -6,9 +6,10 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+namespace forebay::test_adaptive {
+
 using namespace forebay::simulate;
 
-namespace forebay {
 namespace {
 
 constexpr std::uint64_t kSteps = 40'000;
@@ -196,4 +197,4 @@ TEST_CASE("adaptive follows the ratio of the rates, whatever the unit of time") 
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_adaptive

@@ -2,7 +2,8 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-using namespace forebay;
+namespace forebay::test_annotation {
+
 using namespace forebay::data;
 using namespace forebay::testing;
 
@@ -273,3 +274,5 @@ TEST_CASE("annotations made on purpose: good boxes, bad boxes") {
   CHECK(only_object("parts_first").box == Box{9, 9, 300, 300});
   CHECK(only_object("sci").box == Box{9, 19, 100, 250});
 }
+
+}  // namespace forebay::test_annotation

@@ -9,9 +9,10 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
+namespace forebay::test_annotation_tools {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -476,4 +477,4 @@ TEST_CASE("cvat: a saved index notices that its file changed") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_annotation_tools

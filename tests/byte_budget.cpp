@@ -3,9 +3,9 @@
 #include "base/wait.hpp"
 #include "test.hpp"
 
+namespace forebay::test_byte_budget {
 namespace {
 
-using namespace forebay;
 using namespace forebay::read;
 using forebay::testing::eventually;
 
@@ -292,3 +292,5 @@ TEST_CASE("AddressSanitizer sees what is read behind a buffer, and of one that w
   CHECK(ends_at(again, 9'000));
   budget.give_back(std::move(again));
 }
+
+}  // namespace forebay::test_byte_budget

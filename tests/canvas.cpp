@@ -6,9 +6,10 @@
 #include "make/transform.hpp"
 #include "test.hpp"
 
+namespace forebay::test_canvas {
+
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -321,4 +322,4 @@ TEST_CASE("a short batch renders its samples only") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_canvas

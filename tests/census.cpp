@@ -7,9 +7,10 @@
 #include "ranks/liveness.hpp"
 #include "test.hpp"
 
+namespace forebay::test_census {
+
 using namespace forebay::ranks;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -475,4 +476,4 @@ TEST_CASE("a rank that comes back after it was given up throws what the others h
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_census

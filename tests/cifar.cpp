@@ -4,7 +4,7 @@
 #include "test.hpp"
 #include "zip_files.hpp"
 
-namespace forebay {
+namespace forebay::test_cifar {
 namespace {
 
 using namespace testing;
@@ -435,4 +435,4 @@ TEST_CASE("idx files made on purpose") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_cifar

@@ -13,12 +13,13 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_coalesced_reads {
+
 using namespace forebay::data;
 using namespace forebay::make;
 using namespace forebay::produce;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -520,4 +521,4 @@ TEST_CASE("a bad object spoils no other of its image, and a bad image all of its
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_coalesced_reads

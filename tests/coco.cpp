@@ -7,9 +7,10 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+namespace forebay::test_coco {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -551,4 +552,4 @@ TEST_CASE("real VOC sets: every box of expat's is there, and the bad ones are na
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_coco

@@ -6,7 +6,7 @@
 #include "sha256.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_codecs_truth {
 namespace {
 
 namespace fs = std::filesystem;
@@ -350,4 +350,4 @@ TEST_CASE("tar archives hold what other readers find in them") {
 }  // namespace containers
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_codecs_truth

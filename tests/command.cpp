@@ -4,7 +4,7 @@
 #include "process.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -455,4 +455,4 @@ TEST_CASE("pictures of fields are in a decode index too") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_command

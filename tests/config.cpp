@@ -6,7 +6,7 @@
 #include "config_support.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_config {
 namespace {
 
 namespace fs = std::filesystem;
@@ -348,4 +348,4 @@ TEST_CASE("programs are told every key, with a value that may be written") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_config

@@ -7,7 +7,7 @@
 #include "config_support.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_config_refused {
 namespace {
 
 namespace fs = std::filesystem;
@@ -343,4 +343,4 @@ TEST_CASE("a configuration may come from a pipe that ends; one that never ends, 
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_config_refused

@@ -6,7 +6,8 @@
 
 // Features, members and labels of containers as fields of a batch.
 
-using namespace forebay;
+namespace forebay::test_container_fields {
+
 using namespace forebay::testing;
 
 namespace {
@@ -289,3 +290,5 @@ TEST_CASE("values that a field cannot take leave the sample out, and say why") {
   CHECK(contains(reason(bytes_feature({"c"}), named), "has the class \"c\", which is not listed"));
   CHECK(contains(reason(int64_feature({0, 1}), named), "has 2 classes where one is expected"));
 }
+
+}  // namespace forebay::test_container_fields

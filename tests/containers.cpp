@@ -8,7 +8,8 @@
 // What all containers have in common: which folders are theirs, files that change after they were indexed, class
 // numbers that cannot be right, names, and how much a file can ask for.
 
-using namespace forebay;
+namespace forebay::test_containers {
+
 using namespace forebay::testing;
 
 namespace {
@@ -345,3 +346,5 @@ TEST_CASE("a compressed RecordIO file is told by what it holds") {
   CHECK(build_dataset(options_for(folder / "z2.rec.gz"))->format() == "recordio");
   CHECK(build_dataset(options_for(folder / "without-ending"))->format() == "recordio");
 }
+
+}  // namespace forebay::test_containers

@@ -7,7 +7,8 @@
 
 // What every dataset must do, run over every format.
 
-using namespace forebay;
+namespace forebay::test_dataset_contract {
+
 using namespace forebay::data;
 using namespace forebay::testing;
 
@@ -389,3 +390,5 @@ TEST_CASE("a path that is missing or of the wrong kind is an error that names da
     CHECK(contains(error_of([&] { (void)build_dataset(options); }), "is a device"));
   });
 }
+
+}  // namespace forebay::test_dataset_contract

@@ -3,7 +3,8 @@
 
 // What the file formats make of the layouts that people use.
 
-using namespace forebay;
+namespace forebay::test_dataset_files {
+
 using namespace forebay::testing;
 
 namespace {
@@ -349,3 +350,5 @@ TEST_CASE("a format that does not fit the path says what it needs") {
   write_file(folder / "empty.txt", "");
   CHECK(contains(build_error(options_for(folder / "empty.txt")), "the file is empty"));
 }
+
+}  // namespace forebay::test_dataset_files

@@ -6,7 +6,8 @@
 
 // What format = "auto" makes of folders that hold images and XML: a detection set is never taken for class folders.
 
-using namespace forebay;
+namespace forebay::test_dataset_layouts {
+
 using namespace forebay::testing;
 
 namespace {
@@ -327,3 +328,5 @@ TEST_CASE("real sets are read alike when their folder of annotations has another
     }
   }
 }
+
+}  // namespace forebay::test_dataset_layouts

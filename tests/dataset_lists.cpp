@@ -4,9 +4,10 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
+namespace forebay::test_dataset_lists {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -457,4 +458,4 @@ TEST_CASE("what a field's pattern names is no image, nor a mask beside a JPEG of
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_dataset_lists

@@ -15,9 +15,10 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_dataset_odd {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -396,4 +397,4 @@ TEST_CASE("what the reader's memory throws ends the read, whatever a program's d
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_dataset_odd

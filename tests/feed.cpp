@@ -6,7 +6,7 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
-namespace forebay {
+namespace forebay::test_feed {
 namespace {
 
 namespace fs = std::filesystem;
@@ -198,4 +198,4 @@ TEST_CASE("--summary - is JSON on standard output and nothing else there") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feed

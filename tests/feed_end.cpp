@@ -7,9 +7,10 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+namespace forebay::test_feed_end {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -181,14 +182,14 @@ bool is_of_the_end(const Hanging& hanging) {
 std::vector<std::string> on_hanging_disk(std::vector<std::string> command, int ranks, const Hanging& hanging,
                                          const fs::path& flag) {
   const auto program = std::ranges::find(command, testing::built_command());
-  command.insert(program, {"env", "LD_PRELOAD=" FOREBAY_HANGING_DISK,
+  command.insert(program, {"env", "LD_PRELOAD=" + hanging_disk(),
                            "HANG=" + std::string(hanging.call) + ":" + hanging.path + ":" + flag.string(),
                            "HANG_RANK=" + std::to_string(is_of_the_end(hanging) ? 0 : ranks - 1)});
   return command;
 }
 
 TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded time and says what hung where") {
-  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;  // programs run under an emulator
+  if (hanging_disk().empty()) return;  // programs run under an emulator
   Workplace place;
   std::vector<testing::Try<Hanging>> tries;
   for (const int ranks : rank_counts()) {
@@ -233,7 +234,7 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
 }
 
 TEST_CASE("top ends by itself and on a signal although the folder of the run does not answer") {
-  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;
+  if (hanging_disk().empty()) return;
   Workplace place;
   REQUIRE(place.feed(1, "run", {"--set", "telemetry.per_step=true"}).code == 0);
   at_once(std::vector<int>{0, SIGTERM}, [&](int signal) {
@@ -251,7 +252,7 @@ TEST_CASE("top ends by itself and on a signal although the folder of the run doe
 }
 
 TEST_CASE("a start that hangs ends soon after a signal") {
-  if (std::string_view(FOREBAY_HANGING_DISK).empty()) return;
+  if (hanging_disk().empty()) return;
   Workplace place;
   at_once(rank_counts(), [&](int ranks) {
     CAPTURE(ranks);
@@ -456,4 +457,4 @@ TEST_CASE("SIGKILLs while states are saved: a whole state every time, and the jo
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feed_end

@@ -4,7 +4,7 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
-namespace forebay {
+namespace forebay::test_feed_profile {
 namespace {
 
 using namespace testing;
@@ -218,4 +218,4 @@ TEST_CASE("a ring that memory cannot hold is refused before it is touched") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feed_profile

@@ -6,9 +6,10 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+namespace forebay::test_feed_state {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -391,4 +392,4 @@ TEST_CASE("what cannot be repeated ends with exit code 2 and names the key") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feed_state

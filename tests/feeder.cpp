@@ -6,7 +6,7 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_feeder {
 namespace {
 
 using namespace testing;
@@ -438,4 +438,4 @@ TEST_CASE("a fork makes feeders of its own, also out of one that had a feeder be
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feeder

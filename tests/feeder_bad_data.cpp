@@ -4,7 +4,7 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_feeder_bad_data {
 namespace {
 
 using namespace testing;
@@ -249,4 +249,4 @@ TEST_CASE("an evaluation that ends because too much is bad says once what it had
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feeder_bad_data

@@ -10,11 +10,12 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_feeder_coalesced_reads {
+
 using namespace forebay::data;
 using namespace forebay::make;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -522,4 +523,4 @@ TEST_CASE("a damaged byte of a field is found by the checksum of its record") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feeder_coalesced_reads

@@ -9,13 +9,14 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+namespace forebay::test_feeder_decode {
+
 using namespace forebay::feeder;
 using namespace forebay::jpeg;
 using namespace forebay::make;
 using namespace forebay::measure;
 
 // transform.decode, from files to batches.
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -219,4 +220,4 @@ TEST_CASE("damage below a crop is found by decode = \"full\", a file cut short b
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::test_feeder_decode

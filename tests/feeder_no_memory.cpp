@@ -5,7 +5,7 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_feeder_no_memory {
 namespace {
 
 using namespace testing;
@@ -83,4 +83,4 @@ TEST_CASE("the counter counts") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feeder_no_memory

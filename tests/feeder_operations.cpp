@@ -5,9 +5,10 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+namespace forebay::test_feeder_operations {
+
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -381,4 +382,4 @@ TEST_CASE("an evaluation shows each sample once, from its middle, short batch an
 }  // namespace dequeue
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_feeder_operations

@@ -7,7 +7,7 @@
 #include "field_dataset.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_fields {
 namespace {
 
 using namespace testing;
@@ -510,4 +510,4 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_fields

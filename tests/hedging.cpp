@@ -10,10 +10,11 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_hedging {
+
 using namespace forebay::make;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace std::chrono_literals;
@@ -555,4 +556,4 @@ TEST_CASE("the watchdog's report also shows a second read that hangs") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_hedging

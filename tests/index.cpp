@@ -7,9 +7,10 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
+namespace forebay::test_index {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -345,4 +346,4 @@ TEST_CASE("docs/configuration.md says of each format what the registry says") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_index

@@ -5,10 +5,11 @@
 #include "ring/slot_store.hpp"
 #include "test.hpp"
 
+namespace forebay::test_interop {
+
 using namespace forebay::device;
 using namespace forebay::ring;
 
-namespace forebay {
 namespace {
 
 using testing::error_of;
@@ -168,4 +169,4 @@ TEST_CASE("a batch on the host has no __cuda_array_interface__") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_interop

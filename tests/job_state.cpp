@@ -8,9 +8,10 @@
 #include "states.hpp"
 #include "test.hpp"
 
+namespace forebay::test_job_state {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -463,4 +464,4 @@ TEST_CASE("a job whose ranks hand everything over again and again has a small st
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_job_state

@@ -5,9 +5,10 @@
 #include "make/raw_sample.hpp"
 #include "test.hpp"
 
+namespace forebay::test_jpeg {
+
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -497,4 +498,4 @@ TEST_CASE("a segment cut anywhere before its value is orientation 1") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_jpeg

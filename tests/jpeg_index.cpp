@@ -7,10 +7,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+namespace forebay::test_jpeg_index {
+
 using namespace forebay::jpeg;
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -317,4 +318,4 @@ TEST_CASE("a header that asks for more memory than its files need is refused bef
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_jpeg_index

@@ -8,10 +8,11 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
+namespace forebay::test_jpeg_kernels {
+
 using namespace forebay::jpeg;
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -319,4 +320,4 @@ TEST_CASE("a region has the pixels of the full decode: every sampling of three c
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_jpeg_kernels

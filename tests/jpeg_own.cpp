@@ -9,10 +9,10 @@
 #include "test.hpp"
 
 // Forebay's own decoding of plain JPEG files against libjpeg-turbo: the same pixels, and the same refusals.
+namespace forebay::test_jpeg_own {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace forebay;
 using namespace forebay::make;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
@@ -362,3 +362,5 @@ TEST_CASE("every JPEG of the real data is decoded, or refused, as by libjpeg") {
   MESSAGE(twins.own << " decoded by Forebay, " << twins.library << " by libjpeg, " << twins.refused << " refused");
   CHECK(twins.own > 100);
 }
+
+}  // namespace forebay::test_jpeg_own

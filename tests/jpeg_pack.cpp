@@ -7,9 +7,9 @@
 #include "test.hpp"
 
 // JPEG files packed and unpacked: the same bytes, the same coefficients, and no harm from damage.
+namespace forebay::test_jpeg_pack {
 namespace {
 
-using namespace forebay;
 using namespace forebay::jpeg;
 using namespace forebay::pack;
 using namespace forebay::testing;
@@ -343,3 +343,5 @@ TEST_CASE("photographs become smaller and come back") {
   }
   CHECK(static_cast<double>(after) <= 0.99 * static_cast<double>(before));
 }
+
+}  // namespace forebay::test_jpeg_pack

@@ -13,10 +13,11 @@
 #include "make/jpeg_memory.hpp"
 #include "test.hpp"
 
+namespace forebay::test_jpeg_pixels {
+
 using namespace forebay::jpeg;
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -485,4 +486,4 @@ TEST_CASE("decoding allocates nothing once it has met images as large") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_jpeg_pixels

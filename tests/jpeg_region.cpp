@@ -4,10 +4,10 @@
 #include "test.hpp"
 
 // Decoding a part of an image against decoding all of it.
+namespace forebay::test_jpeg_region {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace forebay;
 using namespace forebay::make;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
@@ -326,3 +326,5 @@ TEST_CASE("a large pixel buffer is given back when images stay small") {
   for (int i = 0; i < 3 * Image::kPatience; ++i) image.resize(500, 375);
   CHECK(image.pixels.data() == kept);
 }
+
+}  // namespace forebay::test_jpeg_region

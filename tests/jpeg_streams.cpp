@@ -5,9 +5,9 @@
 
 // JPEG files that no encoder writes, decoded by Forebay itself and by libjpeg-turbo: the same pixels, the same
 // refusals.
+namespace forebay::test_jpeg_streams {
 namespace {
 
-using namespace forebay;
 using namespace forebay::testing;
 using Bytes = std::vector<std::byte>;
 
@@ -248,3 +248,5 @@ TEST_CASE("bytes of 0xff in a scan count with what is stuffed behind them, and n
   }
   CHECK(stuffed > 20);
 }
+
+}  // namespace forebay::test_jpeg_streams

@@ -5,6 +5,7 @@
 #include "test.hpp"
 
 // Every JPEG among the real data against the djpeg that is installed.
+namespace forebay::test_jpeg_truth {
 namespace {
 
 namespace fs = std::filesystem;
@@ -178,3 +179,5 @@ TEST_CASE("every JPEG that djpeg reads decodes to the same bytes") {
     }
   }
 }
+
+}  // namespace forebay::test_jpeg_truth

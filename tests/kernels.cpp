@@ -5,9 +5,9 @@
 #include "make/transform.hpp"
 #include "test.hpp"
 
+namespace forebay::test_kernels {
 namespace {
 
-using namespace forebay;
 using namespace forebay::make;
 using Stores = forebay::make::Transform::Stores;
 using Bytes = std::vector<std::uint8_t>;
@@ -190,3 +190,5 @@ TEST_CASE("whole samples are the same bytes with every kind of kernels, dtype, l
     CHECK(wrong == 0);
   }
 }
+
+}  // namespace forebay::test_kernels

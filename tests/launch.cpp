@@ -14,10 +14,11 @@
 #include "produce/tuner.hpp"
 #include "test.hpp"
 
+namespace forebay::test_launch {
+
 using namespace forebay::job;
 using namespace forebay::produce;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -460,4 +461,4 @@ TEST_CASE("the launcher's variables: who started this process comes before who s
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_launch

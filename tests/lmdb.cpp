@@ -4,7 +4,8 @@
 
 // LMDB environments: what their values may be, and what becomes of broken files.
 
-using namespace forebay;
+namespace forebay::test_lmdb {
+
 using namespace forebay::testing;
 
 namespace {
@@ -218,3 +219,5 @@ TEST_CASE("whatever is in an LMDB file ends in samples or in errors") {
     use_file(folder / "data.mdb", "lmdb");
   }
 }
+
+}  // namespace forebay::test_lmdb

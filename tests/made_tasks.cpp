@@ -5,7 +5,7 @@
 #include "process.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_made_tasks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -266,4 +266,4 @@ TEST_CASE("held-out images may have folders of their own") {
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::test_made_tasks

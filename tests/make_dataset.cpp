@@ -5,7 +5,7 @@
 #include "sha256.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_make_dataset {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ TEST_CASE("a folder that is not empty is left alone without --force") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_make_dataset

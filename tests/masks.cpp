@@ -9,10 +9,11 @@
 #include "make/mask_drawer.hpp"
 #include "test.hpp"
 
+namespace forebay::test_masks {
+
 using namespace forebay::data;
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -146,7 +147,7 @@ Bytes colours_png(const Values& rgb) { return png_of(2, 2, rgb, false); }
 }  // namespace
 
 TEST_CASE("masks: polygons have the pixels that pycocotools gives them") {
-  std::ifstream file(FOREBAY_MASK_TRUTH);
+  std::ifstream file(source_dir() / "tests" / "mask_truth.txt");
   std::string line;
   std::size_t polygons = 0;
   while (std::getline(file, line)) {
@@ -333,4 +334,4 @@ TEST_CASE("masks: a value that is none of the field's classes makes a bad sample
   CHECK(folder.error().empty());
 }
 
-}  // namespace forebay
+}  // namespace forebay::test_masks

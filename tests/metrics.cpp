@@ -12,11 +12,12 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_metrics {
+
 using namespace forebay::measure;
 using namespace forebay::ranks;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -294,4 +295,4 @@ TEST_CASE("a rank that has left hears that others resume the step, the first inc
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_metrics

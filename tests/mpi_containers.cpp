@@ -13,7 +13,8 @@
 // batches that the order says for any number of ranks, over resumed runs too; and broken records replaced and named, or
 // fatal, as the run asks for. mpi_resume.cpp resumes on other numbers of ranks.
 
-using namespace forebay;
+namespace forebay::test_mpi_containers {
+
 using namespace forebay::testing;
 
 namespace {
@@ -325,3 +326,5 @@ TEST_CASE("a file of raw images that is shorter than its header says is refused 
     CHECK(contains(error, "byte " + std::to_string(16 + kSamples - 1)));
   }
 }
+
+}  // namespace forebay::test_mpi_containers

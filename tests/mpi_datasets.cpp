@@ -9,7 +9,7 @@
 #include "shared_folder.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_mpi_datasets {
 namespace {
 
 using namespace testing;
@@ -386,4 +386,4 @@ TEST_CASE("every image comes once with its own boxes, in a run that is stopped a
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_mpi_datasets

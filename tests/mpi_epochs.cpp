@@ -6,8 +6,10 @@
 
 // The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
 // stopped and resumed at random.
-namespace forebay::testing {
+namespace forebay::test_mpi_epochs {
 namespace {
+
+using namespace testing;
 
 bool is_alike(const std::string& mine) {
   const auto texts = gather_texts(mine);
@@ -353,4 +355,4 @@ TEST_CASE("an error ends the loops of all ranks at the same step") {
 }
 
 }  // namespace
-}  // namespace forebay::testing
+}  // namespace forebay::test_mpi_epochs

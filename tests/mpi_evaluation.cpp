@@ -8,10 +8,11 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
+namespace forebay::test_mpi_evaluation {
+
 using namespace forebay::make;
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -343,4 +344,4 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_mpi_evaluation

@@ -5,9 +5,10 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
+namespace forebay::test_mpi_feeder {
+
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -359,4 +360,4 @@ TEST_CASE("the budget of bad samples counts over all ranks and epochs") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_mpi_feeder

@@ -6,7 +6,7 @@
 #include "test.hpp"
 
 // What one rank alone meets or does ends all ranks: nobody waits for one that does not come.
-namespace forebay {
+namespace forebay::test_mpi_leaving {
 namespace {
 
 using namespace testing;
@@ -354,4 +354,4 @@ TEST_CASE("a rank that does not come for watchdog_s is named to all, itself incl
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_mpi_leaving

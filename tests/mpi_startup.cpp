@@ -11,7 +11,8 @@
 
 // How the ranks of a job get one index.
 
-using namespace forebay;
+namespace forebay::test_mpi_startup {
+
 using namespace forebay::data;
 using namespace forebay::job;
 using namespace forebay::testing;
@@ -231,3 +232,5 @@ TEST_CASE("a rank with another configuration or dataset is named on all ranks, w
   }
   CHECK(communicator->close(60));
 }
+
+}  // namespace forebay::test_mpi_startup

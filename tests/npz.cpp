@@ -8,9 +8,10 @@
 #include "test.hpp"
 #include "zip_files.hpp"
 
+namespace forebay::test_npz {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -459,4 +460,4 @@ TEST_CASE("arrays that other programs wrote are what truth says") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_npz

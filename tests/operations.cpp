@@ -9,9 +9,10 @@
 #include "make/sample_maker.hpp"
 #include "test.hpp"
 
+namespace forebay::test_operations {
+
 using namespace forebay::make;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -426,4 +427,4 @@ TEST_CASE("every kind of kernels changes colours as the definition says, in plac
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_operations

@@ -5,9 +5,10 @@
 #include "order/schedule.hpp"
 #include "test.hpp"
 
+namespace forebay::test_order {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 bool is_bijection(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
@@ -510,4 +511,4 @@ TEST_CASE("below hits every value about equally often") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_order

@@ -11,9 +11,10 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_output_files {
+
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -255,4 +256,4 @@ TEST_CASE("blanks are taken off both ends, and nowhere else") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_output_files

@@ -6,7 +6,7 @@
 #include "process.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_pack_command {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST_CASE("a feeder makes the same batches of a packed set, in either order, and
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_pack_command

@@ -10,7 +10,8 @@
 
 // Damaged and hostile shards: an error that names the file and the byte, a sample that is bad, and never other bytes.
 
-using namespace forebay;
+namespace forebay::test_pack_damage {
+
 using namespace forebay::archive;
 using namespace forebay::data;
 using namespace forebay::testing;
@@ -318,3 +319,5 @@ TEST_CASE("sets of more shards than are read at a time are read whole and in ord
   CHECK(fs::exists(dir / "out/00049-of-00050.fbpack"));
   CHECK(contents_of(*dataset) == contents_of(*build_dataset(options)));
 }
+
+}  // namespace forebay::test_pack_damage

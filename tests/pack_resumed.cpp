@@ -11,7 +11,8 @@
 
 // Packing while a store fails, and again once it is well: nothing that could be read later is missing for good.
 
-using namespace forebay;
+namespace forebay::test_pack_resumed {
+
 using namespace forebay::archive;
 using namespace forebay::testing;
 
@@ -342,3 +343,5 @@ TEST_CASE("a file that several processes make is made once, has the first one's 
   CHECK(files_below(dir / "out") ==
         std::map<std::string, std::string>{{"shared", "the first one's"}, {"shared.bak", "somebody's own"}});
 }
+
+}  // namespace forebay::test_pack_resumed

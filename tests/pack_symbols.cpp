@@ -5,9 +5,9 @@
 #include "test.hpp"
 
 // The codes of packed JPEG files, and the loops that read symbols, for every kind of processor.
+namespace forebay::test_pack_symbols {
 namespace {
 
-using namespace forebay;
 using namespace forebay::pack;
 using Bytes = std::vector<std::uint8_t>;
 
@@ -326,3 +326,5 @@ TEST_CASE("every kernel takes the same blocks out of their streams, and passes t
     }
   }
 }
+
+}  // namespace forebay::test_pack_symbols

@@ -9,7 +9,8 @@
 
 // Packed datasets of JPEG files: which are packed as coefficients, what they decode to, and that all come back.
 
-using namespace forebay;
+namespace forebay::test_packed_files {
+
 using namespace forebay::archive;
 using namespace forebay::data;
 using namespace forebay::make;
@@ -189,3 +190,5 @@ TEST_CASE("a shard whose checksums are right, but whose coefficients are others,
     CHECK(contains(check.damaged[0].reason, "byte " + std::to_string(begin)));
   }
 }
+
+}  // namespace forebay::test_packed_files

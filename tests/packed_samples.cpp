@@ -12,11 +12,12 @@
 #include "pack/plain_header.hpp"
 #include "test.hpp"
 
+namespace forebay::test_packed_samples {
+
 using namespace forebay::jpeg;
 using namespace forebay::make;
 using namespace forebay::pack;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -443,4 +444,4 @@ TEST_CASE("the dataset that is asked for tables may ask for others") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_packed_samples

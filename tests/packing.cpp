@@ -14,11 +14,12 @@
 #include "pack_support.hpp"
 #include "support.hpp"
 
+namespace forebay::test_packing {
+
 using namespace forebay::archive;
 using namespace forebay::data;
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -490,4 +491,4 @@ TEST_CASE("a file that could not be written whole is not there") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_packing

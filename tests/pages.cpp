@@ -10,11 +10,12 @@
 #include "measure/figures.hpp"
 #include "test.hpp"
 
+namespace forebay::test_pages {
+
 using namespace forebay::data;
 using namespace forebay::make;
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 std::string cell(std::string_view text) {
@@ -274,4 +275,4 @@ TEST_CASE("a summary in words has a line for each group of figures, and leaves o
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_pages

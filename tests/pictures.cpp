@@ -6,7 +6,7 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_pictures {
 namespace {
 
 using namespace testing;
@@ -362,4 +362,4 @@ TEST_CASE("raw colours become grey before they are resized, and operations see g
   }
 }
 
-}  // namespace forebay
+}  // namespace forebay::test_pictures

@@ -6,6 +6,7 @@ namespace forebay::testing {
 // compiler cache holds.
 std::filesystem::path source_dir() { return FOREBAY_SOURCE_DIR; }
 std::string built_command() { return FOREBAY_COMMAND; }
+std::string hanging_disk() { return FOREBAY_HANGING_DISK; }
 std::string mpiexec() { return FOREBAY_MPIEXEC; }
 
 }  // namespace forebay::testing

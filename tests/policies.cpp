@@ -5,9 +5,10 @@
 #include "measure/recording.hpp"
 #include "test.hpp"
 
+namespace forebay::test_policies {
+
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 std::unique_ptr<Policy> make(const PolicyOptions& options) { return PolicyRegistry::builtin().make(options); }
@@ -285,4 +286,4 @@ TEST_CASE("every policy's preset is a [policy] section that names it") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_policies

@@ -7,10 +7,11 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+namespace forebay::test_policy_contract {
+
 using namespace forebay::measure;
 using namespace forebay::simulate;
 
-namespace forebay {
 namespace {
 
 constexpr std::uint64_t kSteps = 10'000;
@@ -353,4 +354,4 @@ TEST_CASE("any source, policy, queue and rules: no stall while a batch may be re
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_policy_contract

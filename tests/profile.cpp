@@ -3,9 +3,10 @@
 #include "measure/profiler.hpp"
 #include "test.hpp"
 
+namespace forebay::test_profile {
+
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 using namespace std::chrono_literals;
@@ -434,4 +435,4 @@ TEST_CASE("reads of decoders are reads, and work of the decoders") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_profile

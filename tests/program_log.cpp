@@ -12,12 +12,13 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_program_log {
+
 using namespace forebay::job;
 using namespace forebay::measure;
 using namespace forebay::produce;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -332,4 +333,4 @@ TEST_CASE("a directory that cannot be made names telemetry.dir") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_program_log

@@ -9,11 +9,12 @@
 #include "ring/slot_ring.hpp"
 #include "test.hpp"
 
+namespace forebay::test_queue_growth {
+
 using namespace forebay::job;
 using namespace forebay::read;
 using namespace forebay::ring;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -305,4 +306,4 @@ TEST_CASE("a thread wakes for every element while those awake hold one each, tho
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_queue_growth

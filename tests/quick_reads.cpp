@@ -4,9 +4,9 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_quick_reads {
 namespace {
 
-using namespace forebay;
 using namespace forebay::make;
 using namespace forebay::read;
 using namespace std::chrono_literals;
@@ -310,3 +310,5 @@ TEST_CASE("decoders stop while samples that they are to read are queued") {
   CHECK(tally.handled < 1000);
   CHECK(stage.reports.count() == 0);
 }
+
+}  // namespace forebay::test_quick_reads

@@ -7,10 +7,11 @@
 #include "ranks/ranks.hpp"
 #include "test.hpp"
 
+namespace forebay::test_ranks {
+
 using namespace forebay::order;
 using namespace forebay::ranks;
 
-namespace forebay {
 namespace {
 
 using testing::FakeJob;
@@ -380,4 +381,4 @@ TEST_CASE("a rank that ends early aborts the job only when others wait for it, a
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_ranks

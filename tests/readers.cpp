@@ -4,9 +4,9 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_readers {
 namespace {
 
-using namespace forebay;
 using namespace forebay::make;
 using namespace forebay::read;
 using namespace std::chrono_literals;
@@ -368,3 +368,5 @@ TEST_CASE("the emulated store fails reads, and the retries get them all through"
   CHECK(expected_retries > 0);
   CHECK(stage.totals.retries == static_cast<std::uint64_t>(expected_retries));
 }
+
+}  // namespace forebay::test_readers

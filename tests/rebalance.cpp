@@ -10,11 +10,12 @@
 #include "ranks/rebalancer.hpp"
 #include "test.hpp"
 
+namespace forebay::test_rebalance {
+
 using namespace forebay::job;
 using namespace forebay::order;
 using namespace forebay::ranks;
 
-namespace forebay {
 namespace {
 
 using testing::FakeJob;
@@ -376,4 +377,4 @@ TEST_CASE("whatever the ranks' pace, a batch that the signals promise is there o
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_rebalance

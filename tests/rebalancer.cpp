@@ -8,10 +8,11 @@
 #include "states.hpp"
 #include "test.hpp"
 
+namespace forebay::test_rebalancer {
+
 using namespace forebay::order;
 using namespace forebay::ranks;
 
-namespace forebay {
 namespace {
 
 using testing::FakeJob;
@@ -387,4 +388,4 @@ TEST_CASE("so they do after a resume, wherever the job was stopped and on howeve
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_rebalancer

@@ -10,10 +10,11 @@
 #include "order/schedule.hpp"
 #include "test.hpp"
 
+namespace forebay::test_record_table {
+
 using namespace forebay::data;
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 using namespace forebay::testing;
@@ -482,4 +483,4 @@ TEST_CASE("tidy sorts, drops what is empty and joins neighbours of one owner") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_record_table

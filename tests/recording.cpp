@@ -9,10 +9,11 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_recording {
+
 using namespace forebay::measure;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -442,4 +443,4 @@ TEST_CASE("truncation is reported; each of several ranks has a file; an impossib
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_recording

@@ -5,9 +5,10 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+namespace forebay::test_replay {
+
 using namespace forebay::measure;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -227,4 +228,4 @@ TEST_CASE("a run leaves no files of an earlier, larger job beside its own") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_replay

@@ -11,10 +11,11 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+namespace forebay::test_report {
+
 using namespace forebay::measure;
 using namespace forebay::report;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -387,4 +388,4 @@ TEST_CASE("the command puts the page beside the run, and spares files that are n
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_report

@@ -3,9 +3,9 @@
 #include "make/view_axes.hpp"
 #include "test.hpp"
 
+namespace forebay::test_resize {
 namespace {
 
-using namespace forebay;
 using namespace forebay::make;
 using Pixels = std::vector<std::uint8_t>;
 
@@ -363,3 +363,5 @@ TEST_CASE("the middle is that of the whole box resized, within the rounding of t
   }
   CHECK(worst > 0.5);
 }
+
+}  // namespace forebay::test_resize

@@ -5,9 +5,10 @@
 #include "order/job_state.hpp"
 #include "test.hpp"
 
+namespace forebay::test_resume {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -384,4 +385,4 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_resume

@@ -8,10 +8,11 @@
 #include "process.hpp"
 #include "test.hpp"
 
+namespace forebay::test_resume_files {
+
 using namespace forebay::measure;
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -352,4 +353,4 @@ TEST_CASE("the end waits for what was handed over") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_resume_files

@@ -13,9 +13,10 @@
 #include "serve/watchdog.hpp"
 #include "test.hpp"
 
+namespace forebay::test_running_time {
+
 using namespace forebay::serve;
 
-namespace forebay {
 namespace {
 
 using namespace std::chrono_literals;
@@ -234,4 +235,4 @@ TEST_CASE("a suspended process continues where it was; a dead store is still not
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_running_time

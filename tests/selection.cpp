@@ -8,7 +8,7 @@
 #include "order/selection.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_selection {
 namespace {
 
 using namespace testing;
@@ -375,4 +375,4 @@ TEST_CASE("a job resumes with the selection that it had, and is refused with ano
   CHECK(has(error_with(options), "the contents of dataset.weights"));
 }
 
-}  // namespace forebay
+}  // namespace forebay::test_selection

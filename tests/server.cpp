@@ -5,10 +5,11 @@
 #include "server_bench.hpp"
 #include "test.hpp"
 
+namespace forebay::test_server {
+
 using namespace forebay::ring;
 using namespace forebay::serve;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -512,4 +513,4 @@ TEST_CASE("a queue that is full expects nothing, however long the trainer takes"
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_server

@@ -5,9 +5,10 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+namespace forebay::test_simulate {
+
 using namespace forebay::simulate;
 
-namespace forebay {
 namespace {
 
 std::shared_ptr<const SourceSpec> source_of(SourceKind kind, double mean_s) {
@@ -291,4 +292,4 @@ TEST_CASE("a queue of capacity auto stays small on a steady store and bridges pa
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_simulate

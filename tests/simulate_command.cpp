@@ -4,7 +4,7 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
-namespace forebay {
+namespace forebay::test_simulate_command {
 namespace {
 
 using namespace testing;
@@ -209,4 +209,4 @@ TEST_CASE("a recorded run replayed in the simulator serves as many fresh batches
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_simulate_command

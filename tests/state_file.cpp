@@ -15,9 +15,10 @@
 #include "states.hpp"
 #include "test.hpp"
 
+namespace forebay::test_state_file {
+
 using namespace forebay::order;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -333,4 +334,4 @@ TEST_CASE("kills during saves leave a readable state every time") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_state_file

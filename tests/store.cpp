@@ -9,7 +9,8 @@
 #include "store/signature.hpp"
 #include "store/url.hpp"
 
-using namespace forebay;
+namespace forebay::test_store {
+
 using namespace forebay::store;
 using forebay::testing::contains;
 using forebay::testing::error_of;
@@ -345,3 +346,5 @@ TEST_CASE("threads of two caches on one directory") {
   CHECK(wrong == 0);
   CHECK(caches[0]->held() <= 40 * kBlock);
 }
+
+}  // namespace forebay::test_store

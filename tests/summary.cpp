@@ -6,9 +6,9 @@
 #include "measure/counters.hpp"
 #include "test.hpp"
 
+namespace forebay::test_summary {
 namespace {
 
-using namespace forebay;
 using namespace forebay::measure;
 using doctest::Approx;
 using nlohmann::json;
@@ -320,3 +320,5 @@ TEST_CASE("counting steps does not allocate") {
   counters.finished(0.1, 0.1);
   CHECK(allocated.count() == 0);
 }
+
+}  // namespace forebay::test_summary

@@ -132,6 +132,8 @@ class TemporaryDirectory {
 [[nodiscard]] std::filesystem::path source_dir();
 // The forebay command of this build; a test that starts it depends on the target forebay_command.
 [[nodiscard]] std::string built_command();
+// Loaded before the C library: hanging_disk.c. "" where programs run under an emulator.
+[[nodiscard]] std::string hanging_disk();
 // "" in a build without MPI.
 [[nodiscard]] std::string mpiexec();
 

@@ -7,9 +7,10 @@
 #include "fuzz/kept.hpp"
 #include "test.hpp"
 
+namespace forebay::test_table {
+
 using namespace forebay::data;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -516,4 +517,4 @@ TEST_CASE("rows are those of Python's csv module") {
 }  // namespace beside_python
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_table

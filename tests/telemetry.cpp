@@ -7,9 +7,9 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_telemetry {
 namespace {
 
-using namespace forebay;
 using namespace forebay::measure;
 using namespace forebay::read;
 using doctest::Approx;
@@ -379,3 +379,5 @@ TEST_CASE("without memory to report with, the run continues") {
   CHECK(lines.size() + telemetry.dropped() == kAll);
   for (std::size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].at("step") > lines[i - 1].at("step"));
 }
+
+}  // namespace forebay::test_telemetry

@@ -13,9 +13,9 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+namespace forebay::test_telemetry_bound {
 namespace {
 
-using namespace forebay;
 using namespace forebay::measure;
 using namespace forebay::report;
 using namespace forebay::testing;
@@ -305,3 +305,5 @@ TEST_CASE("a run whose first steps made way for later ones is read from the earl
     return contains(note, "before step 500 of rank 0 are no longer there");
   }));
 }
+
+}  // namespace forebay::test_telemetry_bound

@@ -5,7 +5,7 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-namespace forebay {
+namespace forebay::test_tfrecord {
 namespace {
 
 using namespace forebay::testing;
@@ -437,4 +437,4 @@ TEST_CASE("whatever is in a RecordIO file ends in samples or in errors") {
 }  // namespace recordio
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_tfrecord

@@ -2,9 +2,9 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_throttle {
 namespace {
 
-using namespace forebay;
 using namespace forebay::read;
 using namespace std::chrono_literals;
 
@@ -315,3 +315,5 @@ TEST_CASE("a stop ends every wait of the throttle") {
     check_interrupted([&](StopSignal& stop) { throttle.after_read(1'000'000, stop); });
   }
 }
+
+}  // namespace forebay::test_throttle

@@ -11,10 +11,11 @@
 #include "test.hpp"
 #include "workplace.hpp"
 
+namespace forebay::test_top {
+
 using namespace forebay::measure;
 using namespace forebay::report;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +219,4 @@ TEST_CASE("a terminal is drawn on, follows its size, and is left as it was") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_top

@@ -4,9 +4,10 @@
 #include "simulate/trace.hpp"
 #include "test.hpp"
 
+namespace forebay::test_trace {
+
 using namespace forebay::simulate;
 
-namespace forebay {
 namespace {
 
 namespace fs = std::filesystem;
@@ -291,4 +292,4 @@ TEST_CASE("a trace that claims more than its size allows is refused with its lin
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_trace

@@ -4,9 +4,9 @@
 #include "make/view_axes.hpp"
 #include "test.hpp"
 
+namespace forebay::test_transform {
 namespace {
 
-using namespace forebay;
 using namespace forebay::make;
 using Bytes = std::vector<std::byte>;
 
@@ -457,3 +457,5 @@ TEST_CASE("options that cannot be honoured name their key") {
   CHECK(refused([](auto& o) { o.std[0] = 1e-40; }).starts_with("transform.std"));
   CHECK(refused([](auto& o) { o.mean[2] = std::nan(""); }).starts_with("transform.mean"));
 }
+
+}  // namespace forebay::test_transform

@@ -2,9 +2,9 @@
 #include "produce/ask_tuner.hpp"
 #include "test.hpp"
 
+namespace forebay::test_tuner {
 namespace {
 
-using namespace forebay;
 using namespace forebay::produce;
 
 // Workers between a store, cores and a trainer, as simple arithmetic.
@@ -244,3 +244,5 @@ TEST_CASE("as many readers stay as the reads of decoders would keep busy") {
   for (int i = 0; i < 10; ++i) tuner.look(window);
   CHECK(tuner.counts().io == 3);  // 0.9 reads at a time, half as many again, and one
 }
+
+}  // namespace forebay::test_tuner

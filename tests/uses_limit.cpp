@@ -5,10 +5,11 @@
 #include "simulate/simulation.hpp"
 #include "test.hpp"
 
+namespace forebay::test_uses_limit {
+
 using namespace forebay::ring;
 using namespace forebay::simulate;
 
-namespace forebay {
 namespace {
 
 // A trainer whose steps take a second each, behind a producer that no full queue stops.
@@ -248,4 +249,4 @@ TEST_CASE("an automatic pool takes no more memory than a queue of 16 and a pool 
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_uses_limit

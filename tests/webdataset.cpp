@@ -4,7 +4,8 @@
 
 // WebDataset's tar archives: which members are a sample, and what becomes of broken archives.
 
-using namespace forebay;
+namespace forebay::test_webdataset {
+
 using namespace forebay::testing;
 
 namespace {
@@ -369,3 +370,5 @@ TEST_CASE("whatever is in a tar archive ends in samples or in errors") {
     if (kSanitized) at += 3;
   }
 }
+
+}  // namespace forebay::test_webdataset

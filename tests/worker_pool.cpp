@@ -3,10 +3,11 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+namespace forebay::test_worker_pool {
+
 using namespace forebay::make;
 using namespace forebay::read;
 
-namespace forebay {
 namespace {
 
 using namespace testing;
@@ -167,4 +168,4 @@ TEST_CASE("decoders stop while samples are queued") {
 }
 
 }  // namespace
-}  // namespace forebay
+}  // namespace forebay::test_worker_pool
