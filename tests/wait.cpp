@@ -101,13 +101,16 @@ TEST_CASE("a point where spinning is in vain does without it, and tries again") 
 }
 
 TEST_CASE("two threads hand a number back and forth without losing a wake-up") {
-  // Each side takes about as long as the other spins and yields, so that many waits end just as they park.
+  // Each side takes about as long as the other spins and yields, so that many waits end just as they park. It keeps its
+  // processor: beside others, one that is given away comes back only after their slices.
   const auto dawdle = [](forebay::Random& random) {
-    for (std::uint64_t i = random.below(12); i > 0; --i) std::this_thread::yield();
+    const auto until = WaitPoint::Clock::now() + random.below(12) * 500ns;
+    while (WaitPoint::Clock::now() < until) {
+    }
   };
   const std::uint64_t seed = 17;
   CAPTURE(seed);
-  constexpr int kRounds = 2'000;
+  constexpr int kRounds = forebay::testing::kSanitized ? 5'000 : 30'000;
   WaitPoint ping;
   WaitPoint pong;
   std::atomic<int> sent{0};
