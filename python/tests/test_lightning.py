@@ -160,6 +160,13 @@ def test_epochs_that_are_cut_short_lose_nothing(module: Any, tmp_path: Path, pol
     assert policy != "block" or len(whole) == COUNT
 
 
+def test_held_out_data_of_a_padded_crop_are_the_middle(module: Any) -> None:
+    padded = module(crop="random", padding=[3], fill=[255], evaluation={})
+    seen = [images for images, _ in padded.val_dataloader()]
+    assert sorted(int(value) // 5 for images in seen for value in images[:, 0, 0, 0]) == EVERYTHING
+    assert all((images == images[:, :, :1, :1]).all() for images in seen)
+
+
 PROGRAM = """
 import json, sys, forebay
 from test_lightning import PLAIN, Model, Save, lightning
