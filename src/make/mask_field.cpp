@@ -137,7 +137,9 @@ bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, 
 
 void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder,
                      Workspace& workspace, std::span<std::byte> out) const {
-  const auto& [view, axes, turned] = shown;
+  const SampleView& view = shown.view;
+  const ViewAxes& axes = shown.axes;
+  const ImageTurn& turned = shown.turn;
   const bool is_wide = decode(bytes, decoder, workspace);
   const ImageSize stored = is_wide ? ImageSize{workspace.wide.width, workspace.wide.height}
                                    : ImageSize{workspace.mask.width, workspace.mask.height};
