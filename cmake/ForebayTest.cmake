@@ -105,7 +105,7 @@ endfunction()
 
 # forebay_test(NAME ...): such a program, and all of it as one test of CTest.
 function(forebay_test NAME)
-  cmake_parse_arguments(TEST "" "" "RANKS" ${ARGN})
+  cmake_parse_arguments(TEST "" "FOREBAY" "SOURCES;RANKS;LIBRARIES" ${ARGN})
   forebay_test_program(${NAME} ${ARGN})
   forebay_add_tests(${NAME} ${NAME} "${TEST_RANKS}")
 endfunction()
