@@ -51,6 +51,8 @@ def pytorch(arguments: argparse.Namespace) -> Batches:
         drop_last=True,
         persistent_workers=True,
     )
+    if len(loader) == 0:
+        raise SystemExit(f"{arguments.data} has fewer than {arguments.batch} images: give --batch")
     for images, labels in itertools.chain.from_iterable(itertools.repeat(loader)):
         images = images.to("cuda", non_blocking=True).to(torch.bfloat16)
         yield images.to(memory_format=torch.channels_last), labels.to("cuda", non_blocking=True), True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -123,6 +124,11 @@ class _Reading:
         resized = self.resized or list(self.sides or ())
         if not resized:
             raise NoCounterpart("transform: CenterCrop is taken after a Resize: Resize(256), CenterCrop(224)")
+        # torchvision cuts an odd rest off on one side, which a flip before would make the other one.
+        if self.options["mirror"] > 0 and (len(resized) == 1 or (resized[1] - width) % 2 != 0):
+            raise NoCounterpart("transform: RandomHorizontalFlip comes before CenterCrop; put it after it")
+        if self.is_normalised and max(height - resized[0], width - resized[-1]) > 0:
+            raise NoCounterpart("transform: CenterCrop is larger than the image, after Normalize; put Normalize last")
         if len(resized) == 1 and height == width <= resized[0]:
             self._geometry(step, crop="center", size=(height, width), center_fraction=height / resized[0])
         else:
@@ -151,8 +157,12 @@ class _Reading:
                 'padding_mode="constant", as it will be'
             )
         fill = getattr(step, "fill", 0)
-        fill = list(fill) if isinstance(fill, Sequence) else [fill or 0]
-        if not all(isinstance(value, (int, float)) for value in fill):
+        fill = (
+            list(fill)
+            if isinstance(fill, Sequence)
+            else [0 if fill is None or isinstance(fill, dict) and not fill else fill]
+        )
+        if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in fill):
             raise NoCounterpart(f"transform: {name} takes its fill as a number or three: {fill}")
         fill = [value * 255 if self.is_scaled else value for value in fill]
         if any(value != int(value) or not 0 <= value <= 255 for value in fill):
@@ -208,6 +218,8 @@ class _Reading:
 
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)
+        if self.resized or "padding" in self.options:
+            raise NoCounterpart("transform: the preset of the weights resizes; remove Resize and Pad before it")
         self.resized = _sides(step.resize_size)
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
         self._ToTensor(step)
@@ -230,8 +242,12 @@ class _Reading:
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
                 "CenterCrop(224), or RandomResizedCrop(224)"
             )
-        if "padding" in self.options and self.options["crop"] != "random":
-            raise NoCounterpart("transform: Pad is taken before RandomCrop; remove it")
+        if "padding" in self.options:
+            (left, top, right, bottom), (height, width) = self.options["padding"], self.options["size"]
+            if self.options["crop"] != "random":
+                raise NoCounterpart("transform: Pad is taken before RandomCrop; remove it")
+            if max(left, right) >= width or max(top, bottom) >= height:
+                raise NoCounterpart("transform: the padding is as large as the crop, which could show it alone")
         if self.is_scaled:
             # Forebay normalises values from 0 to 255.
             self.options.update(dtype="float32", mean=[255 * v for v in self.mean], std=[255 * v for v in self.std])

@@ -32,18 +32,24 @@ def greys_of(batch: Any) -> Any:
     return torch.as_tensor(batch.ids.astype("int64") * 5).to("cuda", non_blocking=True)
 
 
+@contextlib.contextmanager
+def skipped_without_cuda() -> Iterator[None]:
+    try:
+        yield
+    except forebay.ConfigError as error:
+        if "no CUDA backend" in str(error):
+            pytest.skip("this build has no CUDA backend")
+        raise
+
+
 @pytest.fixture(params=["enqueue", "dequeue"])
 def feeder(request: Any, folder: Path) -> Iterator[Callable[..., Any]]:
     with contextlib.ExitStack() as made:
 
         def one(**options: Any) -> Any:
             options = {**GPU, "when": request.param, "canvas": (8, 8), **options}
-            try:
+            with skipped_without_cuda():
                 return made.enter_context(forebay.Feeder(dataset=folder, **options))
-            except forebay.ConfigError as error:
-                if "no CUDA backend" in str(error):
-                    pytest.skip("this build has no CUDA backend")
-                raise
 
         yield one
 
@@ -180,6 +186,8 @@ def test_next_is_refused_in_a_capture_and_spoils_nothing(feeder: Any) -> None:
 def test_pytorchs_loader(folder: Path) -> None:
     import forebay.torch
 
+    with skipped_without_cuda():
+        forebay.Feeder(dataset=folder, **GPU).close()
     loader = forebay.torch.DataLoader(folder, 8, pin_memory=True, size=(224, 224), dtype="uint8", mirror=0)
     wrong = 0
     for images, labels in loader:

@@ -31,6 +31,12 @@ def crop(size: Any, padding: Any = None, **attributes: Any) -> Any:
 TENSOR = step("ToTensor")
 NORMAL = step("Normalize", mean=(0.5, 0.4, 0.3), std=[0.1, 0.2, 0.3])
 RANDOM = step("RandomResizedCrop", size=(224, 160), scale=(0.1, 1.0), ratio=(0.5, 2), interpolation="bilinear")
+MIDDLE = [step("Resize", size=256), step("CenterCrop", size=224)]
+PRESET = step(
+    "ImageClassification",
+    **{"resize_size": [232], "crop_size": [224], "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.3)},
+    interpolation="bilinear",
+)
 HALF = {"mean": 0.5, "std": 0.5}
 ONE = {"mean": (0.5,), "std": (0.5,)}
 UNIT = {"dtype": "float32", "mean": [0, 0, 0], "std": [255] * 3}
@@ -83,11 +89,7 @@ UNIT = {"dtype": "float32", "mean": [0, 0, 0], "std": [255] * 3}
             {"crop": "none", "size": (8, 8), "mirror": 0, "dtype": "uint8"},
         ),
         (
-            step(
-                "ImageClassification",
-                **{"resize_size": [232], "crop_size": [224], "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.3)},
-                interpolation="bilinear",
-            ),
+            PRESET,
             {"crop": "center", "size": (224, 224), "center_fraction": 224 / 232, "mirror": 0, "dtype": "float32"}
             | {"mean": [127.5, 102, 76.5], "std": [25.5, 51, 76.5]},
         ),
@@ -132,6 +134,14 @@ def test_the_usual_chains(transform: Any, options: dict[str, Any]) -> None:
         ([TENSOR, NORMAL, crop(32, 4)], "pads once, before the crop and Normalize"),
         ([step("Pad", padding=2), crop(32, 4), TENSOR], "pads once"),
         ([step("RandomHorizontalFlip", p=0.5), crop(32, [1, 2, 3, 4]), TENSOR], "put RandomHorizontalFlip after it"),
+        ([crop(32, 4, fill=float("nan")), TENSOR], "fill as a number or three"),
+        ([crop(32, 32), TENSOR], "padding is as large as the crop"),
+        ([step("RandomHorizontalFlip", p=0.5), *MIDDLE, TENSOR], "RandomHorizontalFlip comes before CenterCrop"),
+        (
+            [TENSOR, NORMAL, step("Resize", size=20), step("CenterCrop", size=32)],
+            "larger than the image, after Normalize",
+        ),
+        ([step("Resize", size=(400, 300)), PRESET], "preset of the weights resizes"),
         ([step("Pad", padding=2), step("Resize", size=(8, 8)), TENSOR], "Resize comes twice, or after Pad"),
         ([step("Resize", size=9), step("Pad", padding=2), step("CenterCrop", size=8), TENSOR], "before RandomCrop"),
         ([step("Resize", size=(8, 8), interpolation="bicubic"), TENSOR], "resizes by bicubic"),

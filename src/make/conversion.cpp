@@ -153,6 +153,11 @@ std::string crop_problem(const TransformOptions& options) {
     return "transform.padding: goes with transform.crop = \"random\"; the others do not reach beyond the image: leave "
            "it out";
   }
+  if (!fill.empty() && !is_random && resize.empty()) {
+    return "transform.fill: goes with transform.crop = \"random\", or \"center\" with transform.resize; the others "
+           "show "
+           "nothing but the image: leave it out";
+  }
   if (options.when == When::dequeue && (is_random || !resize.empty())) {
     return std::string(is_random ? "transform.crop" : "transform.resize") +
            ": cutting pixel for pixel does not go with transform.when = \"dequeue\", whose canvases are made smaller: "

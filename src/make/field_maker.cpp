@@ -147,8 +147,9 @@ class BoxesInPlace {
       throw SampleError(std::to_string(given) + " boxes, but a batch has room for " + std::to_string(most) +
                         " of each sample (most)");
     }
-    // The part of the image that the view shows, in the image's own coordinates.
-    const Extent seen{across.in_image(0), down.in_image(0), across.in_image(across.count), down.in_image(down.count)};
+    // The part of the image that the view shows without its border, in the image's own coordinates.
+    const Extent seen{across.in_image(across.begin()), down.in_image(down.begin()), across.in_image(across.end()),
+                      down.in_image(down.end())};
     std::ptrdiff_t kept = 0;
     for (std::size_t i = 0; i < given; ++i) {
       auto box = element<LabelledBox>(bytes, i);

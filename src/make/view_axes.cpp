@@ -24,12 +24,15 @@ struct Stretch {
 };
 
 // The stretch in whole pixels, at least one, for annotations and records; resampling itself goes by
-// the exact ends.
+// the exact ends. A border may reach further than numbers do.
 Stretch shown(const ViewAxis& axis) noexcept {
-  const auto nearest = [&](std::int32_t at) { return static_cast<std::int32_t>(std::floor(axis.in_image(at) + 0.5)); };
+  constexpr double kFarthest = 1 << 30;
+  const auto nearest = [&](std::int32_t at) {
+    return static_cast<std::int32_t>(std::clamp(std::floor(axis.in_image(at) + 0.5), -kFarthest, kFarthest));
+  };
   const Stretch found{nearest(0), nearest(axis.count)};
   if (found.begin < found.end) return found;
-  const auto only = static_cast<std::int32_t>(axis.in_image(0));
+  const auto only = static_cast<std::int32_t>(std::clamp(axis.in_image(0), -kFarthest, kFarthest));
   return {only, only + 1};
 }
 
