@@ -433,6 +433,30 @@ TEST_CASE("boxes are moved, clipped and left out like what they show") {
   CHECK(numbers_seen.size() > 2);
 }
 
+TEST_CASE("a box ends where the border of its view begins, and what lies in the border alone is left out") {
+  Options options = viewed_options();
+  options.transform.crop = Crop::random;
+  options.transform.size = {40, 40};
+  options.transform.padding = {20};
+  options.transform.mirror = 0;
+  auto dataset = std::make_shared<ViewedDataset>(std::vector{FieldDataset::boxes(4)});
+  dataset->box = Box{40, 40, 60, 60};
+  dataset->boxes = {{62, 50, 68, 58, 0}, {50, 45, 70, 55, 1}};  // beside the sample's box, and half in it
+  Feeder feeder = feeder_of(options, dataset);
+  const std::size_t number = feeder.field_number("boxes");
+  std::size_t kept = 0;
+  while (const auto batch = feeder.next()) {
+    const std::vector<SampleView> views = batch->views();
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      if (batch->counts(number).as<std::int32_t>()[i] == 0) continue;
+      ++kept;
+      CHECK(batch->field(number + 1).as<std::int64_t>()[i * 4] == 1);
+      CHECK(batch->field("boxes").as<float>()[i * 16 + 2] <= 60.0F - static_cast<float>(views[i].region.left));
+    }
+  }
+  CHECK(kept > 0);
+}
+
 TEST_CASE("an operation that may move pixels is refused where a field would have to follow") {
   struct Own final : Operation {
     explicit Own(bool keeps) : keeps_(keeps) {}
