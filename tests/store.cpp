@@ -1,6 +1,11 @@
 // Names, hashes and signatures of stores, and the cache on the node over a store that counts.
 #include "test.hpp"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <random>
 
 #include "base/file_io.hpp"
@@ -87,6 +92,58 @@ void flip(const std::filesystem::path& file, std::size_t at) {
   stream.seekp(static_cast<std::streamoff>(at));
   stream.put(static_cast<char>(byte ^ 1));
 }
+
+// A read that leaves everything of an object in the cache; says whether it was there already.
+bool read_all(const std::shared_ptr<NodeCache>& cache, const std::string& name = "s3://b/o", std::size_t blocks = 8) {
+  const auto source = object(blocks * kBlock, 1, name);
+  check_read(through(cache, source), *source, 0, blocks * kBlock);
+  return source->requests == 0;
+}
+
+std::uint64_t on_disk(const std::filesystem::path& dir) {
+  std::uint64_t bytes = 0;
+  for (const auto& file : entries_in(dir)) {
+    struct stat status {};
+    REQUIRE(::stat(file.c_str(), &status) == 0);
+    bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+// A process that does this, has all files of this one open, and ends as if it were killed when the object goes.
+class Child {
+ public:
+  template <typename Work>
+  explicit Child(Work&& work) {
+    std::array<int, 2> done{};
+    std::array<int, 2> end{};
+    REQUIRE((::pipe(done.data()) == 0 && ::pipe(end.data()) == 0));
+    pid_ = ::fork();
+    REQUIRE(pid_ >= 0);
+    char byte = 0;
+    if (pid_ == 0) {
+      ::close(end[1]);
+      work();
+      (void)!::write(done[1], &byte, 1);
+      (void)!::read(end[0], &byte, 1);
+      ::_exit(0);
+    }
+    end_ = FileDescriptor(end[1]);
+    ::close(done[1]), ::close(end[0]);
+    CHECK(::read(done[0], &byte, 1) == 1);
+    ::close(done[0]);
+  }
+  ~Child() {
+    end_.reset();
+    (void)::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+ private:
+  FileDescriptor end_;
+  pid_t pid_ = -1;
+};
 
 }  // namespace
 
@@ -254,6 +311,157 @@ TEST_CASE("data that nobody uses make room, the longest unused first") {
   (void)read(third, "e");  // "first" is in use
   CHECK(read(used, "a"));
   CHECK(third->held() == 30 * kBlock);
+}
+
+TEST_CASE("nothing is removed where that makes no room") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  (void)read_all(cache_in(dir, 100 * kBlock, "unused"));
+  const auto unused = [&] { return std::filesystem::exists(dir / data_folder_name("unused") / "about"); };
+  const auto used = cache_in(dir, 100 * kBlock, "used");
+  (void)read_all(used, "a", 20);
+  SUBCASE("since what is in use is more than this job may have") {
+    (void)read_all(cache_in(dir, 12 * kBlock, "small"), "b", 2);
+  }
+  SUBCASE("since the count cannot be had") {
+    std::filesystem::remove(dir / "used");
+    std::filesystem::create_directory(dir / "used");
+    (void)read_all(used, "b");
+  }
+  CHECK(unused());
+}
+
+TEST_CASE("a forked process locks nothing") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  auto cache = cache_in(dir);
+  (void)read_all(cache);
+  const Child child([] {});
+  cache.reset();
+  CHECK(try_lock(open_in(AT_FDCWD, dir / "lock"), Lock::sole));
+  CHECK(clear_cache(dir.string()) == 10 * kBlock);
+}
+
+TEST_CASE("a forked process takes no lock from its parent") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  auto cache = cache_in(dir);
+  (void)read_all(cache);
+  const Child child([&] { cache.reset(); });
+  CHECK(clear_cache(dir.string()) == 0);
+}
+
+TEST_CASE("what killed processes left is removed and counted") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  const auto data = dir / data_folder_name("s3://b/data");
+  (void)read_all(cache_in(dir));
+  SUBCASE("a removal") {
+    std::filesystem::rename(data, dir / "gone-1-1");
+    CHECK(cache_in(dir)->held() == 0);
+    CHECK_FALSE(std::filesystem::exists(dir / "gone-1-1"));
+  }
+  SUBCASE("an entry without a name, and a wrong count, though another process went on") {
+    {
+      const auto cache = cache_in(dir);
+      {
+        const Child child([&] { (void)new CacheUse(dir.string()); });
+      }
+      std::filesystem::copy_file(entries_in(dir).front(), entries_in(dir).front().parent_path() / "new-1-1");
+      flip(dir / "used", 10);
+    }
+    CHECK(cache_in(dir)->held() == 10 * kBlock);
+    CHECK(on_disk(dir) == 10 * kBlock);
+  }
+  SUBCASE("a count that was lost") {
+    {
+      const auto cache = cache_in(dir);
+      std::filesystem::remove(dir / "used");
+      (void)read_all(cache, "s3://b/other");
+    }
+    CHECK(cache_in(dir)->held() == on_disk(dir));
+  }
+}
+
+TEST_CASE("a process without descriptors keeps what there is") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  const auto cache = cache_in(dir);
+  (void)read_all(cache);
+  rlimit old{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
+  rlimit none = old;
+  none.rlim_cur = 0;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const bool was_there = read_all(cache);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
+  CHECK_FALSE(was_there);
+  CHECK(read_all(cache));
+}
+
+TEST_CASE("what others can write is not used") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  const auto data = dir / data_folder_name("s3://b/data");
+  (void)read_all(cache_in(dir));
+  SUBCASE("the directory") {
+    std::filesystem::permissions(dir, std::filesystem::perms::all);
+    CHECK(contains(error_of([&] { (void)cache_in(dir); }), "may write there"));
+  }
+  SUBCASE("a dataset's folder") {
+    std::filesystem::permissions(data, std::filesystem::perms::all);
+    CHECK_FALSE(error_of([&] { (void)cache_in(dir); }).empty());
+  }
+  SUBCASE("a link") {
+    std::filesystem::rename(data, folder.path() / "elsewhere");
+    std::filesystem::create_directory_symlink(folder.path() / "elsewhere", data);
+    CHECK_FALSE(error_of([&] { (void)cache_in(dir); }).empty());
+  }
+  SUBCASE("an entry") {
+    std::filesystem::permissions(entries_in(dir).front(), std::filesystem::perms::all);
+    CHECK_FALSE(read_all(cache_in(dir)));
+    CHECK(read_all(cache_in(dir)));
+  }
+}
+
+TEST_CASE("a damaged block that is forgotten takes nothing") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  (void)read_all(cache_in(dir));
+  flip(entries_in(dir).front(), 5 * kBlock);
+  CHECK(look_into_cache(dir.string(), true).front().damaged == 1);
+  const auto cache = cache_in(dir);
+  CHECK(cache->held() == 9 * kBlock);
+  CHECK(on_disk(dir) == 9 * kBlock);
+  CHECK_FALSE(read_all(cache));
+  CHECK(cache->held() == 10 * kBlock);
+}
+
+TEST_CASE("the head of a large object") {
+  const TemporaryDirectory folder;
+  const KeptObject large{.name = "n", .version = "v", .identity = 1, .bytes = std::uint64_t{3} << 30U};
+  const auto file = folder.path() / "large";
+  (void)CacheEntry::make(AT_FDCWD, file, large);
+  const auto entry = CacheEntry::open(AT_FDCWD, file);
+  REQUIRE(entry);
+  CHECK(entry->object().bytes == large.bytes);
+  CHECK(entry->sums(entry->blocks() - 1, 1).front() == 0);
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  CHECK(static_cast<std::uint64_t>(status.st_blocks) * 512 >= CacheEntry::overhead(large));
+}
+
+TEST_CASE("data were used until they were left") {
+  const TemporaryDirectory folder;
+  const auto dir = folder.path() / "cache";
+  {
+    const auto cache = cache_in(dir);
+    const auto about = dir / data_folder_name("s3://b/data") / "about";
+    std::filesystem::last_write_time(about, std::filesystem::last_write_time(about) - std::chrono::hours(1));
+    cache->leave();
+    CHECK(cache->has_left());
+  }
+  CHECK(look_into_cache(dir.string(), false).front().used_s > std::time(nullptr) - 600);
 }
 
 TEST_CASE("nothing but its own is removed") {

@@ -268,6 +268,8 @@ def test_whole_objects_are_compared_once_in_a_run(web: Store, cache: Path) -> No
     first, _ = run(epochs=3, workers_io=1)
     assert sum(path != "/list.csv" for path, _ in web.requests) == COUNT
     assert first["cache_share"] == pytest.approx(2 / 3)
+    for file in entries(cache):  # a clock that was ahead
+        os.utime(file, (time.time() + 86400,) * 2)
     web.statuses.clear()
     summary, _ = run(epochs=3, workers_io=1)
     assert sum(path != "/list.csv" for path, _ in web.requests) == web.statuses[304] == COUNT
@@ -288,6 +290,20 @@ def test_whole_objects_that_change(web: Store, cache: Path) -> None:
     web.statuses.clear()
     summary, _ = run()
     assert web.statuses[304] == COUNT and summary["bytes_from_cache"] == 0
+
+
+def test_a_time_is_no_version(web: Store, cache: Path) -> None:
+    """An older file that is put back is "not modified" since the time of the newer one."""
+    web.objects = images()
+    run = Run(web, web.url + "/list.csv", cache)
+
+    def answer(handler: Any) -> bool:
+        status, body = (304, b"") if "If-Modified-Since" in handler.headers else (200, web.objects[handler.path])
+        handler.answer(status, body, {"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"})
+        return True
+
+    web.fault = lambda number, path, headers: answer if "/images/" in path else None
+    assert run()[0]["cache_share"] == run()[0]["cache_share"] == 0
 
 
 # ---- files of a slow mount

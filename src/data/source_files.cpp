@@ -166,14 +166,21 @@ SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, un
 }
 
 void SourceFiles::use_cache(std::shared_ptr<const store::NodeCache> cache) {
-  const std::lock_guard lock(mutex_);
-  caches_.push_back(std::move(cache));
-  cache_.store(caches_.back().get());
+  const std::lock_guard lock(cache_mutex_);
+  cache_ = std::move(cache);
+  has_cache_.store(true);
+}
+
+std::shared_ptr<const store::NodeCache> SourceFiles::cache() const {
+  if (!has_cache_.load(std::memory_order_relaxed)) return nullptr;
+  const std::lock_guard lock(cache_mutex_);
+  if (cache_ != nullptr && cache_->has_left()) cache_.reset(), has_cache_.store(false);
+  return cache_;
 }
 
 // A file system's refusal was reported when the run began.
 void SourceFiles::prepare(OpenFile& file, const std::string& path) const {
-  if (const store::NodeCache* cache = cache_.load()) file = cache->through(std::move(file), path);
+  if (const auto cache = this->cache()) file = cache->through(std::move(file), path);
   if (file.remote == nullptr && is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
 }
 
@@ -189,7 +196,7 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
 
 // Not kept open: such a file is a sample, of which there may be millions.
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
-  const store::NodeCache* const cache = cache_.load();
+  const auto cache = this->cache();
   if (const auto place = array_place(path)) {
     OpenFile archive = store::open_regular(place->archive);
     if (cache != nullptr) archive = cache->through(std::move(archive), place->archive);

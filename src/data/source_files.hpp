@@ -133,16 +133,19 @@ class SourceFiles {
   [[nodiscard]] OpenFile open(std::uint64_t source);
   // Has the file read through the cache, or past the page cache, where one of them is wanted.
   void prepare(OpenFile& file, const std::string& path) const;
+  // Null where the run that has it has ended.
+  [[nodiscard]] std::shared_ptr<const store::NodeCache> cache() const;
 
   std::uint64_t count_;
   std::unique_ptr<Source[]> sources_;
   std::function<Known(std::uint64_t)> known_;
   std::atomic<std::uint32_t> kept_{0};
-  std::mutex mutex_;                                             // of what follows
-  std::vector<GivenBack> given_back_;                            // in use when they were
-  std::vector<std::shared_ptr<const store::NodeCache>> caches_;  // of all runs that read the dataset
-  std::atomic<const store::NodeCache*> cache_{nullptr};          // the last of them
-  std::atomic<bool> is_direct_{false};                           // relaxed: either way of reading gives the same bytes
+  std::mutex mutex_;                   // of what follows
+  std::vector<GivenBack> given_back_;  // in use when they were
+  mutable std::mutex cache_mutex_;
+  mutable std::shared_ptr<const store::NodeCache> cache_;  // of the last run that has one
+  mutable std::atomic<bool> has_cache_{false};
+  std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
   DirectReads direct_;
 };
 

@@ -105,10 +105,10 @@ class NodeCache::File final : public RemoteFile {
       for (to = i + 1; to < count && (sums[to] == 0) == (sums[i] == 0);) ++to;
       if (sums[i] == 0) continue;
       const auto some = std::span(sums).subspan(i, to - i);
-      if (const int error = entry.read(first + i, cut(all, i * kBlock, to * kBlock), some, is_good); error != 0)
-        cache_->fails("read", error);
+      const int error = entry.read(first + i, cut(all, i * kBlock, to * kBlock), some, is_good);
+      if (error != 0) cache_->fails_to_read(error);
       std::copy(is_good.begin(), is_good.end(), is_there.begin() + static_cast<std::ptrdiff_t>(i));
-      if (std::find(is_good.begin(), is_good.end(), false) != is_good.end()) say_damaged(name());
+      if (error == 0 && std::find(is_good.begin(), is_good.end(), false) != is_good.end()) say_damaged(name());
     }
     return is_there;
   }
@@ -183,6 +183,8 @@ NodeCache::NodeCache(const CacheOptions& options, const std::string& data)
 
 void NodeCache::leave() const noexcept {
   const std::lock_guard lock(mutex_);
+  has_left_ = true;
+  if (about_.is_own()) (void)::futimens(about_.get(), nullptr);
   about_.reset();
   use_.leave();
 }
@@ -235,9 +237,10 @@ void NodeCache::read_object(const std::string& url,
     throw SampleError("it changed while it was read", SampleError::Kind::transient);
   };
   const std::int64_t asked = now_ns();
-  auto entry = CacheEntry::open(use_.folder(), file_of(url));
+  CacheEntry::Missing missing;
+  auto entry = may_read() ? CacheEntry::open(use_.folder(), file_of(url), &missing) : std::nullopt;
   if (entry && (entry->object().name != url || entry->object().version.empty())) entry.reset();
-  const bool is_checked = entry && entry->checked_ns() >= begun_ns_;
+  const bool is_checked = entry && entry->checked_ns() >= begun_ns_ && entry->checked_ns() <= asked;
   std::optional<std::string> version;  // none: that of the entry
   if (!is_checked) version = store::read_object(url, reserve_once, entry ? entry->object().version : "");
   if (!version) {
@@ -245,19 +248,19 @@ void NodeCache::read_object(const std::string& url,
     const auto bytes = reserve_once(static_cast<std::size_t>(entry->object().bytes));
     const auto sums = entry->sums(0, static_cast<std::size_t>(entry->blocks()));
     std::vector<bool> is_good;
-    if (entry->read(0, {bytes}, sums, is_good) == 0 &&
-        std::find(is_good.begin(), is_good.end(), false) == is_good.end()) {
+    const int error = entry->read(0, {bytes}, sums, is_good);
+    if (error == 0 && std::find(is_good.begin(), is_good.end(), false) == is_good.end()) {
       traffic().from_cache += bytes.size();
       return;
     }
-    say_damaged(url);
-    remove_entry(file_of(url));
+    if (error == 0) say_damaged(url);
+    if (error != 0) fails_to_read(error);
     version = store::read_object(url, reserve_once);
   }
   // All of it was read; that it cannot be kept is nobody's error.
   traffic().from_store += place->size();
-  if (version->empty()) return;
-  remove_entry(file_of(url));
+  if (version->empty() || !missing.may_be_made || !may_write()) return;
+  remove_entry(file_of(url), missing.other);
   const KeptObject object{.name = url,
                           .version = *version,
                           .identity = XXH3_64bits(version->data(), version->size()),
@@ -277,16 +280,22 @@ std::string NodeCache::file_of(const std::string& name) const {
 // An index may be older than the data, and another run's index newer: then the two take the place of each other's
 // entry, which is slow, until the older one finds out that its data are gone.
 std::optional<CacheEntry> NodeCache::entry_of(const KeptObject& object) const {
-  if (object.identity == 0) return std::nullopt;
+  if (object.identity == 0 || !may_read()) return std::nullopt;
   const std::string file = file_of(object.name);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    bool is_other = false;
-    if (auto entry = CacheEntry::open(use_.folder(), file, &is_other)) {
+  // Of a large object: all readers come for it at once when a run begins, and all but one would write in vain.
+  std::unique_lock making(making_, std::defer_lock);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    CacheEntry::Missing missing;
+    if (auto entry = CacheEntry::open(use_.folder(), file, &missing)) {
       const KeptObject& found = entry->object();
       if (found.name == object.name && found.identity == object.identity && found.bytes == object.bytes) return entry;
     }
-    if (!may_write()) return std::nullopt;
-    if (is_other) remove_entry(file);  // never what another thread has made since
+    if (!may_write() || !missing.may_be_made) return std::nullopt;
+    if (!making.owns_lock() && CacheEntry::overhead(object) > CacheEntry::kLargeHead) {
+      making.lock();  // by then there may be one
+      continue;
+    }
+    remove_entry(file, missing.other);
     if (auto entry = publish(object, 0, [](const CacheEntry&) {})) return entry;
   }
   return std::nullopt;
@@ -299,7 +308,9 @@ std::optional<CacheEntry> NodeCache::publish(const KeptObject& object, std::uint
   if (CacheEntry::overhead(object) == 0 || !reserve(room)) return std::nullopt;
   const std::string file = file_of(object.name);
   const std::string folder = file.substr(0, file.rfind('/'));
-  const std::string made = folder + "/new-" + std::to_string(::gettid()) + "-" + std::to_string(now_ns());
+  const std::string name = file.substr(folder.size() + 1);
+  const std::string made = "new-" + std::to_string(::gettid()) + "-" + std::to_string(now_ns());
+  FileDescriptor place;
   int error = 0;
   try {
     if (::mkdirat(use_.folder(), folder.c_str(), 0700) != 0 && errno == ENOENT) {  // somebody removed the data's folder
@@ -307,54 +318,65 @@ std::optional<CacheEntry> NodeCache::publish(const KeptObject& object, std::uint
       about_ = use_data_folder(use_.folder(), data_);
       (void)::mkdirat(use_.folder(), folder.c_str(), 0700);
     }
-    CacheEntry entry = CacheEntry::make(use_.folder(), made, object);
+    place = open_folder(use_.folder(), folder);
+    if (!place.is_open()) throw std::system_error(errno, std::generic_category());
+    CacheEntry entry = CacheEntry::make(place.get(), made, object);
     fill(entry);
-    if (::linkat(use_.folder(), made.c_str(), use_.folder(), file.c_str(), 0) != 0) error = errno;
-    (void)::unlinkat(use_.folder(), made.c_str(), 0);
+    if (::linkat(place.get(), made.c_str(), place.get(), name.c_str(), 0) != 0) error = errno;
+    (void)::unlinkat(place.get(), made.c_str(), 0);
     if (error == 0) return entry;
   } catch (const std::system_error& failure) {
-    (void)::unlinkat(use_.folder(), made.c_str(), 0);
     error = failure.code().value();
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
   }
+  (void)::unlinkat(place.get(), made.c_str(), 0);
   use_.subtract(room);
   if (error != EEXIST) fails("written", error);
   return std::nullopt;
 }
 
 // Who has it open reads and writes on, in a file without a name.
-void NodeCache::remove_entry(const std::string& file) const noexcept {
+void NodeCache::remove_entry(const std::string& file, FileIdentity seen) const noexcept {
   struct stat status {};
   if (::fstatat(use_.folder(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (S_ISREG(status.st_mode) && FileIdentity{status.st_dev, status.st_ino} != seen) return;
   if (::unlinkat(use_.folder(), file.c_str(), 0) == 0)
     use_.subtract(static_cast<std::uint64_t>(status.st_blocks) * 512);
 }
 
+bool NodeCache::may_read() const noexcept { return now_ns() >= reads_again_ns_.load(std::memory_order_relaxed); }
 bool NodeCache::may_write() const noexcept { return now_ns() >= writes_again_ns_.load(std::memory_order_relaxed); }
 
-// One thread at a time removes data, which may take seconds; the others do not keep what they read meanwhile. Where
-// there is no room, nobody asks again for a second.
+// One thread at a time removes data, which may take seconds; the others do not keep what they read meanwhile. Nothing
+// is removed that would not make room. Where there is none, nobody asks again for a second, or twenty times as long as
+// it took to see.
 bool NodeCache::reserve(std::uint64_t bytes) const {
   if (!may_write()) return false;
   const auto add = [&] {
     const std::lock_guard lock(mutex_);
     return use_.add(bytes, limit_);
   };
-  if (add()) return true;
+  Room room = add();
+  if (room == Room::had) return true;
   if (is_removing_.exchange(true)) return false;  // by then there may be room
-  bool has_room = false;
-  if (bytes <= limit_) {
+  const std::int64_t began = now_ns();
+  if (room == Room::full && bytes <= limit_) {
     auto all = data_folders(dir_);
     std::ranges::sort(all, {}, &DataFolder::used_s);
-    for (auto at = all.begin(); at != all.end() && !has_room; ++at) {
+    std::uint64_t unused = 0;
+    for (const DataFolder& data : all) unused += unused_bytes(data);
+    if (use_.held() > unused + limit_ - bytes) all.clear();
+    for (auto at = all.begin(); at != all.end() && room == Room::full; ++at) {
       const auto freed = remove_unused(*at);
       if (!freed) continue;
       use_.subtract(*freed);
-      has_room = add();
+      room = add();
     }
   }
-  if (!has_room) writes_again_ns_ = now_ns() + kFull_ns;
+  if (room != Room::had) writes_again_ns_ = now_ns() + std::max(kFull_ns, 20 * (now_ns() - began));
   is_removing_ = false;
-  return has_room;
+  return room == Room::had;
 }
 
 // The line comes once a minute at most, from whichever thread meets it.
@@ -363,6 +385,12 @@ void NodeCache::fails(const char* what, int error) const {
   StorePatience::tell_on_stderr("the cache " + printable(dir_) + " cannot be " + what + ": " +
                                 std::generic_category().message(error) +
                                 "; what it does not have is read from the store");
+}
+
+// A disk that is about to die may take seconds to refuse each read.
+void NodeCache::fails_to_read(int error) const {
+  reads_again_ns_ = now_ns() + kFailing_ns;
+  fails("read", error);
 }
 
 }  // namespace forebay::store

@@ -47,6 +47,7 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   void read_object(const std::string& url, const std::function<std::span<std::byte>(std::size_t)>& reserve) const;
   // These data are not used any more, though files may be open.
   void leave() const noexcept;
+  [[nodiscard]] bool has_left() const noexcept { return has_left_.load(std::memory_order_relaxed); }
   // Bytes that it takes on the disk, for other data too.
   [[nodiscard]] std::uint64_t held() const noexcept { return use_.held(); }
 
@@ -62,24 +63,30 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   // `bytes`.
   template <typename Fill>
   [[nodiscard]] std::optional<CacheEntry> publish(const KeptObject& object, std::uint64_t bytes, Fill&& fill) const;
-  void remove_entry(const std::string& file) const noexcept;
+  // Not one that another has made since.
+  void remove_entry(const std::string& file, FileIdentity seen) const noexcept;
   // Room for bytes more; data that nobody uses make room. False: there is none.
   [[nodiscard]] bool reserve(std::uint64_t bytes) const;
   [[nodiscard]] bool may_write() const noexcept;
-  // The directory fails: said, and nothing is written for a while.
+  [[nodiscard]] bool may_read() const noexcept;
+  // The directory fails: said, and nothing is written for a while, or read.
   void fails(const char* what, int error) const;
+  void fails_to_read(int error) const;
 
   std::string dir_;
   std::string data_;
   CacheFiles files_;
   mutable CacheUse use_;
   mutable std::mutex mutex_;  // of what follows, and of the count in this process
-  mutable FileDescriptor about_;
+  mutable LockFile about_;
+  mutable std::mutex making_;  // large entries
   std::uint64_t device_ = 0;
   std::uint64_t limit_ = 0;
   std::int64_t begun_ns_ = 0;
+  mutable std::atomic<std::int64_t> reads_again_ns_{0};
   mutable std::atomic<std::int64_t> writes_again_ns_{0};
   mutable std::atomic<bool> is_removing_{false};
+  mutable std::atomic<bool> has_left_{false};
 };
 
 }  // namespace forebay::store

@@ -127,12 +127,24 @@ std::uint64_t CacheEntry::overhead(const KeptObject& object) noexcept {
 
 std::uint64_t CacheEntry::place_of(std::uint64_t block) const noexcept { return overhead(object_) + block * kBlock; }
 
-std::optional<CacheEntry> CacheEntry::open(int folder, const std::string& name, bool* is_other) {
+bool is_private(int file) noexcept {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+std::optional<CacheEntry> CacheEntry::open(int folder, const std::string& name, Missing* missing) {
   FileDescriptor file(retry_interrupted(
       [&] { return ::openat(folder, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY); }));
-  if (is_other != nullptr) *is_other = file.is_open() || errno != ENOENT;
+  int error = file.is_open() ? 0 : errno;
   HeadBytes bytes{};
-  if (!file.is_open() || read_pieces(file.get(), spans_of(bytes), 0) != 0) return std::nullopt;
+  if (error == 0) error = is_private(file.get()) ? read_pieces(file.get(), spans_of(bytes), 0) : kCut;
+  if (missing != nullptr) {
+    // With others, as EMFILE, EACCES or EIO, there may be a good one.
+    constexpr std::array kNone{0, kCut, ENOENT, ELOOP, EISDIR, ENXIO};
+    missing->may_be_made = std::ranges::find(kNone, error) != kNone.end();
+    missing->other = identity_of(file);
+  }
+  if (error != 0) return std::nullopt;
   EntryHead head;
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != EntryHead().magic || head.sum != sum_of_entry_head(bytes) || head.name_bytes > kMostText ||
@@ -166,10 +178,14 @@ CacheEntry CacheEntry::make(int folder, const std::string& name, KeptObject obje
   std::ranges::copy(of.name + of.version, bytes.begin() + sizeof head);
   head.sum = sum_of_entry_head(bytes);
   write();
-  std::vector<std::byte> begin(overhead(of));
-  std::memcpy(begin.data(), bytes.data(), bytes.size());
-  const bool is_sized = ::ftruncate(entry.file_.get(), static_cast<off_t>(begin.size() + of.bytes)) == 0;
-  const int error = is_sized ? write_pieces(entry.file_.get(), {begin}, 0) : errno;
+  const std::uint64_t end = overhead(of);
+  std::vector<std::byte> zeros(static_cast<std::size_t>(std::min(end, kLargeHead)));
+  const int file = entry.file_.get();
+  int error = ::ftruncate(file, static_cast<off_t>(end + of.bytes)) == 0 ? 0 : errno;
+  for (std::uint64_t at = 0; error == 0 && at < end; at += zeros.size()) {
+    error = write_pieces(file, cut({zeros}, 0, static_cast<std::size_t>(std::min(end - at, kLargeHead))), at);
+  }
+  if (error == 0) error = write_pieces(file, spans_of(bytes), 0);
   if (error != 0) {
     (void)::unlinkat(folder, name.c_str(), 0);
     throw std::system_error(error, std::generic_category());
@@ -233,9 +249,11 @@ int CacheEntry::write(std::uint64_t first, const Spans& from) const {
   return write_pieces(file_.get(), spans_of(sums), kHeadBytes + first * sizeof(std::uint64_t));
 }
 
-void CacheEntry::forget(std::uint64_t block) const noexcept {
+bool CacheEntry::forget(std::uint64_t block) const noexcept {
   const std::uint64_t none = 0;
   (void)!::pwrite(file_.get(), &none, sizeof none, static_cast<off_t>(kHeadBytes + block * sizeof none));
+  return ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place_of(block)),
+                     kBlock) == 0;
 }
 
 }  // namespace forebay::store

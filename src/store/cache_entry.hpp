@@ -28,12 +28,17 @@ struct KeptObject {
 class CacheEntry {
  public:
   static constexpr std::size_t kBlock = 4096;
+  static constexpr std::uint64_t kLargeHead = std::uint64_t{1} << 20U;  // which only one thread should write
   [[nodiscard]] static constexpr std::uint64_t whole_blocks(std::uint64_t bytes) noexcept {
     return (bytes + kBlock - 1) / kBlock * kBlock;
   }
 
-  // Nothing if there is no such file, or it is no entry; `is_other`, if it is given, tells the two apart.
-  [[nodiscard]] static std::optional<CacheEntry> open(int folder, const std::string& file, bool* is_other = nullptr);
+  // Why there is none: not always because there is no file, as where the process may open no more.
+  struct Missing {
+    bool may_be_made = false;  // there is no such file, or it is no entry
+    FileIdentity other;        // then: what is to be removed before
+  };
+  [[nodiscard]] static std::optional<CacheEntry> open(int folder, const std::string& file, Missing* missing = nullptr);
   // A new file without blocks. Throws std::system_error.
   [[nodiscard]] static CacheEntry make(int folder, const std::string& file, KeptObject object);
   // What it takes on the disk, without its blocks; 0 for an object that it cannot hold, whose name is too long.
@@ -53,8 +58,9 @@ class CacheEntry {
                          std::vector<bool>& is_good) const;
   // The other way round. Returns 0 or the system's error.
   [[nodiscard]] int write(std::uint64_t first, const Spans& from) const;
-  // Forgets a block.
-  void forget(std::uint64_t block) const noexcept;
+  // Forgets a block. False if its place on the disk stays taken.
+  bool forget(std::uint64_t block) const noexcept;
+  [[nodiscard]] FileIdentity file() const noexcept { return identity_of(file_); }
 
  private:
   CacheEntry(FileDescriptor file, KeptObject object) : file_(std::move(file)), object_(std::move(object)) {}
@@ -66,6 +72,9 @@ class CacheEntry {
   FileDescriptor file_;
   KeptObject object_;
 };
+
+// Of this user, and nobody else may write there.
+[[nodiscard]] bool is_private(int file) noexcept;
 
 // The bytes [begin, end) of memory that lies in pieces.
 [[nodiscard]] Spans cut(const Spans& pieces, std::size_t begin, std::size_t end);

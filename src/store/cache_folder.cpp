@@ -1,11 +1,12 @@
 // Locks, the count of bytes, and the folders of datasets.
 //
-// DIR/lock is held, shared, by all who use the cache. Who gets it alone is the first, and trusts DIR/used only if the
-// last one before said that it is right; a process that was killed did not. DIR/used itself is locked for a moment by
-// whoever changes it. A wait for a lock is bounded: its owner may be a process that was stopped.
+// DIR/lock is held, shared, by all who use the cache. Who gets it alone is the first, and trusts DIR/used only if all
+// before have left, which a process that was killed has not. DIR/used itself is locked for a moment by whoever changes
+// it. A wait for a lock is bounded: its owner may be a process that was stopped.
 //
-// Everything is opened anew when it is used, so that a
-// directory that was emptied meanwhile fills again.
+// Data that go are renamed to DIR/gone-... first: if that process is killed, the next who is alone removes the rest.
+//
+// Everything is opened anew when it is used, so that a directory that was emptied meanwhile fills again.
 
 #include "cache_folder.hpp"
 
@@ -36,24 +37,48 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kAboutMark = "A cache of Forebay: ";
 constexpr std::uint64_t kDiskBlock = 512;  // of st_blocks
+// For the count of bytes. What is not subtracted is room that nobody has until the cache is counted anew.
+constexpr double kPatience_s = 10;
+constexpr std::string_view kGone = "gone-";
 constexpr std::size_t kLongestAbout = std::size_t{64} << 10U;
 
 // Written as a whole by one call, which a process that is killed has made or not.
 struct UsedBytes {
-  std::array<char, 8> magic{'F', 'b', 'u', 's', 'e', 'd', '0', '1'};
+  std::array<char, 8> magic{'F', 'b', 'u', 's', 'e', 'd', '0', '2'};
   std::uint64_t bytes = 0;
-  std::uint64_t is_in_order = 0;  // it was left by the last process that used it
+  std::uint64_t users = 0;  // that have not left
+  std::uint64_t boot = 0;   // of the machine: what a power failure leaves is counted
+  std::uint64_t is_lost = 0;
 };
 
-std::optional<UsedBytes> read_used(const FileDescriptor& file) noexcept {
+std::uint64_t boot_of_machine() noexcept {
+  std::array<char, 36> id{};
+  const FileDescriptor file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  (void)!::read(file.get(), id.data(), id.size());
+  return XXH3_64bits(id.data(), id.size());
+}
+
+std::optional<UsedBytes> read_used(const LockFile& file) noexcept {
   UsedBytes used;
   const auto got = retry_interrupted([&] { return ::pread(file.get(), &used, sizeof used, 0); });
   if (got != sizeof used || used.magic != UsedBytes().magic) return std::nullopt;
   return used;
 }
 
-void write_used(const FileDescriptor& file, const UsedBytes& used) noexcept {
+void write_used(const LockFile& file, const UsedBytes& used) noexcept {
   (void)!::pwrite(file.get(), &used, sizeof used, 0);
+}
+
+// The lock is held for one read and one write of a few bytes, so whoever waits longer waits for a process that was
+// stopped. False: it cannot be had. One that was lost with the directory begins anew, until somebody may count.
+template <typename Change>
+bool change_used(int folder, double patience_s, Change&& change) noexcept {
+  const LockFile file = open_in(folder, "used");
+  if (!file.is_open() || !lock_within(file, Lock::sole, patience_s)) return false;
+  UsedBytes used = read_used(file).value_or(UsedBytes{.is_lost = 1});
+  change(used);
+  write_used(file, used);
+  return true;
 }
 
 // visit(path, status) for each entry of the data, and for what a killed process left unfinished beside them. What
@@ -61,7 +86,8 @@ void write_used(const FileDescriptor& file, const UsedBytes& used) noexcept {
 template <typename Visit>
 void for_each_entry(const std::string& folder, Visit&& visit) {
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  constexpr auto kHow = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator at(folder, kHow, error), end; !error && at != end; at.increment(error)) {
     struct stat status {};
     if (at.depth() == 0 || ::lstat(at->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     visit(at->path(), status);
@@ -77,10 +103,11 @@ std::uint64_t disk_bytes(const std::string& folder) {
   return bytes;
 }
 
-// Of a damaged block nothing is left: it is read again from the store.
-void check_blocks(const fs::path& file, CachedData& data) {
+// Of a damaged block nothing is left: it is read again from the store. Returns the bytes that it took.
+std::uint64_t check_blocks(const fs::path& file, CachedData& data) {
+  std::uint64_t freed = 0;
   const auto entry = CacheEntry::open(AT_FDCWD, file.string());
-  if (!entry) return;
+  if (!entry) return freed;
   constexpr std::uint64_t kAtOnce = 256;
   std::vector<std::byte> bytes;
   for (std::uint64_t first = 0; first < entry->blocks(); first += kAtOnce) {
@@ -95,19 +122,44 @@ void check_blocks(const fs::path& file, CachedData& data) {
       ++data.blocks;
       if (is_good[i]) continue;
       ++data.damaged;
-      entry->forget(first + i);
+      if (entry->forget(first + i)) freed += CacheEntry::kBlock;
     }
   }
+  return freed;
+}
+
+// The file under its name, or one that took its place?
+bool is_still_named(const LockFile& about, int folder, const std::string& name) noexcept {
+  struct stat is {};
+  struct stat named {};
+  return ::fstat(about.get(), &is) == 0 && ::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         is.st_ino == named.st_ino;
+}
+
+// By who is alone. Another may be at it only where DIR/lock itself was removed, and what both remove is gone.
+bool remove_gone(const std::string& dir) {
+  std::vector<fs::path> gone;
+  std::error_code error;
+  for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(kGone)) gone.push_back(at->path());
+  }
+  for (const fs::path& each : gone) fs::remove_all(each, error);
+  return !gone.empty();
 }
 
 }  // namespace
 
-bool try_lock(const FileDescriptor& file, Lock lock) noexcept {
+void LockFile::reset() noexcept {
+  if (is_own()) (void)::flock(get(), LOCK_UN);
+  file_.reset();
+}
+
+bool try_lock(const LockFile& file, Lock lock) noexcept {
   const int how = (lock == Lock::sole ? LOCK_EX : LOCK_SH) | LOCK_NB;
   return retry_interrupted([&] { return ::flock(file.get(), how); }) == 0;
 }
 
-bool lock_within(const FileDescriptor& file, Lock lock, double limit_s) noexcept {
+bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(limit_s);
   while (!try_lock(file, lock)) {
@@ -118,9 +170,20 @@ bool lock_within(const FileDescriptor& file, Lock lock, double limit_s) noexcept
 }
 
 // Not through a link, which may lead to a file of somebody else, and not into a FIFO, which would wait.
-FileDescriptor open_in(int folder, const std::string& name) noexcept {
+LockFile open_in(int folder, const std::string& name) noexcept {
   constexpr int kHow = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-  return FileDescriptor(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow, 0600); }));
+  return LockFile(FileDescriptor(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow, 0600); })));
+}
+
+// A cache may lie in a place that everybody can write to, as /tmp or a scratch disk: whoever made a folder there before
+// would read what is kept, and say what is trained on.
+FileDescriptor open_folder(int folder, const std::string& name) noexcept {
+  constexpr int kHow = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+  FileDescriptor file(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow); }));
+  if (!file.is_open() || is_private(file.get())) return file;
+  file.reset();
+  errno = EPERM;
+  return file;
 }
 
 CacheUse::CacheUse(const std::string& dir) {
@@ -130,30 +193,39 @@ CacheUse::CacheUse(const std::string& dir) {
   folder_ = FileDescriptor(
       retry_interrupted([&] { return ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK); }));
   if (!folder_.is_open()) refuse("it cannot be opened");
+  if (!is_private(folder()))
+    throw Error("another user owns it or may write there; take a directory of your own (0700)");
   lock_ = open_in(folder(), "lock");
   if (!lock_.is_open()) refuse("nothing can be written there");
-  if (try_lock(lock_, Lock::sole)) {
-    const FileDescriptor file = open_in(folder(), "used");
-    auto used = read_used(file);
-    if (!used || used->is_in_order == 0) {
-      used.emplace();
-      for (const DataFolder& data : data_folders(dir)) used->bytes += disk_bytes(data.path);
-    }
-    used->is_in_order = 0;
-    write_used(file, *used);
-  }
+  if (try_lock(lock_, Lock::sole)) count(dir);
   if (!lock_within(lock_, Lock::shared, kCounting_s)) refuse("its lock cannot be had");
+  (void)change_used(folder(), kPatience_s, [](UsedBytes& used) { ++used.users; });
 }
 
-// The last one says that the count is right.
+// Alone: what is unfinished is nobody's. A process that was killed may have kept a read that it did not count, or
+// counted one that it did not keep; after a power failure blocks may be missing that were counted, and files be there
+// whose removal was lost.
+void CacheUse::count(const std::string& dir) const {
+  const bool was_removed = remove_gone(dir);
+  const LockFile file = open_in(folder(), "used");
+  auto used = read_used(file);
+  const std::uint64_t boot = boot_of_machine();
+  if (used && used->users == 0 && used->is_lost == 0 && used->boot == boot && !was_removed) return;
+  used = UsedBytes{.boot = boot};
+  for (const DataFolder& data : data_folders(dir)) {
+    for_each_entry(data.path, [](const fs::path& path, const struct stat& /*status*/) {
+      if (path.filename().string().starts_with("new-")) (void)::unlink(path.c_str());
+    });
+    used->bytes += disk_bytes(data.path);
+  }
+  write_used(file, *used);
+}
+
+// Not by a process that was forked: the use is its parent's.
 void CacheUse::leave() noexcept {
-  if (!lock_.is_open()) return;
-  if (try_lock(lock_, Lock::sole)) {
-    const FileDescriptor file = open_in(folder(), "used");
-    if (auto used = read_used(file)) {
-      used->is_in_order = 1;
-      write_used(file, *used);
-    }
+  if (lock_.is_own()) {
+    (void)change_used(folder(), kPatience_s,
+                      [](UsedBytes& used) { used.users -= std::min<std::uint64_t>(used.users, 1); });
   }
   lock_.reset();
 }
@@ -163,26 +235,18 @@ std::uint64_t CacheUse::held() const noexcept {
   return used ? used->bytes : 0;
 }
 
-// A count that was lost with the directory begins anew.
-bool CacheUse::add(std::uint64_t more, std::uint64_t limit) const noexcept {
-  constexpr double kPatience_s = 0.2;  // then this is not kept
-  const FileDescriptor file = open_in(folder(), "used");
-  if (!file.is_open() || !lock_within(file, Lock::sole, kPatience_s)) return false;
-  UsedBytes used = read_used(file).value_or(UsedBytes());
-  if (used.bytes + more > limit) return false;
-  used.bytes += more;
-  write_used(file, used);
-  return true;
+Room CacheUse::add(std::uint64_t more, std::uint64_t limit) const noexcept {
+  constexpr double kReading_s = 0.2;  // then this is not kept
+  auto room = Room::unknown;
+  (void)change_used(folder(), kReading_s, [&](UsedBytes& used) {
+    room = used.bytes + more > limit ? Room::full : Room::had;
+    if (room == Room::had) used.bytes += more;
+  });
+  return room;
 }
 
-// It waits longer than add(): what is not subtracted is room that nobody has until the cache is counted anew.
 void CacheUse::subtract(std::uint64_t less) const noexcept {
-  constexpr double kPatience_s = 10;
-  const FileDescriptor file = open_in(folder(), "used");
-  if (!file.is_open() || !lock_within(file, Lock::sole, kPatience_s)) return;
-  UsedBytes used = read_used(file).value_or(UsedBytes());
-  used.bytes -= std::min(used.bytes, less);
-  write_used(file, used);
+  (void)change_used(folder(), kPatience_s, [&](UsedBytes& used) { used.bytes -= std::min(used.bytes, less); });
 }
 
 std::string data_folder_name(const std::string& data) {
@@ -190,19 +254,15 @@ std::string data_folder_name(const std::string& data) {
 }
 
 // Somebody may remove the folder between the steps; then it is made again.
-FileDescriptor use_data_folder(int folder, const std::string& data) {
+LockFile use_data_folder(int folder, const std::string& data) {
   const std::string name = data_folder_name(data);
   for (int attempt = 0; attempt < 10; ++attempt) {
     if (::mkdirat(folder, name.c_str(), 0700) != 0 && errno != EEXIST) return {};
-    FileDescriptor about = open_in(folder, name + "/about");
-    if (!about.is_open() && errno == ENOENT) continue;
+    const FileDescriptor made = open_folder(folder, name);
+    if (!made.is_open() && errno != ENOENT) return {};
+    LockFile about = open_in(made.get(), "about");
     if (!about.is_open() || !lock_within(about, Lock::shared, 1)) continue;
-    struct stat is {};
-    struct stat named {};
-    if (::fstat(about.get(), &is) != 0 || ::fstatat(folder, (name + "/about").c_str(), &named, 0) != 0 ||
-        is.st_ino != named.st_ino) {
-      continue;
-    }
+    if (!is_still_named(about, folder, name + "/about")) continue;
     const std::string text = std::string(kAboutMark) + data + "\n";
     (void)!::pwrite(about.get(), text.data(), text.size(), 0);  // notes the time, too
     return about;
@@ -217,8 +277,9 @@ std::vector<DataFolder> data_folders(const std::string& dir) {
   std::error_code error;
   for (fs::directory_iterator at(dir, error), end; !error && at != end; at.increment(error)) {
     DataFolder data{.path = at->path().string(), .data = {}, .used_s = 0, .about = {}};
-    const std::string file = data.path + "/about";
-    data.about = FileDescriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    const FileDescriptor folder = open_folder(AT_FDCWD, data.path);
+    constexpr int kHow = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    if (folder.is_open()) data.about = LockFile(FileDescriptor(::openat(folder.get(), "about", kHow)));
     struct stat status {};
     if (!data.about.is_open() || ::fstat(data.about.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     std::string text(std::min<std::size_t>(static_cast<std::size_t>(status.st_size), kLongestAbout), '\0');
@@ -232,18 +293,31 @@ std::vector<DataFolder> data_folders(const std::string& dir) {
   return found;
 }
 
-// Under the lock, so that a run that begins now makes a new folder, and does not write into one that goes.
+// Without keeping the lock, since this may take seconds and a run that begins would wait.
+std::uint64_t unused_bytes(const DataFolder& data) {
+  if (!try_lock(data.about, Lock::sole)) return 0;
+  (void)::flock(data.about.get(), LOCK_UN);
+  return disk_bytes(data.path);
+}
+
+// Renamed under the lock, so that a run that begins now makes a new folder, and does not write into one that goes.
 std::optional<std::uint64_t> remove_unused(const DataFolder& data) {
-  if (!try_lock(data.about, Lock::sole)) return std::nullopt;
-  const std::uint64_t bytes = disk_bytes(data.path);
+  if (!try_lock(data.about, Lock::sole) || !is_still_named(data.about, AT_FDCWD, data.path + "/about"))
+    return std::nullopt;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string gone =
+      fs::path(data.path).parent_path() / (std::string(kGone) + std::to_string(::getpid()) + "-" + std::to_string(now));
+  if (::rename(data.path.c_str(), gone.c_str()) != 0) return std::nullopt;
+  const std::uint64_t bytes = disk_bytes(gone);
   std::error_code error;
-  fs::remove_all(data.path, error);
-  return bytes - std::min(bytes, disk_bytes(data.path));
+  fs::remove_all(gone, error);
+  return bytes - std::min(bytes, disk_bytes(gone));
 }
 
 std::vector<CachedData> look_into_cache(const std::string& dir, bool reads_blocks) {
   std::error_code unknown;
   if (!fs::exists(fs::path(dir) / "used", unknown)) throw ConfigError(printable(dir) + " is no cache of Forebay");
+  std::uint64_t freed = 0;
   std::vector<CachedData> all;
   for (const DataFolder& folder : data_folders(dir)) {
     CachedData data{.data = folder.data, .used_s = folder.used_s};
@@ -252,10 +326,11 @@ std::vector<CachedData> look_into_cache(const std::string& dir, bool reads_block
     for_each_entry(folder.path, [&](const fs::path& file, const struct stat& status) {
       ++data.objects;
       data.bytes += static_cast<std::uint64_t>(status.st_blocks) * kDiskBlock;
-      if (reads_blocks) check_blocks(file, data);
+      if (reads_blocks) freed += check_blocks(file, data);
     });
     all.push_back(std::move(data));
   }
+  if (freed > 0) CacheUse(dir).subtract(freed);
   std::ranges::sort(all, std::greater(), &CachedData::used_s);
   return all;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,14 +14,40 @@
 // however that ends. Paths are DIR's, as the user gave it. Any thread.
 namespace forebay::store {
 
+// A file to be locked. Who opened it unlocks it, though a process that it forked has it open, too.
+class LockFile {
+ public:
+  LockFile() = default;
+  explicit LockFile(FileDescriptor file) noexcept : file_(std::move(file)) {}
+  LockFile(LockFile&&) noexcept = default;
+  LockFile& operator=(LockFile&&) noexcept = default;
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+  ~LockFile() { reset(); }
+
+  [[nodiscard]] const FileDescriptor& file() const noexcept { return file_; }
+  [[nodiscard]] int get() const noexcept { return file_.get(); }
+  [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
+  [[nodiscard]] bool is_own() const noexcept { return is_open() && owner_ == ::getpid(); }
+  void reset() noexcept;
+
+ private:
+  FileDescriptor file_;
+  pid_t owner_ = ::getpid();
+};
+
 enum class Lock : std::uint8_t { shared, sole };
 // Without waiting.
-[[nodiscard]] bool try_lock(const FileDescriptor& file, Lock lock) noexcept;
+[[nodiscard]] bool try_lock(const LockFile& file, Lock lock) noexcept;
 // Waits as long as `limit_s`.
-[[nodiscard]] bool lock_within(const FileDescriptor& file, Lock lock, double limit_s) noexcept;
+[[nodiscard]] bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept;
 
 // DIR/NAME, made if it is not there; none where the system refuses it, with errno.
-[[nodiscard]] FileDescriptor open_in(int folder, const std::string& name) noexcept;
+[[nodiscard]] LockFile open_in(int folder, const std::string& name) noexcept;
+// A folder of this user's, that is no link; none with errno.
+[[nodiscard]] FileDescriptor open_folder(int folder, const std::string& name) noexcept;
+
+enum class Room : std::uint8_t { had, full, unknown };
 
 // Of the process that uses the cache, until it leaves. Whoever comes to a cache that nobody uses, and that was
 // not left in order, counts what is there.
@@ -36,13 +64,15 @@ class CacheUse {
   [[nodiscard]] int folder() const noexcept { return folder_.get(); }
   // Bytes on the disk; 0 if that is not known.
   [[nodiscard]] std::uint64_t held() const noexcept;
-  // Counts `more` bytes, unless that would be more than `limit`. False also where others do not let go of the count.
-  [[nodiscard]] bool add(std::uint64_t more, std::uint64_t limit) const noexcept;
+  // Counts `more` bytes, unless that would be more than `limit`. Unknown where the count cannot be had.
+  [[nodiscard]] Room add(std::uint64_t more, std::uint64_t limit) const noexcept;
   void subtract(std::uint64_t less) const noexcept;
 
  private:
+  void count(const std::string& dir) const;
+
   FileDescriptor folder_;
-  FileDescriptor lock_;
+  LockFile lock_;
 };
 
 // The data of one dataset.path in a cache.
@@ -50,15 +80,17 @@ struct DataFolder {
   std::string path;
   std::string data;
   std::int64_t used_s = 0;  // when it was used last
-  FileDescriptor about;     // to be locked
+  LockFile about;
 };
 // Its name in DIR.
 [[nodiscard]] std::string data_folder_name(const std::string& data);
 // Opens DIR/NAME/about, made with its folder if they are not there, and notes that the data are used, for as long as
 // it is open. None where the system refuses that.
-[[nodiscard]] FileDescriptor use_data_folder(int folder, const std::string& data);
+[[nodiscard]] LockFile use_data_folder(int folder, const std::string& data);
 // Those that caches made, and nothing else that may lie there.
 [[nodiscard]] std::vector<DataFolder> data_folders(const std::string& dir);
+// What one takes that nobody uses; 0 if somebody does.
+[[nodiscard]] std::uint64_t unused_bytes(const DataFolder& data);
 // Removes one that nobody uses; returns the bytes that it took. Nothing if somebody does.
 [[nodiscard]] std::optional<std::uint64_t> remove_unused(const DataFolder& data);
 

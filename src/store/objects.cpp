@@ -340,14 +340,13 @@ OpenFile open_object(const std::string& url) {
 
 OpenFile open_object(const std::string& url, const Known& known) { return opened(url, known, {}, {}); }
 
-// A weak ETag ("W/...") and a time that is not over may be those of other bytes, too.
+// A weak ETag ("W/...") and a time may be those of other bytes, too: an older file that is put back is "not modified".
 std::optional<std::string> read_object(const std::string& url,
                                        const std::function<std::span<std::byte>(std::size_t)>& reserve,
                                        const std::string& version) {
   WholeBody body(url, reserve);
   std::vector<std::string> headers;
-  if (!version.empty())
-    headers.push_back((version.starts_with('"') ? "If-None-Match: " : "If-Modified-Since: ") + version);
+  if (!version.empty()) headers.push_back("If-None-Match: " + version);
   const Reply reply = get(url, headers, body);
   if (reply.status == 304) {
     // Else there would be nothing to take in its place.
@@ -356,8 +355,7 @@ std::optional<std::string> read_object(const std::string& url,
                       SampleError::Kind::transient);
   }
   body.end();
-  if (!reply.etag.empty()) return reply.etag.starts_with('"') ? reply.etag : "";
-  return reply.modified == reply.date ? "" : reply.modified;
+  return reply.etag.starts_with('"') ? reply.etag : "";
 }
 
 void list_objects(const std::string& prefix, bool is_deep, const std::function<void(std::string_view)>& found) {
