@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/file_io.hpp"
+#include "data/source_files.hpp"
 #include "store/cache.hpp"
 #include "store/sha256.hpp"
 #include "store/signature.hpp"
@@ -364,8 +365,9 @@ TEST_CASE("what killed processes left is removed and counted") {
   SUBCASE("an entry without a name, and a wrong count, though another process went on") {
     {
       const auto cache = cache_in(dir);
+      static std::optional<CacheUse> killed;  // by the system
       {
-        const Child child([&] { (void)new CacheUse(dir.string()); });
+        const Child child([&] { killed.emplace(dir.string()); });
       }
       std::filesystem::copy_file(entries_in(dir).front(), entries_in(dir).front().parent_path() / "new-1-1");
       flip(dir / "used", 10);
@@ -462,6 +464,29 @@ TEST_CASE("data were used until they were left") {
     CHECK(cache->has_left());
   }
   CHECK(look_into_cache(dir.string(), false).front().used_s > std::time(nullptr) - 600);
+}
+
+TEST_CASE("a run without a cache uses none, and one that was left is let go") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "file";
+  std::ofstream(path) << "bytes";
+  using forebay::data::SourceFiles;
+  SourceFiles files(0, {}, [](std::uint64_t) { return SourceFiles::Known{}; });
+  std::shared_ptr<const NodeCache> cache = cache_in(folder.path() / "cache");
+  const std::weak_ptr<const NodeCache> seen = cache;
+  files.use_cache(cache);
+  cache->leave();
+  cache.reset();
+  struct Target final : ReadTarget {
+    std::vector<std::byte> bytes;
+    std::span<std::byte> reserve(std::size_t count) override {
+      bytes.resize(count);
+      return bytes;
+    }
+  } target;
+  files.read_whole(path, target);
+  CHECK(target.bytes.size() == 5);
+  CHECK(seen.expired());
 }
 
 TEST_CASE("nothing but its own is removed") {

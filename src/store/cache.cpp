@@ -189,6 +189,13 @@ void NodeCache::leave() const noexcept {
   use_.leave();
 }
 
+// The last answer is kept: of a slow mount it costs a request.
+bool NodeCache::is_local(std::uint64_t device, const std::string& path) const {
+  std::uint64_t seen = local_device_.load(std::memory_order_relaxed);
+  if (seen / 2 != device) local_device_ = seen = device * 2 + (is_on_local_disk(path) ? 1 : 0);
+  return seen % 2 == 1;
+}
+
 // Files below a path have no version but what the system says of them: size, inode, and both times, since programs that
 // copy set the time of modification back. A file that was changed a moment ago may change once more and have the same
 // times: it has no identity yet.
@@ -198,7 +205,7 @@ std::optional<KeptObject> NodeCache::object_of(const OpenFile& file, const std::
   }
   struct stat status {};
   if (files_ == CacheFiles::remote || ::fstat(file.descriptor.get(), &status) != 0 || status.st_dev == device_ ||
-      (files_ == CacheFiles::automatic && is_on_local_disk(path))) {
+      (files_ == CacheFiles::automatic && is_local(status.st_dev, path))) {
     return std::nullopt;
   }
   const auto ns = [](const timespec& time) { return time.tv_sec * kSecond_ns + time.tv_nsec; };

@@ -56,6 +56,7 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
 
   // What is to be cached of a file; nothing: it is not to be. Without an identity: it is read from its store.
   [[nodiscard]] std::optional<KeptObject> object_of(const OpenFile& file, const std::string& path) const;
+  [[nodiscard]] bool is_local(std::uint64_t device, const std::string& path) const;
   [[nodiscard]] std::string file_of(const std::string& name) const;
   // That of exactly this version, made if there is room; nothing: the store is to be asked.
   [[nodiscard]] std::optional<CacheEntry> entry_of(const KeptObject& object) const;
@@ -79,7 +80,8 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   mutable CacheUse use_;
   mutable std::mutex mutex_;  // of what follows, and of the count in this process
   mutable LockFile about_;
-  mutable std::mutex making_;  // large entries
+  mutable std::mutex making_;                           // large entries
+  mutable std::atomic<std::uint64_t> local_device_{0};  // twice a device, and one if it is local
   std::uint64_t device_ = 0;
   std::uint64_t limit_ = 0;
   std::int64_t begun_ns_ = 0;
