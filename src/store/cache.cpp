@@ -116,8 +116,8 @@ class NodeCache::File final : public RemoteFile {
   // Reads the others from the store, and keeps them. Returns how many bytes it read. Blocks that are there are read
   // over where that saves a request, which costs a far store more than their bytes. If the store fails, what came
   // before is kept, and the read that follows asks for the rest.
-  std::size_t read_missing(const CacheEntry& entry, std::uint64_t first, const Spans& all,
-                           const std::vector<bool>& is_there) const {
+  [[nodiscard]] std::size_t read_missing(const CacheEntry& entry, std::uint64_t first, const Spans& all,
+                                         const std::vector<bool>& is_there) const {
     const std::size_t count = is_there.size();
     std::size_t read = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -129,9 +129,11 @@ class NodeCache::File final : public RemoteFile {
       const Spans missing = cut(all, i * kBlock, to * kBlock);
       read_source((first + i) * kBlock, missing);
       for (const auto piece : missing) read += piece.size();
-      for (std::size_t from = i, next = i; from < to; from = next) {
-        for (next = from + 1; next < to && is_there[next] == is_there[from];) ++next;
+      for (std::size_t from = i; from < to;) {
+        std::size_t next = from + 1;
+        while (next < to && is_there[next] == is_there[from]) ++next;
         if (!is_there[from]) keep(entry, first + from, next - from, cut(all, from * kBlock, next * kBlock));
+        from = next;
       }
       i = to;
     }
@@ -268,10 +270,8 @@ void NodeCache::read_object(const std::string& url,
   traffic().from_store += place->size();
   if (version->empty() || !missing.may_be_made || !may_write()) return;
   remove_entry(file_of(url), missing.other);
-  const KeptObject object{.name = url,
-                          .version = *version,
-                          .identity = XXH3_64bits(version->data(), version->size()),
-                          .bytes = place->size()};
+  KeptObject object{.name = url, .version = *std::move(version), .identity = 0, .bytes = place->size()};
+  object.identity = XXH3_64bits(object.version.data(), object.version.size());
   (void)publish(object, CacheEntry::whole_blocks(place->size()), [&](const CacheEntry& made) {
     if (const int error = made.write(0, {*place}); error != 0) throw std::system_error(error, std::generic_category());
     made.set_checked(asked);

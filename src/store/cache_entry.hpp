@@ -59,7 +59,7 @@ class CacheEntry {
   // The other way round. Returns 0 or the system's error.
   [[nodiscard]] int write(std::uint64_t first, const Spans& from) const;
   // Forgets a block. False if its place on the disk stays taken.
-  bool forget(std::uint64_t block) const noexcept;
+  [[nodiscard]] bool forget(std::uint64_t block) const noexcept;
   [[nodiscard]] FileIdentity file() const noexcept { return identity_of(file_); }
 
  private:
