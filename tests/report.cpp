@@ -199,7 +199,7 @@ TEST_CASE("a run's steps become its figures over time") {
   CHECK(run.profiles().size() == 2);
 
   // More steps than are to be read: stretches of them tell the same, and intervals are preferred.
-  const ReadLimits few{.steps = 64 << 10, .intervals = 64 << 10};
+  const ReadLimits few{.steps = 64 << 10, .intervals = 128 << 10};
   write(dir / "run" / "steps.0.jsonl", step_lines(0, 1000));
   write(dir / "run" / "steps.1.jsonl", step_lines(0, 1000));
   const RunData sampled = read(dir / "run", few);

@@ -356,8 +356,7 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   refused([](Options& o) { o.dataset.drop_last = true; }, kSamples, other_key("dataset.drop_last", "false", "true"));
   refused([](Options& o) { o.transform.mirror = 0.25; }, kSamples, other_key("transform.mirror", "0.5", "0.25"));
   refused([](Options& o) { o.transform.dtype = DType::float32; }, kSamples, "transform.dtype");
-  refused([](Options& o) { o.transform.fill = {7}; }, kSamples,
-          "had no transform.fill and this one has transform.fill");
+  refused([](Options& o) { o.transform.crop = Crop::random; }, kSamples, "and this one has transform.crop = ");
   CHECK_FALSE(contains(text, "transform.padding"));  // an empty list: states from before there was such a key go on
   refused([](Options& o) { o.mpi.virtual_shards = 8; }, kSamples, other_key("mpi.virtual_shards", "1024", "8"));
   refused([](Options&) {}, kSamples + 1, "the saved job had another dataset (37 samples, fingerprint ");
