@@ -120,6 +120,7 @@ seen = []
 atexit.register(lambda: open(f"seen.{sys.argv[1]}.{os.getpid()}", "w").write(json.dumps(seen)))
 if "TORCHELASTIC_RUN_ID" in os.environ:
     torch.distributed.init_process_group("gloo")
+    atexit.register(torch.distributed.destroy_process_group)
 elif "mpi4py" in sys.modules:
     from mpi4py import MPI
 """

@@ -45,6 +45,8 @@ if feeder.rank == 0:
     torch.save({"data": state}, place + "/checkpoint.pt")
 print(json.dumps(seen), file=open(f"{place}/seen.{last}.{feeder.rank}", "w"))
 feeder.close()
+if comm == "torch":
+    torch.distributed.destroy_process_group()
 """
 
 

@@ -245,7 +245,8 @@ def say(what):
 def ranks(body: str, tmp_path: Path, *arguments: str) -> Any:
     """What rank 0 of two printed last under torchrun, read as a value."""
     program = tmp_path / "program.py"
-    program.write_text(HEAD + body)
+    # Without this gloo's threads end some processes in std::terminate().
+    program.write_text(HEAD + body + "\nworld.destroy_process_group()\n")
     return ast.literal_eval(run_command(*torchrun(2), str(program), *arguments).strip().splitlines()[-1])
 
 
