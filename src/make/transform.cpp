@@ -92,9 +92,9 @@ void Transform::apply(const Image& image, const std::optional<Box>& box, std::ui
   render(image, view(image.width, image.height, box, epoch, position), out, scratch);
 }
 
-OperatedTransform::OperatedTransform(const Transform& transform, OperationChain operations, std::uint64_t seed,
+OperatedTransform::OperatedTransform(Transform transform, OperationChain operations, std::uint64_t seed,
                                      const Kernels& kernels)
-    : transform_(transform), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
+    : transform_(std::move(transform)), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
 
 // The last operations of the chain, if they are colour and erase, are made row by row (store); the
 // others are called with the view.

@@ -117,7 +117,7 @@ class OperatedTransform {
   };
 
   // `kernels` must stay; all of them give the same bytes.
-  OperatedTransform(const Transform& transform, OperationChain operations, std::uint64_t seed,
+  OperatedTransform(Transform transform, OperationChain operations, std::uint64_t seed,
                     const Kernels& kernels = best_kernels());
 
   [[nodiscard]] const Transform& transform() const noexcept { return transform_; }
