@@ -277,7 +277,7 @@ TEST_CASE("a renderer serves what its twin does, whichever stream it is told, on
     const auto staging = device.allocate_staging(slot.size());
     const auto memory = device.allocate(slot.size());
     std::memcpy(staging->bytes().data(), slot.data(), slot.size());
-    const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan);
+    const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan, 0);
     const std::array<StreamView, 2> streams{device.make_stream(), device.make_stream()};
     const DeviceEvent copied = device.make_event();
     device.copy_in(memory->bytes().data(), staging->bytes().data(), slot.size(), streams[0]);
@@ -312,7 +312,7 @@ TEST_CASE("a GPU that cannot run the kernels is found out when the renderer is m
   machine.fail_next("launch", cudaErrorNoKernelImageForDevice);
   std::string error;
   try {
-    static_cast<void>(device.make_renderer(small_plan()));
+    static_cast<void>(device.make_renderer(small_plan(), 0));
   } catch (const Error& e) {
     error = e.what();
   }
@@ -328,7 +328,7 @@ TEST_CASE("a stream of another GPU is refused before a kernel is put there") {
   cuda::CudaDevice other(1);
   const auto memory = device.allocate(plan.canvas.batch_bytes());
   const auto out = device.allocate(plan.sample_bytes() * kBatch);
-  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan);
+  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan, 0);
   const StreamView foreign = other.make_stream();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
   std::string error;
@@ -354,7 +354,7 @@ TEST_CASE("a thread that chose another GPU renders on this one") {
   const auto memory = device.allocate(slot.size());
   const std::size_t out_bytes = plan.sample_bytes() * kBatch;
   const auto out = device.allocate(out_bytes);
-  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan);
+  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan, 0);
   const StreamView stream = device.make_stream();
   device.copy_in(memory->bytes().data(), staging->bytes().data(), slot.size(), stream);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
@@ -366,10 +366,57 @@ TEST_CASE("a thread that chose another GPU renders on this one") {
   CHECK(found == expected);
 }
 
+TEST_CASE("views that were drawn on another stream serve the first use of the place's batch") {
+  const RenderPlan plan = small_plan();
+  const FakeCuda machine({.seed = 3});
+  cuda::CudaDevice device(0);
+  Random random(3);
+  const std::vector<std::byte> slot = random_slot(plan.canvas, random);
+  const auto staging = device.allocate_staging(slot.size());
+  const auto memory = device.allocate(slot.size());
+  std::memcpy(staging->bytes().data(), slot.data(), slot.size());
+  const std::size_t out_bytes = plan.sample_bytes() * kBatch;
+  constexpr std::uint32_t kPlaces = 3;
+  const auto out = device.allocate(kPlaces * out_bytes);
+  const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan, kPlaces);
+  const StreamView copying = device.make_stream();
+  const StreamView training = device.make_stream();
+  const DeviceEvent drawn = device.make_event();
+  device.copy_in(memory->bytes().data(), staging->bytes().data(), slot.size(), copying);
+  const auto serving_of = [&](std::uint32_t place) {
+    return RenderBatch{.canvases = memory->bytes().data(), .size = kBatch, .first_position = 10 * place};
+  };
+  for (std::uint32_t place = 0; place < kPlaces; ++place) renderer->draw(serving_of(place), place, copying);
+  device.record(drawn, copying);
+  device.synchronize(drawn);
+  // Others, without a place, in between.
+  for (const std::uint32_t place : {2U, 0U, 1U}) {
+    RenderBatch serving = serving_of(place);
+    serving.drawn_in = place;
+    renderer->render(serving, out->bytes().data() + place * out_bytes, training);
+    serving.drawn_in.reset();
+    serving.use_index = 1;
+    const auto elsewhere = device.allocate(out_bytes);
+    renderer->render(serving, elsewhere->bytes().data(), training);
+    std::vector<std::byte> ignored(out_bytes);
+    device.copy_out(ignored.data(), elsewhere->bytes().data(), out_bytes, training);
+  }
+  for (std::uint32_t place = 0; place < kPlaces; ++place) {
+    RenderBatch serving = serving_of(place);
+    serving.canvases = slot.data();
+    std::vector<std::byte> expected(out_bytes);
+    TwinRenderer(plan).render(serving, expected.data(), {});
+    std::vector<std::byte> found(out_bytes);
+    device.copy_out(found.data(), out->bytes().data() + place * out_bytes, out_bytes, training);
+    CHECK(found == expected);
+  }
+  CHECK(machine.misuse().empty());
+}
+
 TEST_CASE("an empty batch is nothing to do") {
   const FakeCuda machine;
   cuda::CudaDevice device(0);
-  const auto renderer = device.make_renderer(small_plan());
+  const auto renderer = device.make_renderer(small_plan(), 0);
   renderer->render({}, nullptr, device.make_stream());
 }
 

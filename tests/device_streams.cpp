@@ -22,8 +22,9 @@ enum class Mutant : std::uint8_t {
   lease_ends_elsewhere,       // a lease ends on a stream that its work is not on
   staging_is_too_small,       // a place is filled again before its copy was made
   nobody_keeps_pace,          // the trainer's thread runs ahead of the device as far as it likes
+  drawing_is_not_awaited,     // first views are drawn on a stream that nobody waits for
 };
-inline constexpr int kMutants = 8;
+inline constexpr int kMutants = 9;
 [[nodiscard]] std::string_view name_of(Mutant mutant) noexcept;
 
 // How a world is set up; everything else comes from its seed.
@@ -121,16 +122,27 @@ std::uint8_t value_of(std::uint64_t turn, std::uint32_t index) { return static_c
 // Of a tensor that is made of a canvas.
 std::uint8_t view_of(std::uint8_t value, std::uint64_t use) { return static_cast<std::uint8_t>(value ^ (use * 29)); }
 
-// Reads the canvases and writes the tensor when the stream comes to it.
+// Reads the canvases and writes the tensor when the stream comes to it, by the views of its own or by what was drawn.
 class SimulatedRenderer final : public CanvasRenderer {
  public:
-  SimulatedRenderer(SimulatedDevice& device, const SlotFormat& format) : device_(device), format_(format) {}
+  SimulatedRenderer(SimulatedDevice& device, const SlotStore& store, Mutant mutant)
+      : device_(device),
+        format_(store.format()),
+        mutant_(mutant),
+        nowhere_(device.SimulatedDevice::make_stream()),
+        drawn_(store.size()) {}
 
+  void draw(const RenderBatch& batch, std::uint32_t place, StreamView stream) override {
+    if (mutant_ == Mutant::drawing_is_not_awaited) stream = nowhere_;
+    device_.streams().push(SimulatedDevice::number(stream), [this, batch, place] { drawn_[place] = batch; });
+  }
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override {
-    device_.streams().push(SimulatedDevice::number(stream), [=, format = format_] {
+    device_.streams().push(SimulatedDevice::number(stream), [=, this] {
+      const RenderBatch view = batch.drawn_in ? drawn_[*batch.drawn_in] : batch;
+      const std::uint64_t use = view.first_position == batch.first_position ? view.use_index : UINT64_MAX;
       for (std::uint32_t i = 0; i < batch.size; ++i) {
-        const auto value = static_cast<std::uint8_t>(batch.canvases[i * format.canvas->place_bytes()]);
-        std::memset(out + i * format.sample_bytes(), view_of(value, batch.use_index), format.sample_bytes());
+        const auto value = static_cast<std::uint8_t>(batch.canvases[i * format_.canvas->place_bytes()]);
+        std::memset(out + i * format_.sample_bytes(), view_of(value, use), format_.sample_bytes());
       }
     });
   }
@@ -138,6 +150,9 @@ class SimulatedRenderer final : public CanvasRenderer {
  private:
   SimulatedDevice& device_;
   SlotFormat format_;
+  Mutant mutant_;
+  StreamView nowhere_;
+  std::vector<RenderBatch> drawn_;
 };
 
 // The device with a bug between it and the house.
@@ -187,6 +202,7 @@ std::string_view name_of(Mutant mutant) noexcept {
       "a lease ends on another stream",
       "staging is too small",
       "nobody keeps pace",
+      "drawing is not awaited",
   };
   return kNames[static_cast<std::size_t>(mutant)];
 }
@@ -205,7 +221,7 @@ StreamWorld::StreamWorld(const WorldSetup& setup, std::uint64_t seed)
       pool_(*store_, ring_, {.capacity = sizes_.capacity, .pool = sizes_.pool, .max_leases = kLeases}, Pick::least_used,
             [](std::uint64_t /*uses*/) {}) {
   if (setup.canvases) {
-    store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, store_->format()), {}, 0);
+    store_->set_renderer(std::make_unique<SimulatedRenderer>(*device_, *store_, setup.mutant), {}, 0);
   }
 }
 

@@ -121,8 +121,8 @@ struct Found {
       : plan(*launch.plan),
         canvases(behind(launch.batch.canvases, launch.plan->canvas.batch_bytes())),
         scratch(behind(launch.scratch, forebay::cuda::scratch_bytes(*launch.plan))),
-        out(behind(launch.out, launch.batch.size * launch.plan->sample_bytes())) {}
-  [[nodiscard]] bool is_complete() const { return canvases != nullptr && scratch != nullptr && out != nullptr; }
+        out(launch.out == nullptr ? nullptr : behind(launch.out, launch.batch.size * launch.plan->sample_bytes())) {}
+  [[nodiscard]] bool is_complete() const { return canvases != nullptr && scratch != nullptr; }
 };
 
 }  // namespace
@@ -133,12 +133,13 @@ int forebay_draw_views(const RenderLaunch& launch, void* stream) noexcept {
   if (launch.batch.size == 0) return cudaSuccess;
   const Found found(launch);
   if (!found.is_complete()) return cudaErrorIllegalAddress;
-  // Stands for the views: the serving that they are of.
-  const std::uint64_t use = launch.batch.use_index;
+  // Stands for the views: the batch and the serving that they are of.
+  const RenderBatch batch = launch.batch;
   return forebay::testing::launch_on_host(
       [=] {
         found.scratch[0] = kDrawn;
-        found.scratch[1] = static_cast<std::byte>(use & 0xFF);
+        found.scratch[1] = static_cast<std::byte>(batch.use_index & 0xFF);
+        found.scratch[2] = static_cast<std::byte>(batch.first_position & 0xFF);
       },
       stream);
 }
@@ -146,14 +147,15 @@ int forebay_draw_views(const RenderLaunch& launch, void* stream) noexcept {
 int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
   if (launch.batch.size == 0) return cudaSuccess;
   const Found found(launch);
-  if (!found.is_complete()) return cudaErrorIllegalAddress;
+  if (!found.is_complete() || found.out == nullptr) return cudaErrorIllegalAddress;
   RenderBatch batch = launch.batch;
   batch.canvases = found.canvases;
   return forebay::testing::launch_on_host(
       [=] {
         // Views of another serving, drawn too early or too late, would give other pixels.
-        const bool is_ours =
-            found.scratch[0] == kDrawn && found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF);
+        const bool is_ours = found.scratch[0] == kDrawn &&
+                             found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF) &&
+                             found.scratch[2] == static_cast<std::byte>(batch.first_position & 0xFF);
         if (is_ours) forebay::make::TwinRenderer(found.plan).render(batch, found.out, {});
       },
       stream);

@@ -43,7 +43,8 @@ class SimulatedDevice : public device::Device {
   void wait(StreamView stream, device::DeviceEvent event) override { streams_.wait(number(stream), number(event)); }
   [[nodiscard]] bool is_complete(device::DeviceEvent event) override { return streams_.query(number(event)); }
   void synchronize(device::DeviceEvent event) override { streams_.synchronize(number(event)); }
-  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& /*plan*/) override {
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& /*plan*/,
+                                                                    std::uint32_t /*places*/) override {
     return nullptr;
   }
 

@@ -97,8 +97,9 @@ class Device {
   virtual void synchronize(DeviceEvent event) = 0;
 
   // What makes batches of canvases on this device (detail/canvas.hpp); none on the host, where that is assembly's.
-  // The plan is copied.
-  [[nodiscard]] virtual std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan) = 0;
+  // The plan is copied. `places`: of CanvasRenderer::draw().
+  [[nodiscard]] virtual std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan,
+                                                                            std::uint32_t places) = 0;
 };
 
 }  // namespace forebay::device

@@ -75,6 +75,9 @@ void HostDevice::copy_out(std::byte* to, const std::byte* from, std::size_t byte
 }
 
 // The host's renderer needs the transform's options and is made by the feeder.
-std::unique_ptr<make::CanvasRenderer> HostDevice::make_renderer(const make::RenderPlan& /*plan*/) { return nullptr; }
+std::unique_ptr<make::CanvasRenderer> HostDevice::make_renderer(const make::RenderPlan& /*plan*/,
+                                                                std::uint32_t /*places*/) {
+  return nullptr;
+}
 
 }  // namespace forebay::device

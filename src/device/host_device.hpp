@@ -30,7 +30,8 @@ class HostDevice final : public Device {
   void wait(StreamView /*stream*/, DeviceEvent /*event*/) override {}
   [[nodiscard]] bool is_complete(DeviceEvent /*event*/) override { return true; }
   void synchronize(DeviceEvent /*event*/) override {}
-  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan) override;
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan,
+                                                                    std::uint32_t places) override;
 
  private:
   static std::size_t huge_page_of_system();

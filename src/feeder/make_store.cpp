@@ -79,8 +79,8 @@ void make_store_on_device(Run& run) {
   const make::RenderPlan plan =
       make::make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
   run.store->set_renderer(
-      on_host ? std::make_unique<make::HostRenderer>(transform, plan) : run.device->make_renderer(plan), plan.view,
-      options.seed);
+      on_host ? std::make_unique<make::HostRenderer>(transform, plan) : run.device->make_renderer(plan, counts.slots),
+      plan.view, options.seed);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <forebay/tensor.hpp>
@@ -102,6 +103,7 @@ struct RenderBatch {
   std::uint64_t epoch = 0;
   std::uint64_t first_position = 0;  // of the first sample within the epoch; the others follow
   std::uint64_t use_index = 0;
+  std::optional<std::uint32_t> drawn_in = std::nullopt;  // the place of a draw() of this serving that is complete
 };
 
 // Makes a tensor of a batch of canvases. What a sample shows depends on (seed, epoch, position, use_index) only, and
@@ -109,6 +111,10 @@ struct RenderBatch {
 class CanvasRenderer {
  public:
   virtual ~CanvasRenderer() = default;
+  // Puts on the stream, ahead of the serving, what render() would have to compute before it begins with the pixels, and
+  // keeps it in a place until the next draw() there. `place`: less than what make_renderer() was told. One thread at a
+  // time, which need not be that of render(). Throws Error.
+  virtual void draw(const RenderBatch& /*batch*/, std::uint32_t /*place*/, StreamView /*stream*/) {}
   // Puts it on the stream (host: does it). `out`: the first element of [size, 3, height, width] or
   // [size, height, width, 3] in memory of the device, aligned to 256. One thread at a time. Throws Error.
   virtual void render(const RenderBatch& batch, std::byte* out, StreamView stream) = 0;

@@ -197,6 +197,19 @@ SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index
   return view;
 }
 
+make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t use_index) noexcept {
+  const BatchRef& batch = slots_[slot_number].batch;
+  return {.canvases = images(slot_number),
+          .size = batch.size,
+          .epoch = batch.epoch,
+          .first_position = batch.batch * format_.batch_size,
+          .use_index = use_index};
+}
+
+void SlotStore::draw(std::uint32_t slot_number, StreamView stream) {
+  if (renderer_) renderer_->draw(serving_of(slot_number, 0), slot_number, stream);
+}
+
 bool SlotStore::keep_pace(std::uint64_t step) {
   // Acquire: failure_ was written before failed_.
   if (failed_.load(std::memory_order_acquire)) std::rethrow_exception(failure_);
@@ -209,18 +222,14 @@ bool SlotStore::keep_pace(std::uint64_t step) {
 std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_index, StreamView stream,
                                 std::exception_ptr& refused) noexcept {
   if (!outputs_) return kNoOutput;
-  const Slot& slot = slots_[slot_number];
   const auto [output, is_shared] = outputs_->take();
   if (is_shared) return output;  // it is being read
   try {
     outputs_->put_after_uses(output, stream);
-    renderer_->render({.canvases = images(slot_number),
-                       .size = slot.batch.size,
-                       .epoch = slot.batch.epoch,
-                       .first_position = slot.batch.batch * format_.batch_size,
-                       .use_index = use_index},
-                      outputs_->at(output), stream);
-    if (slot.stream_uses) slot.stream_uses->end(stream);
+    make::RenderBatch serving = serving_of(slot_number, use_index);
+    if (use_index == 0 && !device_->is_host()) serving.drawn_in = slot_number;
+    renderer_->render(serving, outputs_->at(output), stream);
+    if (slots_[slot_number].stream_uses) slots_[slot_number].stream_uses->end(stream);
   } catch (...) {
     refused = std::current_exception();
   }

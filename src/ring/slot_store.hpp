@@ -169,6 +169,8 @@ class SlotStore {
   // --- the thread that copies to a device ---
   // A complete batch, before its copy: puts the labels beside it, and keeps what the host is to have of it.
   void complete_for_device(std::uint32_t slot) noexcept;
+  // Canvases: has the device draw, behind their copy, which views the first serving shows. Throws Error.
+  void draw(std::uint32_t slot, StreamView stream);
 
   // --- consumer thread ---
   // Nobody has written to the batch since, as far as this use looks. The whole of it is not looked at: see Probes.
@@ -188,7 +190,8 @@ class SlotStore {
   [[nodiscard]] std::uint32_t render(std::uint32_t slot, std::uint64_t use_index, StreamView stream,
                                      std::exception_ptr& refused) noexcept;
 
-  // The renderer of render(), and how it chooses views. Call before the first one.
+  // The renderer of draw() and render(), and how it chooses views. Call before the first batch is complete. REQUIRES:
+  // on a device it has a place for each slot.
   void set_renderer(std::unique_ptr<make::CanvasRenderer> renderer, const make::ViewRule& rule, std::uint64_t seed) {
     renderer_ = std::move(renderer);
     rule_ = rule;
@@ -214,6 +217,7 @@ class SlotStore {
 
   // What the sample at a place shows in this serving.
   [[nodiscard]] SampleView served_view(std::uint32_t slot, std::uint32_t index, std::uint64_t use_index) noexcept;
+  [[nodiscard]] make::RenderBatch serving_of(std::uint32_t slot, std::uint64_t use_index) noexcept;
   // The first element that a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {
     return output == kNoOutput ? images(slot) : outputs_->at(output);

@@ -10,12 +10,9 @@ Staging::Staging(device::Device& device, std::size_t batch_bytes, std::uint32_t 
   for (std::uint32_t i = 0; i < batches; ++i) copied_.push_back(device.make_event());
 }
 
-// In the order of the stream: wait until the last users of the slot are done, copy, and mark the
-// copy's end.
 void Staging::copy(std::uint64_t turn, std::byte* to, StreamUses& uses, StreamView stream) {
   uses.put_after(stream);  // S3
   device_.copy_in(to, place(turn), batch_bytes_, stream);
-  device_.record(copied_[index(turn)], stream);
 }
 
 }  // namespace forebay::ring

@@ -30,7 +30,7 @@ QueueOptions queue_of(const WorldSize& size) { return {.pool = size.pool, .max_l
 
 }  // namespace
 
-std::unique_ptr<CanvasRenderer> SmallHost::make_renderer(const RenderPlan&) { return nullptr; }
+std::unique_ptr<CanvasRenderer> SmallHost::make_renderer(const RenderPlan&, std::uint32_t) { return nullptr; }
 
 World::World(const WorldSize& of, std::shared_ptr<Device> device)
     : size(of),

@@ -37,7 +37,7 @@ class SmallHost : public device::Device {
   void wait(StreamView, device::DeviceEvent) override {}
   [[nodiscard]] bool is_complete(device::DeviceEvent) override { return true; }
   void synchronize(device::DeviceEvent) override {}
-  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan&) override;
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan&, std::uint32_t) override;
 
  private:
   class Memory final : public device::Arena {

@@ -170,8 +170,8 @@ void CudaDevice::synchronize(device::DeviceEvent event) {
   require(cudaEventSynchronize(as_cuda(event)), "cudaEventSynchronize");
 }
 
-std::unique_ptr<make::CanvasRenderer> CudaDevice::make_renderer(const make::RenderPlan& plan) {
-  return std::make_unique<CudaRenderer>(*this, *context_, gpu_, plan);
+std::unique_ptr<make::CanvasRenderer> CudaDevice::make_renderer(const make::RenderPlan& plan, std::uint32_t places) {
+  return std::make_unique<CudaRenderer>(*this, *context_, gpu_, plan, places);
 }
 
 }  // namespace forebay::cuda

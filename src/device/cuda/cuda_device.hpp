@@ -47,7 +47,8 @@ class CudaDevice final : public device::Device {
   void wait(StreamView stream, device::DeviceEvent event) override;
   [[nodiscard]] bool is_complete(device::DeviceEvent event) override;
   void synchronize(device::DeviceEvent event) override;
-  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan) override;
+  [[nodiscard]] std::unique_ptr<make::CanvasRenderer> make_renderer(const make::RenderPlan& plan,
+                                                                    std::uint32_t places) override;
 
  private:
   enum class Priority { lowest, highest };
