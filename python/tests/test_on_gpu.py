@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import forebay
 import pytest
-from conftest import SMALL
+from conftest import SMALL, require_ranks, run_command, torchrun
 
 torch = pytest.importorskip("torch")
 
@@ -195,3 +197,37 @@ def test_pytorchs_loader(folder: Path) -> None:
         wrong += ((images[:, 0, 0, 0] >= 100) != labels.bool()).sum().item()
     loader.close()
     assert wrong == 0
+
+
+RANK = """
+import json, os, sys
+import forebay, torch
+from test_on_gpu import GPU, greys_of, late_errors
+torch.distributed.init_process_group("gloo")
+wrong = torch.zeros((), dtype=torch.int64, device="cuda:0")
+seen = []
+options = {**GPU, "batch_size": 4, "epochs": 10, "when": sys.argv[3], "canvas": (8, 8), "device": "cuda:0"}
+for batch in forebay.Feeder(dataset=sys.argv[1], comm="torch", **options):
+    images, labels = batch.torch(copy=False)
+    wrong += late_errors(images, greys_of(batch), labels)
+    seen += [(batch.epoch, int(i)) for i in batch.ids if batch.is_fresh]
+    del images, labels
+assert wrong.item() == 0
+with open(sys.argv[2] + "/seen." + os.environ["RANK"], "w") as file:
+    json.dump(seen, file)
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("when", ["enqueue", "dequeue"])
+def test_two_ranks_share_a_gpu(folder: Path, tmp_path: Path, when: str) -> None:
+    require_ranks(torch=True)
+    with skipped_without_cuda():
+        forebay.Feeder(dataset=folder, **GPU).close()
+    program = tmp_path / "program.py"
+    program.write_text(RANK)
+    run_command(*torchrun(2), str(program), str(folder), str(tmp_path), when)
+    parts = [json.loads(file.read_text()) for file in tmp_path.glob("seen.*")]
+    served = Counter((epoch, i) for part in parts for epoch, i in part)
+    assert len(parts) == 2 and set(served.values()) == {1}
+    assert set(served) == {(epoch, i) for epoch in range(10) for i in range(40)}

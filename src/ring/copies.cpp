@@ -2,8 +2,9 @@
 
 namespace forebay::ring {
 
-// The copy goes to the stream at once; publication waits for its event. Copies of one stream end in
-// the order of their start, which is why first_ and last_ of a queue are all there is to know.
+// In the order of the stream: wait until the last users of the slot are done, copy, draw the views
+// of the first serving, and mark the end of both. Publication waits for that mark. Copies of one
+// stream end in the order of their start, so first_ and last_ of a queue are all there is to know.
 void Copies::start(std::uint32_t slot_number) {
   const SlotStore::Slot& slot = store_.slot(slot_number);
   store_.complete_for_device(slot_number);

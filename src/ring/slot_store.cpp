@@ -206,6 +206,8 @@ make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t
           .use_index = use_index};
 }
 
+// By the thread that copies, before the batch is published: nobody renders the slot's batch yet, and
+// renderings of the one before it have been waited for (Staging's invariant S3).
 void SlotStore::draw(std::uint32_t slot_number, StreamView stream) {
   if (renderer_) renderer_->draw(serving_of(slot_number, 0), slot_number, stream);
 }

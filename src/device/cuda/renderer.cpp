@@ -68,6 +68,8 @@ CudaRenderer::CudaRenderer(device::Device& device, const GpuContext& context, in
   });
 }
 
+// Nothing is waited for: whoever has a place drawn anew knows that nothing reads it any more, and
+// that its batch will be rendered only when this is complete.
 void CudaRenderer::draw(const make::RenderBatch& batch, std::uint32_t place, StreamView stream) {
   if (batch.size == 0) return;
   const GpuContext::OnTop here(context_);
