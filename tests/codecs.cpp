@@ -62,6 +62,38 @@ TEST_CASE("every codec decodes what its library wrote") {
   }
 }
 
+// 40 x 20 grey pixels, turned. The type is that of its width and height; tags are out of order, and two come again with
+// another value.
+std::vector<std::byte> odd_tiff(bool is_big_endian, unsigned type) {
+  std::vector<std::byte> bytes;
+  const auto add = [&](unsigned value, unsigned size) {
+    for (unsigned i = 0; i < size; ++i) {
+      bytes.push_back(static_cast<std::byte>(value >> 8 * (is_big_endian ? size - 1 - i : i)));
+    }
+  };
+  const auto entry = [&](unsigned tag, unsigned of_type, unsigned value) {
+    const unsigned size = of_type == 3 || of_type == 8 ? 2 : 4;
+    for (const unsigned number : {tag, of_type}) add(number, 2);
+    add(1, 4);
+    add(value, size);
+    add(0, 4 - size);
+  };
+  bytes.assign(2, std::byte{is_big_endian ? std::uint8_t{'M'} : std::uint8_t{'I'}});
+  add(42, 2);
+  add(808, 4);
+  bytes.resize(808);
+  add(12, 2);
+  for (const auto& [tag, value] :
+       {std::pair{258U, 8U}, {259U, 1U}, {262U, 1U}, {277U, 1U}, {278U, 20U}, {279U, 800U}}) {
+    entry(tag, 3, value);
+  }
+  for (const auto& [tag, value] : {std::pair{256U, 40U}, {257U, 20U}, {256U, 4U}, {257U, 5U}}) entry(tag, type, value);
+  entry(274, 3, 6);
+  entry(273, 3, 8);
+  add(0, 4);
+  return bytes;
+}
+
 TEST_CASE("a header alone says the size that the decoder finds, also where bytes are damaged") {
   const forebay::testing::TemporaryDirectory folder;
   const std::string path = (folder / "x").string();
@@ -91,6 +123,17 @@ TEST_CASE("a header alone says the size that the decoder finds, also where bytes
       CAPTURE(round);
       (void)compare(bytes);
     }
+  }
+  for (CodecFile file : webp_files()) {
+    if (file.orientation == 1) continue;
+    constexpr std::array kExif{std::byte{'E'}, std::byte{'X'}, std::byte{'I'}, std::byte{'F'}};
+    const auto riff = std::ranges::search(file.bytes, kExif).begin() - file.bytes.begin() - 8;  // ends before it
+    for (unsigned i = 0; i < 4; ++i) file.bytes[4 + i] = static_cast<std::byte>(riff >> 8 * i);
+    CHECK(compare(file.bytes));
+  }
+  for (const bool is_big_endian : {false, true}) {
+    for (const unsigned type : {3U, 8U, 4U, 9U})
+      CHECK((compare(odd_tiff(is_big_endian, type)) || tiff_files().empty()));
   }
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::vector<std::uint8_t> exif = forebay::testing::exif_of(orientation);

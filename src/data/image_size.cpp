@@ -10,10 +10,12 @@
 #include "image_size.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <forebay/error.hpp>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -135,7 +137,8 @@ ImageExtent size_of_png(HeaderBytes& header) {
 }
 
 // RFC 9649. With an extended header, the size is the canvas's.
-// 14 bits each in VP8; one less than the size in VP8L and VP8X. Chunks are padded to even lengths.
+// 14 bits each in VP8; one less than the size in VP8L and VP8X. Chunks are padded to even lengths. What stands behind
+// the end that the RIFF header states is none of it.
 ImageExtent size_of_webp(HeaderBytes& header) {
   constexpr std::uint64_t kExifFlag = 8;
   constexpr std::uint64_t kFirst = 12;
@@ -149,7 +152,8 @@ ImageExtent size_of_webp(HeaderBytes& header) {
   const std::uint64_t height = header.little(kFirst + 15, 3) + 1;
   int orientation = 1;
   if ((header.little(kFirst + 8, 1) & kExifFlag) != 0) {
-    for (std::uint64_t at = kFirst; at + 8 <= header.size();) {
+    const std::uint64_t end = std::min(header.size(), header.little(4, 4) + 8);
+    for (std::uint64_t at = kFirst; at + 8 <= end;) {
       const std::uint64_t length = header.little(at + 4, 4);
       if (header.holds(at, "EXIF")) {
         const HeaderPart exif = header.at(at + 8, std::min(length, kMostExif));
@@ -162,9 +166,9 @@ ImageExtent size_of_webp(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
-// TIFF 6.0, and BigTIFF, whose numbers have twice the bytes.
-// Tags 256 and 257 are the sides, 274 is the orientation; type 3 is SHORT, 16 is LONG8. Of several
-// pages the first counts.
+// TIFF 6.0, and BigTIFF, whose numbers have twice the bytes. Tags 256 and 257 are the sides, 274 is the orientation. As
+// in libtiff: of several pages the first counts, and of entries with one tag; entries may be in any order, and a number
+// of any whole type; one that does not fit its place stands where the place says.
 ImageExtent size_of_tiff(HeaderBytes& header) {
   const bool is_big_endian = header.holds(0, "MM");
   const auto number = [&](std::uint64_t at, std::size_t bytes) { return header.number(at, bytes, is_big_endian); };
@@ -172,21 +176,22 @@ ImageExtent size_of_tiff(HeaderBytes& header) {
   const std::size_t offset_bytes = is_large ? 8 : 4;
   const std::uint64_t directory = number(is_large ? 8 : 4, offset_bytes);
   const std::uint64_t entries = number(directory, is_large ? 8 : 2);
-  std::uint64_t width = 0;
-  std::uint64_t height = 0;
-  std::uint64_t orientation = 1;
+  std::optional<std::uint64_t> width;
+  std::optional<std::uint64_t> height;
+  std::optional<std::uint64_t> orientation;
   std::uint64_t at = directory + (is_large ? 8 : 2);
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(entries, 65535); ++i, at += 4 + 2 * offset_bytes) {
     const std::uint64_t tag = number(at, 2);
-    if (tag > 274) break;  // they are in order
+    auto* const found = tag == 256 ? &width : tag == 257 ? &height : tag == 274 ? &orientation : nullptr;
+    if (found == nullptr || *found) continue;
+    constexpr std::array<std::uint8_t, 18> kBytes{0, 1, 0, 2, 4, 0, 1, 0, 2, 4, 0, 0, 0, 0, 0, 0, 8, 8};  // by type
     const std::uint64_t type = number(at + 2, 2);
-    const std::size_t bytes = type == 3 ? 2 : type == 16 ? 8 : 4;
-    const auto value = [&] { return number(at + 4 + offset_bytes, bytes); };
-    if (tag == 256) width = value();
-    if (tag == 257) height = value();
-    if (tag == 274) orientation = value();
+    const std::size_t bytes = type < kBytes.size() && number(at + 4, offset_bytes) == 1 ? kBytes[type] : 0;
+    const std::uint64_t place = at + 4 + offset_bytes;
+    *found = bytes == 0 ? 0 : number(bytes > offset_bytes ? number(place, offset_bytes) : place, bytes);
   }
-  return turned(width, height, orientation <= 8 ? static_cast<int>(orientation) : 1);
+  return turned(width.value_or(0), height.value_or(0),
+                orientation <= 8U ? static_cast<int>(orientation.value_or(1)) : 1);
 }
 
 // The oldest header has 12 bytes and sides of 16 bits.
