@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy
+
 from ._core import FieldSpec
 from ._fields import as_type, boxes_of, part_of, spec_of
 from ._labels import as_classes, class_names, in_order
@@ -75,8 +77,6 @@ def _each(name: str, values: Iterable[Any], paths: Sequence[bytes], convert: Cal
 
 
 def _joined(field: FieldSpec, parts: list[Any]) -> Column:
-    import numpy
-
     ends = numpy.cumsum([len(part) for part in parts], dtype=numpy.uint64)
     return Column(field, b"".join(parts), ends, [])
 
@@ -107,8 +107,6 @@ def _boxes(
 
 
 def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]) -> Column:
-    import numpy
-
     kind = keys.get("kind")
     if kind in ("numbers", "array") and len(values) and not isinstance(values[0], (str, bytes, os.PathLike)):
         try:
@@ -163,8 +161,6 @@ def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict
 def _usual_type(values: Any) -> str:
     """Arrays of whole numbers keep their type, or get one that holds it; other numbers are float32. Raises
     ValueError for whole numbers in a list that float32 would round."""
-    import numpy
-
     array = numpy.asarray(values)
     if array.dtype.kind not in "iu":
         return "float32"

@@ -128,12 +128,9 @@ class Bar(Display):
             self.close()
 
     def hide(self) -> None:
-        self._leave("\r\033[K")
+        self.close("\r\033[K")
 
-    def close(self) -> None:
-        self._leave("\n")
-
-    def _leave(self, end: str) -> None:
+    def close(self, end: str = "\n") -> None:
         with self._lock:
             if self._is_drawn:
                 self._out.write(end)
@@ -171,7 +168,12 @@ class Live(Display):
         with self._lock:
             self._shown = shown
             if self._live is None:
-                self._live = self._begun()
+                from rich.live import Live as RichLive
+
+                # What the program prints into a file is to arrive there.
+                is_beside = sys.stdout is not None and sys.stdout.isatty()
+                self._live = RichLive(console=self._console, auto_refresh=False, redirect_stdout=is_beside)
+                self._live.start()
             self._live.update(self._drawn(shown, min(_PANEL, self._console.width)), refresh=True)
 
     def hide(self) -> None:
@@ -182,15 +184,6 @@ class Live(Display):
             if self._live is None and self._shown is not None:
                 self.show(self._shown)  # it was hidden, and is what remains
             self._end(keep=True)
-
-    def _begun(self) -> Any:
-        from rich.live import Live as RichLive
-
-        # What the program prints into a file is to arrive there.
-        is_beside = sys.stdout is not None and sys.stdout.isatty()
-        live = RichLive(console=self._console, auto_refresh=False, redirect_stdout=is_beside)
-        live.start()
-        return live
 
     def _end(self, keep: bool) -> None:
         with self._lock:

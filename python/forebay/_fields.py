@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy
+
 from . import _core, _options
 from ._core import FieldSpec
 from ._labels import class_names, class_number, names_of
@@ -41,8 +43,6 @@ def specs_of(fields: Mapping[str, Mapping[str, Any]] | None) -> list[FieldSpec]:
 
 def npy_of(array: Any) -> memoryview:
     """An array as the npy file that the library reads."""
-    import numpy
-
     file = io.BytesIO()
     numpy.save(file, array, allow_pickle=False)
     return file.getbuffer()
@@ -50,8 +50,6 @@ def npy_of(array: Any) -> memoryview:
 
 def as_type(values: Any, dtype: str) -> Any:
     """An array of that type. Raises ValueError for numbers that it does not hold."""
-    import numpy
-
     array = numpy.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{array.dtype} where numbers are expected")
@@ -71,8 +69,6 @@ def as_type(values: Any, dtype: str) -> Any:
 def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
     """LabelledBoxes from [n, 4] numbers, a pair (boxes, labels), or {"boxes": ..., "labels": ...} as torchvision has
     it. Raises ValueError."""
-    import numpy
-
     if isinstance(value, Mapping):
         value, labels = value["boxes"], value.get("labels")
     elif isinstance(value, tuple) and len(value) == 2 and numpy.ndim(value[0]) == 2:
@@ -106,8 +102,6 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
 def bits_of(value: Any, classes: Sequence[str]) -> Any:
     """A zero or one for each class: from just that, or from the names of the classes that apply. Raises ValueError;
     numbers of classes are refused, because they look like bits."""
-    import numpy
-
     values = value.tolist() if hasattr(value, "tolist") else list(value)
     if all(isinstance(each, str) for each in values):
         bits = numpy.zeros(len(classes))
@@ -124,8 +118,6 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
 
 def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
     """A field of one sample as the library reads it: the path of a file (a str), or bytes. Raises ValueError."""
-    import numpy
-
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     if spec.kind == "bytes":

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+import numpy
+
 from . import _core
 from ._labels import names_of, numbers_of
 from .errors import ConfigError
@@ -14,14 +16,11 @@ from .errors import ConfigError
 _ADVICE = "or write a subclass of forebay.Dataset whose __getitem__ returns the bytes of an image"
 
 
-def _kind(name: str) -> Any:
-    """A class of the package `datasets`, if the program has imported it."""
-    return getattr(sys.modules.get("datasets"), name, None)
-
-
 def is_dataset(dataset: Any) -> bool:
     """Whether it is one of Hugging Face. Raises ConfigError for those that have no list of samples."""
-    kinds = _kind("Dataset"), _kind("DatasetDict"), _kind("IterableDataset"), _kind("IterableDatasetDict")
+    package = sys.modules.get("datasets")  # if the program has imported it
+    names = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
+    kinds: Any = tuple(getattr(package, name, None) for name in names)
     if not all(isinstance(kind, type) for kind in kinds):
         return False
     if isinstance(dataset, kinds[1]):
@@ -56,8 +55,6 @@ def _chosen(dataset: Any, values: Any) -> Any:
 
 def _bytes_at(column: Any) -> tuple[Any, Any]:
     """Where the bytes of each image are, and how many; 0 for one that has none."""
-    import numpy
-
     addresses, sizes = [numpy.zeros(0, numpy.uint64)], [numpy.zeros(0, numpy.uint64)]
     for chunk in column.chunks:
         binary = chunk.field("bytes")
@@ -96,8 +93,6 @@ def _sound(column: Any) -> Any:
 
 def _without_image(column: Any) -> Any:
     """For each row whether it has none: neither bytes nor a file."""
-    import numpy
-
     rows = [numpy.zeros(0, bool)]
     for chunk in column.chunks:
         is_empty = [numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path")]
@@ -117,8 +112,6 @@ def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
 
 def dataset_of(dataset: Any) -> _core.DatasetBase:
     """The library's dataset. Its threads read the files, or the bytes in Arrow's memory, without Python."""
-    import numpy
-
     if (dataset.format or {}).get("type") == "custom":
         raise ConfigError(
             "the feeder reads the images themselves and calls no function of the dataset, so its transform would have "

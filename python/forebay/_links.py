@@ -147,10 +147,9 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
     deadline = time.monotonic() + _MEET_S
     listener = None
     token = secrets.token_bytes(32)
-    mine: dict[str, Any] = {}
     try:
         listener = _listen(hosts, rank)
-        mine = {"port": listener.getsockname()[1], "token": token.hex()}
+        mine: dict[str, Any] = {"port": listener.getsockname()[1], "token": token.hex()}
     except OSError as error:
         mine = {"problem": str(error)}
     peers: dict[int, socket.socket] = {}
@@ -163,12 +162,8 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
             peers[other] = _call((hosts[other], places[other]["port"]), other, deadline)
             peers[other].sendall(_HELLO.pack(bytes.fromhex(places[other]["token"]), rank))
         if listener is not None:
-            greeter = _Greeter(listener, token, range(rank + 1, len(hosts)))
-            try:
-                greeter.meet_all(deadline)
-            finally:
-                peers.update(greeter.met)
-                greeter.close()
+            listener.setblocking(False)
+            _meet(listener, token, set(range(rank + 1, len(hosts))), peers, deadline)
     except BaseException:
         for peer in peers.values():
             peer.close()
@@ -204,75 +199,58 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
         ) from None
 
 
-class _Greeter:
-    """Takes the connections of the ranks that are to come. Everybody who connects is listened to at the same time, for
-    a while and to a few bytes, so that a stranger keeps no rank waiting."""
+def _meet(
+    listener: socket.socket, token: bytes, missing: set[int], peers: dict[int, socket.socket], deadline: float
+) -> None:
+    """Takes the connections of the ranks that are to come. Everybody who connects is waited for at the same time, for
+    a while and for a hello, so that a stranger keeps no rank waiting."""
+    most = len(missing) + _STRANGERS
+    guests: dict[int, tuple[socket.socket, float]] = {}  # by descriptor, the oldest first
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
 
-    def __init__(self, listener: socket.socket, token: bytes, expected: range) -> None:
-        self._listener = listener
-        self._token = token
-        self._missing = set(expected)
-        self._most = len(expected) + _STRANGERS
-        self._guests: dict[int, tuple[socket.socket, bytearray, float]] = {}  # by descriptor, the oldest first
-        self._poll = select.epoll()
-        listener.setblocking(False)
-        self._poll.register(listener, select.EPOLLIN)
-        self.met: dict[int, socket.socket] = {}
+    def parted(number: int) -> socket.socket:
+        poll.unregister(number)
+        return guests.pop(number)[0]
 
-    def meet_all(self, deadline: float) -> None:
-        while self._missing:
+    try:
+        while missing:
             now = time.monotonic()
             if now >= deadline:
-                raise Error(f"ranks {sorted(self._missing)} did not connect within {_MEET_S:.0f} s")
-            for number in [number for number, (_, _, limit) in self._guests.items() if limit <= now]:
-                self._send_off(number)
-            first = min([deadline, *(limit for _, _, limit in self._guests.values())])
-            for number, _ in self._poll.poll(max(0.001, first - now)):
-                if number == self._listener.fileno():
-                    self._let_in()
-                elif number in self._guests:
-                    self._listen_to(number)
+                raise Error(f"ranks {sorted(missing)} did not connect within {_MEET_S:.0f} s")
+            for number in [number for number, (_, limit) in guests.items() if limit <= now]:
+                parted(number).close()
+            first = min([deadline, *(limit for _, limit in guests.values())])
+            for number, _ in poll.poll(1000 * max(0.001, first - now)):
+                if number == listener.fileno():
+                    with contextlib.suppress(OSError):  # it has gone again
+                        guest = listener.accept()[0]
+                        if len(guests) == most:
+                            parted(next(iter(guests))).close()
+                        guest.setblocking(False)
+                        guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _HELLO.size)  # poll() waits for it all
+                        guests[guest.fileno()] = (guest, now + _HELLO_S)
+                        poll.register(guest, select.POLLIN)
+                elif number in guests:
+                    guest = parted(number)
+                    rank = _rank_of(guest, token)
+                    if rank in missing:
+                        missing.remove(rank)
+                        peers[rank] = guest
+                    else:
+                        guest.close()
+    finally:
+        for number in list(guests):
+            parted(number).close()
 
-    def close(self) -> None:
-        for number in list(self._guests):
-            self._send_off(number)
-        self._poll.close()
 
-    def _let_in(self) -> None:
-        try:
-            guest, _ = self._listener.accept()
-        except OSError:  # it has gone again
-            return
-        if len(self._guests) == self._most:
-            self._send_off(next(iter(self._guests)))
-        guest.setblocking(False)
-        self._guests[guest.fileno()] = (guest, bytearray(), time.monotonic() + _HELLO_S)
-        self._poll.register(guest, select.EPOLLIN)
-
-    def _send_off(self, number: int) -> None:
-        self._poll.unregister(number)
-        self._guests.pop(number)[0].close()
-
-    def _listen_to(self, number: int) -> None:
-        guest, hello, _ = self._guests[number]
-        try:
-            part = guest.recv(_HELLO.size - len(hello))  # what comes behind it is for Links
-        except BlockingIOError:
-            return
-        except OSError:
-            part = b""
-        hello += part
-        if not part:
-            return self._send_off(number)
-        if len(hello) < _HELLO.size:
-            return
-        said, rank = _HELLO.unpack(hello)
-        if rank not in self._missing or not hmac.compare_digest(said, self._token):
-            return self._send_off(number)
-        self._poll.unregister(number)
-        del self._guests[number]
-        self._missing.remove(rank)
-        self.met[rank] = guest
+def _rank_of(guest: socket.socket, token: bytes) -> int:
+    """Of one who has said hello; -1 for a stranger. What comes behind the hello is for Links."""
+    with contextlib.suppress(OSError, struct.error):
+        said, rank = _HELLO.unpack(guest.recv(_HELLO.size))
+        guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        return int(rank) if hmac.compare_digest(said, token) else -1
+    return -1
 
 
 def node() -> str:

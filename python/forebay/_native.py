@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy
 from torch.utils import data
 
 from . import _core, _huggingface, _options, _transforms
@@ -126,8 +127,6 @@ def _in_memory(dataset: Any) -> Source | None:
         return None
     if dataset.target_transform is not None or dataset.transform is None:
         return None
-    import numpy
-
     pixels = numpy.asarray(dataset.data)
     if pixels.dtype != numpy.uint8 or pixels.shape[3:] not in ((), (3,)) or len(pixels) != len(dataset):
         return None

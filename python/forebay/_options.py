@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Collection, Mapping
 from operator import index
 from typing import Any, NamedTuple
@@ -39,21 +40,15 @@ _SECTIONS = list(dict.fromkeys(key.section for key in _KEYS if key.section))
 _MAIN_KEYS = {"dataset": "path", "policy": "name", "cache": "dir"}
 
 
-def _names() -> dict[str, list[Key]]:
-    """Keywords and the keys they may mean: section_key means one key, a bare name every key of that name."""
-    names: dict[str, list[Key]] = {}
-    for key in _KEYS:
-        # Of the cache, "dir" and "bytes" have been those of other sections for longer.
-        if key.name not in _SECTIONS and key.section != "cache":
-            names.setdefault(key.name, []).append(key)
-        if key.section:
-            names[f"{key.section}_{key.name}"] = [key]
-    for section, main in _MAIN_KEYS.items():
-        names[section] = [key for key in _KEYS if (key.section, key.name) == (section, main)]
-    return names
-
-
-_NAMES = _names()
+# Keywords and the keys they may mean: section_key means one key, a bare name every key of that name.
+_NAMES: dict[str, list[Key]] = {}
+for _key in _KEYS:
+    # Of the cache, "dir" and "bytes" have been those of other sections for longer.
+    if _key.name not in _SECTIONS and _key.section != "cache":
+        _NAMES.setdefault(_key.name, []).append(_key)
+    if _key.section:
+        _NAMES[f"{_key.section}_{_key.name}"] = [_key]
+_NAMES.update((section, _NAMES[f"{section}_{main}"]) for section, main in _MAIN_KEYS.items())
 
 
 def _toml(value: Any, where: str) -> str:
@@ -98,22 +93,15 @@ def key_of(keyword: str) -> str:
 
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A line of TOML for each value, and the keyword that it came from."""
-    lines = []
-
-    def add(key: str, value: Any, where: str) -> None:
-        lines.append((f"{key} = {_toml(value, where)}", where))
-
-    for keyword, value in flat(options).items():
-        if keyword == "fields":
-            if not isinstance(value, Mapping) or not all(isinstance(keys, Mapping) for keys in value.values()):
-                raise ConfigError("fields is a dictionary of dictionaries: fields={'mask': {'kind': 'mask'}}")
-            for name, keys in value.items():
-                for key, item in keys.items():
-                    item = colours_of(name, item) if key == "colours" else item
-                    add(f"fields.{_toml(name, 'fields')}.{key}", item, f"fields[{name!r}][{key!r}]")
-        else:
-            add(key_of(keyword), value, f"{keyword}={value!r}")
-    return lines
+    given = [(key_of(name), value, f"{name}={value!r}") for name, value in flat(options).items() if name != "fields"]
+    fields = options.get("fields", {})
+    if not isinstance(fields, Mapping) or not all(isinstance(keys, Mapping) for keys in fields.values()):
+        raise ConfigError("fields is a dictionary of dictionaries: fields={'mask': {'kind': 'mask'}}")
+    for name, keys in fields.items():
+        for key, value in keys.items():
+            value = colours_of(name, value) if key == "colours" else value
+            given.append((f"fields.{_toml(name, 'fields')}.{key}", value, f"fields[{name!r}][{key!r}]"))
+    return [(f"{key} = {_toml(value, where)}", where) for key, value, where in given]
 
 
 def colours_of(name: str, value: Any) -> list[str]:
@@ -174,11 +162,10 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base) if lines else base
     except ConfigError as error:
-        _, _, place = str(error).partition("options:")  # and line:column: message, where a line is wrong
-        number, _, rest = place.partition(":")
-        if not number.isdigit():
+        place = re.search(r"options:(\d+):\d*:(.*)", str(error), re.DOTALL)  # where a line is wrong
+        if place is None:
             raise
-        raise ConfigError(f"{lines[int(number) - 1][1]}:{rest.partition(':')[2]}") from None
+        raise ConfigError(f"{lines[int(place[1]) - 1][1]}:{place[2]}") from None
 
 
 # What holds for batches whoever makes them.
@@ -188,6 +175,5 @@ _ANY = ("logger", "trace", "trace_s", "dataset.batch_size")
 
 def only_native(options: Mapping[str, Any]) -> list[str]:
     """The options that only the library's own decoders can honour."""
-    is_key = {keyword: keyword in _NAMES or keyword in _SECTIONS for keyword in options}  # else a feeder's argument
-    keys = {keyword: key_of(keyword) if is_key[keyword] else keyword for keyword in options}
-    return [keyword for keyword, key in keys.items() if key not in _ANY and key.partition(".")[0] not in _ANY_SECTION]
+    keys = {name: key_of(name) if name in _NAMES or name in _SECTIONS else name for name in options}
+    return [name for name, key in keys.items() if key not in _ANY and key.partition(".")[0] not in _ANY_SECTION]

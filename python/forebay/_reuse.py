@@ -1,76 +1,109 @@
 """Batches that somebody else makes, behind Forebay's queue: the same policies, figures and watchdog.
 
-The library's ring holds a token for each batch, and this module the batches themselves, in the order in which the
-source gave them. A reader thread of the library takes them from the source; what next() serves, fresh or again, the
-library decides.
+The library's ring holds a number for each batch (forebay::SourceFeeder), and this module the batches themselves. A
+thread of the library takes them from the source; what a step serves, fresh or again, the library decides.
 """
 
 from __future__ import annotations
 
-import array
-import collections
-import time
-import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import _options
-from ._intake import END, Held, Intake, Ring
 from ._ranks import SOLO, ranks_of
-from .errors import ConfigError, Error, WatchdogError
+from .errors import ConfigError, Error
+from .feeder import Feeder
 from .policy import take_policy
 
-_OPTIONS: dict[str, Any] = {
-    "batch_size": 1,
-    "epochs": 1,
-    "dataset_shuffle": False,
-    "size": (1, 1),
-    "crop": "none",
-    "mirror": 0.0,
-    "dtype": "uint8",
-    "channels": 1,
-    "device": "host",
-    "workers_io": 1,
-    "workers_decode": 1,
-    "hedge": "off",
-    "queue_capacity": 8,
-    "queue_pool": 4,
-}
+_OPTIONS: dict[str, Any] = {"epochs": 1 << 40, "device": "host", "queue_capacity": 8, "queue_pool": 4}
 
 
-class _Agreement:
-    """Whether the epoch is over on all ranks, known on all at the same step, some steps later; no step waits for it
-    unless another rank is further behind."""
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """The same tuples, lists and dictionaries with other leaves."""
+    if isinstance(value, tuple):
+        items = [_mapped(each, change) for each in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, list):
+        return [_mapped(each, change) for each in value]
+    if isinstance(value, Mapping):
+        named = {name: _mapped(each, change) for name, each in value.items()}
+        return named if type(value) is dict else type(value)(named)  # type: ignore[call-arg]
+    return change(value)
 
-    _LAG = 2
 
-    def __init__(self, ranks: Any, patience_s: float) -> None:
-        self._ranks, self._patience_s = ranks, patience_s
-        self._posted: collections.deque[tuple[int, Any]] = collections.deque()
-        self._step = 0
+def _is_tensor(leaf: Any) -> bool:
+    return hasattr(leaf, "clone") and hasattr(leaf, "_version")
 
-    def post(self, is_over: bool) -> None:
-        values = array.array("q", [is_over])
-        self._ranks.start_reduction(self._step % (self._LAG + 1), memoryview(values).cast("B"), 1)
-        self._posted.append((self._step % (self._LAG + 1), values))
-        self._step += 1
 
-    def is_over(self) -> bool:
-        if len(self._posted) < self._LAG:
-            return False
-        is_over = self._heard()
-        while is_over and self._posted:
-            self._heard()
-        return is_over
+def _is_array(leaf: Any) -> bool:
+    return type(leaf).__module__ == "numpy" and hasattr(leaf, "setflags")
 
-    def _heard(self) -> bool:
-        channel, values = self._posted.popleft()
-        began = time.monotonic()
-        while not self._ranks.test(channel):
-            if 0 < self._patience_s < time.monotonic() - began:
-                raise WatchdogError(f"another rank has made no step for {self._patience_s:g} s (policy.watchdog_s)")
-            time.sleep(0.0001)
-        return bool(values[0])
+
+def _copied(leaf: Any) -> Any:
+    if hasattr(leaf, "clone"):
+        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+    return leaf.copy() if _is_array(leaf) else leaf
+
+
+def _locked(leaf: Any) -> Any:
+    """An array that a reuse may serve again is read-only; of a tensor PyTorch counts the changes."""
+    if not _is_array(leaf):
+        return leaf
+    view = leaf.view()
+    view.setflags(write=False)
+    return view
+
+
+class Held:
+    """A batch of the source, with what was known of the source when it came. ``is_fixed``: it must not change."""
+
+    def __init__(self, batch: Any, state: Any, is_fixed: bool) -> None:
+        self._batch = _mapped(batch, _locked) if is_fixed else batch
+        self.state = state
+        tensors: list[Any] = []
+        _mapped(self._batch, lambda leaf: tensors.append(leaf) if is_fixed and _is_tensor(leaf) else None)
+        self._versions = [(tensor, tensor._version) for tensor in tensors]
+
+    def serve(self, copy: bool) -> Any:
+        for leaf, version in self._versions:
+            if leaf._version != version:
+                raise Error(
+                    f"a tensor {tuple(leaf.shape)} of a batch was written to, and a reuse would serve what is left of "
+                    "it: write to a clone() of it, or say copy=True for a copy at each step"
+                )
+        return _mapped(self._batch, _copied if copy else lambda leaf: leaf)
+
+
+class Intake:
+    """The batches of a source that are ready or may be served again, by number, in the source's order. The library
+    calls take() on a thread of its own."""
+
+    def __init__(self, source: Any, new_memory: bool, watches: bool) -> None:
+        self._source, self._new_memory, self._watches = source, new_memory, watches
+        self._batches: Iterator[Any] = iter(())
+        self._count = 0
+        self.kept: dict[int, Any] = {}
+
+    def begin(self, batches: Iterator[Any], passed_over: int) -> None:
+        """An epoch of the source. On the trainer's thread, so that what it draws at random is drawn there."""
+        self._batches, self._passed_over = batches, passed_over
+
+    def take(self) -> int | None:
+        """The number of the next batch, or of an exception that the source raised in its place; None at the end."""
+        try:
+            while self._passed_over > 0:
+                self._passed_over -= 1
+                next(self._batches)
+            batch = next(self._batches)
+            state = self._source.state_dict() if hasattr(self._source, "state_dict") else None
+            kept: Any = Held(batch if self._new_memory else _mapped(batch, _copied), state, self._watches)
+        except StopIteration:
+            return None
+        except BaseException as error:  # for the step whose batch it is
+            kept = error
+        self._count += 1
+        self.kept[self._count] = kept
+        return self._count
 
 
 class Reuse:
@@ -94,7 +127,7 @@ class Reuse:
         if wrong:
             raise ConfigError(f"{', '.join(wrong)}: for images that Forebay decodes; the source makes these batches")
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
-        self._ranks = ranks = ranks_of(comm)
+        self._ranks = ranks_of(comm)
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
         self._passed_over = self._served = self._epoch = 0
         self._state: Any = None
@@ -108,9 +141,6 @@ class Reuse:
         pool = self._settings["queue.pool"]
         self._pool = int(pool) if pool.isdigit() else 20
         self._renew()
-        self._agreement: Any = None
-        if ranks is not None and ranks.size > 1:
-            self._agreement = _Agreement(ranks.duplicate(), float(self._settings["policy.watchdog_s"]))
 
     def _renew(self) -> None:
         if self.feeder is not None:
@@ -118,9 +148,7 @@ class Reuse:
         is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
         self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy)
         self.feeder = None
-        weakref.finalize(self, self._intake.close)
-        self._kept: collections.OrderedDict[Any, Any] = collections.OrderedDict()
-        self._last: Any = None
+        self._newest = 0  # number of a batch that was served
         self._is_open = False  # an epoch of the source has begun and is not over
 
     def __len__(self) -> int:
@@ -137,56 +165,32 @@ class Reuse:
                 return iter(())
             self._intake.begin(batches, self._passed_over)
             self._batches = batches
-            self._served, self._passed_over, self._is_open, self._is_over = self._passed_over, 0, True, False
+            self._served, self._passed_over, self._is_open = self._passed_over, 0, True
             if self.feeder is None:  # it waits for its first batch
                 ranks = SOLO if self._ranks is None else self._ranks
-                self.feeder = Ring(self._intake, comm=ranks, **self._options)
+                self.feeder = Feeder(_source=self._intake.take, comm=ranks, **self._options)
+            self.feeder.next_epoch()
         return self._steps()
 
     def _steps(self) -> Iterator[Any]:
         while self._is_open:
-            if self._agreement is not None and self._agreement.is_over():
+            token = self.feeder.next()
+            if token is None:
                 break
-            held = self._step()
-            if held is None:
-                break
-            if self._agreement is not None:
-                self._agreement.post(self._is_over)
+            number = token.numpy("number").item()
+            token.release()
+            held = self._intake.kept[number]
+            if number > self._newest:
+                self._newest = number
+                self._intake.kept.pop(number - self._pool, None)
+                if not isinstance(held, Held):
+                    raise held
+                self._state = held.state
+                self._served += 1
             yield held.serve(self._copy)
         self._is_open, self._exhausted = False, self._batches
         self._epoch += 1
         self._served = 0
-
-    def _step(self) -> Any:
-        """The next batch; None at the end."""
-        token = self.feeder.next()
-        if token is None:
-            return None
-        place = token.epoch, token.number
-        is_fresh = token.is_fresh
-        token.release()
-        if not is_fresh:
-            return self._again(self._kept[place])
-        item = self._intake.taken()
-        is_batch = isinstance(item, Held)
-        self._kept[place] = item if is_batch else self._last
-        if len(self._kept) > self._pool:
-            self._kept.popitem(last=False)
-        if is_batch:
-            self._last, self._state = item, item.state
-            self._served += 1
-        elif item is not END:
-            raise item
-        elif self._agreement is None:
-            return None
-        else:
-            self._is_over = self._intake.state.is_waiting = True
-        return self._again(self._last)
-
-    def _again(self, held: Any) -> Any:
-        if held is None:
-            raise Error("the source of this rank has no batch, and other ranks have: give each rank a part of the data")
-        return held
 
     def state_dict(self) -> dict[str, Any]:
         """The source's state, if it has one, as of the batches that were served, and how many those are; of this rank.
@@ -225,7 +229,6 @@ class Reuse:
 
     def close(self) -> None:
         """Stops the threads, once the batch that is being made has come; collective with several ranks."""
-        self._intake.close()
         if self.feeder is not None:
             self.feeder.close()
 

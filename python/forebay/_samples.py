@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+import numpy
+
 from ._core import FieldSpec
 from ._fields import npy_of, part_of
 
@@ -25,8 +27,6 @@ def image_of(item: Any) -> Any:
             "__getitem__ returned a dictionary, and the dataset declares no fields: give the class an attribute "
             '`fields`, such as fields = {"mask": {"kind": "mask"}}'
         )
-    import numpy
-
     array = numpy.asarray(item)
     if array.dtype not in (numpy.uint8, numpy.uint16):
         raise TypeError(

@@ -47,8 +47,7 @@ def _steps(transform: Any) -> Iterable[Any]:
 
 def _border(padding: Any) -> list[int]:
     """The pixels on the left, top, right and bottom that torchvision's ``padding`` means."""
-    sides = _sides(padding)
-    return (sides * 4)[:4]
+    return (_sides(padding) * 4)[:4]
 
 
 class _Reading:
@@ -156,12 +155,8 @@ class _Reading:
                 f"transform: {name} pads by padding_mode={step.padding_mode!r}, and Forebay with one colour alone: say "
                 'padding_mode="constant", as it will be'
             )
-        fill = getattr(step, "fill", 0)
-        fill = (
-            list(fill)
-            if isinstance(fill, Sequence)
-            else [0 if fill is None or isinstance(fill, dict) and not fill else fill]
-        )
+        fill = getattr(step, "fill", 0) or 0  # None and {} mean that too
+        fill = list(fill) if isinstance(fill, Sequence) else [fill]
         if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in fill):
             raise NoCounterpart(f"transform: {name} takes its fill as a number or three: {fill}")
         fill = [value * 255 if self.is_scaled else value for value in fill]

@@ -52,11 +52,10 @@ def send_message(connection: socket.socket, data: bytes) -> None:
 def pickled(error: BaseException) -> bytes:
     """An exception with its text and traceback; of one that cannot be pickled only these."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    for each in (error, None):
-        with contextlib.suppress(Exception):
-            data = pickle.dumps((told(error), text, each))
-            pickle.loads(data)
-            return data
+    with contextlib.suppress(Exception):
+        data = pickle.dumps((told(error), text, error))
+        pickle.loads(data)
+        return data
     return pickle.dumps((told(error), text, None))
 
 

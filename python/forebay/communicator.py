@@ -86,7 +86,9 @@ def share_file(
         problem = str(error)
     path = of_first(path)
     try:
-        memory = _mapped(path, size) if path else None
+        if path:
+            with open(path, "r+b") as file:
+                memory = mmap.mmap(file.fileno(), size)
     except OSError as error:
         problem = str(error)
     problems = [text for text in of_all(problem) if text]
@@ -95,11 +97,6 @@ def share_file(
     if problems or memory is None:
         raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
     return memory
-
-
-def _mapped(path: str, size: int) -> mmap.mmap:
-    with open(path, "r+b") as file:
-        return mmap.mmap(file.fileno(), size)
 
 
 def _made_file(size: int) -> str:

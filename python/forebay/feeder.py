@@ -184,7 +184,7 @@ class Feeder(_core.FeederBase):
             if problem or first:
                 raise problem or ConfigError(first)
             log = _log_to(self._logger)
-            parts = (given, resumed, traced, seconds, log, self._waiting, policy or _source, operations)
+            parts = (given, resumed, traced, seconds, log, self._waiting, policy, operations, _source)
             try:
                 super().__init__(settings, ranks, *parts)
             except ConfigError as error:

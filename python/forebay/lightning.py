@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 
@@ -75,25 +75,20 @@ class _Evaluation:
     """Held-out data, in order and each sample once: a feeder for each pass over it."""
 
     def __init__(self, dataset: Any, options: Mapping[str, Any]) -> None:
-        self._dataset = dataset
-        self._options = options
-        self._loader: DataLoader[Any] | None = self._made()
-        self._length = len(self._loader)
-        feeder = self._loader.feeder
+        self._make: Callable[[], DataLoader[Any]] = lambda: DataLoader(dataset, native="require", **options)
+        self._loader: DataLoader[Any] | None = self._make()
+        self._length, feeder = len(self._loader), self._loader.feeder
         if feeder.batches_per_epoch < feeder.ranks:
             raise ConfigError(
                 f"the held-out data are {feeder.batches_per_epoch} batches for {feeder.ranks} ranks, so that some have "
                 "none: make batch_size smaller"
             )
 
-    def _made(self) -> DataLoader[Any]:
-        return DataLoader(self._dataset, native="require", **self._options)
-
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Any]:
-        loader, self._loader = self._loader or self._made(), None
+        loader, self._loader = self._loader or self._make(), None
         last: Any = None
         try:
             for batch in loader:
@@ -153,10 +148,12 @@ class DataModule(LightningDataModule):
 
     def train_dataloader(self) -> Any:
         if self._training is None:
+            if self._datasets["train"] is None:
+                raise ConfigError("this data module has no train data: DataModule(train=...)")
             # The library's own order, which resumes on any number of ranks.
             options = {"dataset_shuffle": self._options["shuffle"], **self._options}
             self._loader = DataLoader(
-                self._given("train"), comm=self._ranks(), native="require", restart=False, **options
+                self._datasets["train"], comm=self._ranks(), native="require", restart=False, **options
             )
             feeder = self._loader.feeder
             is_sized = feeder._values()["policy.name"] == '"block"'
@@ -204,15 +201,10 @@ class DataModule(LightningDataModule):
             self._loader.close()
         self._loader = self._training = None
 
-    def _given(self, name: str) -> Any:
-        if self._datasets[name] is None:
-            raise ConfigError(f"this data module has no {name} data: DataModule({name}=...)")
-        return self._datasets[name]
-
     def _held_out(self, name: str) -> Any:
-        if self._datasets[name] is None:
+        dataset = self._datasets[name]
+        if dataset is None:
             return []  # the Trainer leaves out what has no batches
-        dataset = self._given(name)
         own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": ""}
         own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # those are of the training
         if not _has_transform(dataset):

@@ -144,9 +144,8 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
           "stream"_a = nb::none(), nb::sig("def next(self, stream: typing.Any = None) -> Batch | None"),
           "The next step's batch, or None at the end. It is yours until release(), the end of its `with` block, or "
           "until nothing refers to it. `stream`: a CUDA stream on which the batch is used, as a number or an object.")
-      .def(
-          "next_epoch", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.next_epoch(); }); },
-          "Begins the next epoch, or continues an unfinished one; False when the run has ended.")
+      .def("next_epoch", &PythonFeeder::next_epoch,
+           "Begins the next epoch, or continues an unfinished one; False when the run has ended.")
       .def(
           "_batches", [](nb::handle self, nb::handle stream) { return Batches(nb::borrow(self), stream); },
           "stream"_a.none(), nb::sig("def _batches(self, stream: typing.Any) -> Batches"))
@@ -241,7 +240,7 @@ void bind_feeder(nb::module_& module) {
       "__init__",
       [](PythonFeeder* self, const Options& options, nb::object communicator, std::shared_ptr<Dataset> dataset,
          const nb::bytes& resume, const nb::bytes& trace, double trace_s, nb::object log, nb::object waiting,
-         nb::object policy, nb::object operations) {
+         nb::object policy, nb::object operations, nb::object source) {
         new (self) PythonFeeder({.options = options,
                                  .communicator = std::move(communicator),
                                  .dataset = std::move(dataset),
@@ -251,10 +250,11 @@ void bind_feeder(nb::module_& module) {
                                  .log = std::move(log),
                                  .waiting = std::move(waiting),
                                  .policy = std::move(policy),
-                                 .operations = std::move(operations)});
+                                 .operations = std::move(operations),
+                                 .source = std::move(source)});
       },
       "options"_a, "communicator"_a.none(), "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a, "log"_a.none(),
-      "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple());
+      "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple(), "source"_a.none() = nb::none());
   bind_running(feeder);
   bind_state(feeder);
   bind_knowledge(feeder);

@@ -20,9 +20,7 @@ class FilesDataset final : public ListedDataset {
   void read(std::uint64_t id, ReadTarget& target) const override { read_file(paths_[id], target); }
   [[nodiscard]] std::vector<std::byte> serialize() const override {
     std::string text;
-    // Data that were moved as a whole are the same data.
-    const std::size_t common = common_folder(paths_);
-    for (const std::string& path : paths_) text.append(path, common).push_back('\0');
+    append_paths(text, paths_);
     return serialized(std::move(text));
   }
 

@@ -60,7 +60,9 @@ std::function<void()> while_waiting(const nb::object& waiting, const std::shared
 
 // A dataset that asks processes is given up if the start is interrupted: readers that wait for a
 // process would never end.
-std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised) {
+// `source`: of a source of batches, whose feeder is returned.
+std::shared_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised,
+                             std::unique_ptr<SourceFeeder>& source) {
   Parts parts;
   auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // lives as long as its feeder
   if (asked != nullptr) {
@@ -87,10 +89,16 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   const std::unique_ptr<Communicator> ranks = given.communicator.is_none()
                                                   ? solo_communicator()
                                                   : std::make_unique<PythonCommunicator>(given.communicator, raised);
-  std::unique_ptr<Feeder> made;
+  std::shared_ptr<Feeder> made;
+  const std::shared_ptr<BatchSource> batches = given.source.is_none() ? nullptr : source_of(given.source);
   try {
     const nb::gil_scoped_release others_may_run;
-    made = std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts));
+    if (batches) {
+      source = make_source_feeder(std::move(given.options), *ranks, batches, std::move(parts));
+      made = std::shared_ptr<Feeder>(std::shared_ptr<void>(), &source->feeder());
+    } else {
+      made = std::make_shared<Feeder>(std::move(given.options), *ranks, std::move(parts));
+    }
   } catch (const Error& error) {
     raised->rethrow();
     raised->explain(error);
@@ -102,6 +110,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   if (*raised) {
     const nb::gil_scoped_release others_may_run;  // its threads may want to log before they end
     made.reset();
+    source.reset();
   }
   raised->rethrow();
   *is_starting = false;
@@ -146,7 +155,7 @@ void Raised::explain(const Error& error) {
 PythonFeeder::PythonFeeder(Ingredients ingredients)
     : reuse_(reuse_of(ingredients)),
       asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
-      feeder_(make(std::move(ingredients), raised_)),
+      feeder_(make(std::move(ingredients), raised_, source_)),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
 // In a forked child everything is the parent's.
@@ -160,6 +169,7 @@ PythonFeeder::~PythonFeeder() {
   }
   const nb::gil_scoped_release others_may_run;
   feeder_.reset();
+  source_.reset();
 }
 
 // First the readers are let go (abandon), or closing would wait for them; the processes end after
@@ -170,7 +180,7 @@ void PythonFeeder::close(nb::handle begin) {
   if (begin.is_valid()) begin();
   if (asked_) asked_->abandon();
   try {
-    run([](Feeder& feeder) { feeder.close(); });
+    run([this](Feeder& feeder) { source_ ? source_->close() : feeder.close(); });
   } catch (...) {
     if (asked_) asked_->close();
     throw;
@@ -181,12 +191,17 @@ void PythonFeeder::close(nb::handle begin) {
 // The batch keeps the stream's object, as the stream is used when the batch ends.
 std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   wait_for_computations();
-  std::optional<Lease> lease = call([view = stream.view](Feeder& feeder) { return feeder.next(view); });
+  std::optional<Lease> lease =
+      call([this, view = stream.view](Feeder& feeder) { return source_ ? source_->next(view) : feeder.next(view); });
   if (!lease) return std::nullopt;
   Batch batch(*std::move(lease), fields_, leases_, reuse_);
   batch.lease()->keep(stream.object);
   for (const GivenStream& other : also_) batch.lease()->use_on(other);
   return batch;
+}
+
+bool PythonFeeder::next_epoch() {
+  return call([this](Feeder& feeder) { return source_ ? source_->next_epoch() : feeder.next_epoch(); });
 }
 
 // Only if as many batches are held as may be: then next() could only fail, where waiting for JAX

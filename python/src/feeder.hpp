@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <forebay/feeder.hpp>
+#include <forebay/source_feeder.hpp>
 
 #include "answers.hpp"
 #include "batch.hpp"
@@ -30,6 +31,7 @@ struct Ingredients {
   nb::object waiting;     // called without arguments on the trainer's thread, while it waits; None = nothing is
   nb::object policy;      // a GivenPolicy of forebay/policy.py; None = one of the library's
   nb::object operations;  // GivenOperations
+  nb::object source;      // `take` of a source of batches, in the place of a dataset; None = none
 };
 
 // A feeder that is safe for any Python code: it refuses other threads while one is inside, and forked processes. Each
@@ -49,6 +51,7 @@ class PythonFeeder {
   // Nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next() { return next(stream_); }
   [[nodiscard]] std::optional<Batch> next(const GivenStream& stream);
+  [[nodiscard]] bool next_epoch();
   // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
   // refuses.
   void close(nb::handle begin);
@@ -125,7 +128,8 @@ class PythonFeeder {
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
   std::shared_ptr<AnsweringDataset> asked_;  // null: Python has no part in reading samples
-  std::unique_ptr<Feeder> feeder_;
+  std::unique_ptr<SourceFeeder> source_;     // null: of a dataset
+  std::shared_ptr<Feeder> feeder_;           // the source's, if there is one
   std::shared_ptr<const Fields> fields_;
   std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
   GivenStream stream_{nb::none()};

@@ -1,5 +1,4 @@
-// What a program gives in Python: policies, operations on pixels, and the state of a source of
-// batches.
+// What a program gives in Python: policies, operations on pixels, and sources of batches.
 //
 // Policies are asked on the thread that calls next(), operations on decoding threads, each with the
 // GIL. What they raise is kept (Raised) and becomes an Error for the library.
@@ -7,12 +6,13 @@
 #include "given.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include <forebay/error.hpp>
 
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
 namespace forebay::python {
@@ -68,30 +68,28 @@ class PythonPolicy final : public Policy {
   std::shared_ptr<Raised> raised_;
 };
 
-// A policy of the library for a source whose epochs begin and end without the library's knowledge.
-// Time in which the source was paused does not count as the trainer's.
-class SourcePolicy final : public Policy {
+class PythonSource final : public BatchSource {
  public:
-  SourcePolicy(std::unique_ptr<Policy> policy, std::shared_ptr<const SourceState> source)
-      : policy_(std::move(policy)), source_(std::move(source)) {}
+  explicit PythonSource(nb::object take) : take_(std::move(take)) {}
 
-  [[nodiscard]] Decision decide(const Signals& signals) override {
-    if (source_->is_waiting && signals.uses > 0) return Decision::reuse;
-    if (source_->is_at_end && signals.depth == 0) return Decision::fresh;  // the token of the end comes at once
-    return policy_->decide(known(signals));
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
+  void begin_epoch(std::uint64_t /*epoch*/) override {}
+  [[nodiscard]] bool next() override {
+    if (!is_running()) throw Error("the interpreter has ended");
+    const nb::gil_scoped_acquire gil;
+    const nb::object number = take_.get()();
+    if (number.is_none()) return false;
+    number_ = nb::cast<std::int64_t>(number);
+    return true;
   }
-  void served(Decision decision, const Signals& signals) override { policy_->served(decision, known(signals)); }
+  void fill(std::size_t /*field*/, std::span<std::byte> to) override {
+    std::memcpy(to.data(), &number_, sizeof(number_));
+  }
 
  private:
-  // As at the end of a run: Signals::depth.
-  [[nodiscard]] Signals known(Signals signals) const noexcept {
-    signals.now_s -= source_->paused_s;
-    if (source_->is_at_end && signals.depth > 0) signals.depth = signals.capacity;
-    return signals;
-  }
-
-  std::unique_ptr<Policy> policy_;
-  std::shared_ptr<const SourceState> source_;
+  Held take_;
+  std::int64_t number_ = 0;
+  std::vector<Field> fields_{{.name = "number", .kind = FieldKind::array, .dtype = DType::int64, .shape = {1}}};
 };
 
 // Random numbers come from the sample's own stream as a seed, so that results do not depend on
@@ -160,19 +158,10 @@ class PythonOperation final : public Operation {
 
 }  // namespace
 
-// A source wraps every policy of the library, as any may be named in the configuration.
+std::shared_ptr<BatchSource> source_of(nb::object take) { return std::make_shared<PythonSource>(std::move(take)); }
+
 void add_policy(PolicyRegistry& policies, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   if (given.is_none()) return;
-  if (nb::isinstance<SourceState>(given)) {
-    const PolicyRegistry library = policies;
-    for (const std::string& name : library.names()) {
-      policies.add(name,
-                   [library, source = nb::cast<std::shared_ptr<SourceState>>(given)](const PolicyOptions& options) {
-                     return std::make_unique<SourcePolicy>(library.make(options), source);
-                   });
-    }
-    return;
-  }
   policies.add(nb::cast<std::string>(given.attr("name")), [make = Held(given.attr("make")), raised](const auto&) {
     return with_python(*raised, [&] { return std::make_unique<PythonPolicy>(make.get()(), raised); });
   });
@@ -190,19 +179,6 @@ void add_operations(OperationRegistry& operations, const nb::object& given, cons
 }
 
 void bind_signals(nb::module_& module) {
-  const auto flag = [](std::atomic<bool> SourceState::*member) {
-    return std::pair([member](const SourceState& self) { return (self.*member).load(); },
-                     [member](SourceState& self, bool value) { self.*member = value; });
-  };
-  const auto [is_at_end, set_at_end] = flag(&SourceState::is_at_end);
-  const auto [is_waiting, set_waiting] = flag(&SourceState::is_waiting);
-  nb::class_<SourceState>(module, "SourceState", "How far a source of batches is.")
-      .def("__init__", [](SourceState* self) { new (self) SourceState(); })
-      .def_prop_rw("is_at_end", is_at_end, set_at_end)
-      .def_prop_rw("is_waiting", is_waiting, set_waiting)
-      .def_prop_rw(
-          "paused_s", [](const SourceState& self) { return self.paused_s.load(); },
-          [](SourceState& self, double value) { self.paused_s = value; });
   nb::class_<Signals>(module, "Signals", "What a policy may know when it decides a step.")
       .def_ro("step", &Signals::step, "Steps served so far.")
       .def_ro("depth", &Signals::depth, "Batches ready now. Equal to capacity once the last batch of the run is ready.")

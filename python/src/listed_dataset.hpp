@@ -35,8 +35,8 @@ struct SampleList {
 // Reads a whole file. Throws SampleError.
 void read_file(const std::string& path, ReadTarget& target);
 
-// The length of the longest path of a folder, with its slash, that all paths begin with. REQUIRES: there is one.
-[[nodiscard]] std::size_t common_folder(const std::vector<std::string>& paths);
+// Adds them to a text that identifies data, without the folder that all are in. REQUIRES: there is one.
+void append_paths(std::string& text, const std::vector<std::string>& paths);
 
 // What datasets of Python programs have in common: what is known about a sample without reading it, and fields.
 class ListedDataset : public Dataset, public InGivenOrder {
