@@ -21,7 +21,6 @@
 #include <forebay/error.hpp>
 
 #include "mpi_error.hpp"
-#include "node_memory.hpp"
 
 namespace forebay::mpi {
 namespace {

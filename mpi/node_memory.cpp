@@ -4,7 +4,7 @@
 // because it leaves nothing behind when a process is killed; then an object in /dev/shm. MPI's own
 // shared windows would have to be freed by all ranks together, which one that fails alone cannot.
 
-#include "node_memory.hpp"
+#include "communicator.hpp"
 
 #include <algorithm>
 #include <array>

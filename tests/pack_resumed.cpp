@@ -1,8 +1,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "archive/part_file.hpp"
 #include "archive/read_back.hpp"
-#include "archive/shared_file.hpp"
 #include "detection_support.hpp"
 #include "every_container.hpp"
 #include "pack_support.hpp"

@@ -1,5 +1,5 @@
 #include "archive/read_back.hpp"
-#include "archive/training.hpp"
+#include "archive/sample_packer.hpp"
 #include "base/crc32c.hpp"
 #include "jpeg_plain_files.hpp"
 #include "make/image_decoder.hpp"

@@ -7,7 +7,7 @@
 
 #include "archive/read_back.hpp"
 #include "archive/shard_writer.hpp"
-#include "archive/unpack_names.hpp"
+#include "archive/unpack.hpp"
 #include "base/crc32c.hpp"
 #include "detection_support.hpp"
 #include "every_container.hpp"

@@ -24,7 +24,7 @@
 #include "data/fields.hpp"
 #include "data/parallel.hpp"
 #include "data/placed_samples.hpp"
-#include "shared_file.hpp"
+#include "part_file.hpp"
 
 namespace forebay::archive {
 namespace {

@@ -34,7 +34,6 @@
 #include "read_back.hpp"
 #include "sample_packer.hpp"
 #include "shard_writer.hpp"
-#include "training.hpp"
 
 namespace forebay::archive {
 namespace {

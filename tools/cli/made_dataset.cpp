@@ -22,7 +22,7 @@
 
 #include "base/output_file.hpp"
 #include "data/parallel.hpp"
-#include "report/palette_png.hpp"
+#include "report/plot.hpp"
 
 namespace forebay::cli {
 namespace {

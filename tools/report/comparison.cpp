@@ -1,4 +1,3 @@
-#include "comparison.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +9,7 @@
 
 #include "html.hpp"
 #include "plot.hpp"
-#include "run_section.hpp"
+#include "sections.hpp"
 
 namespace forebay::report {
 namespace {

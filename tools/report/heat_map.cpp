@@ -1,7 +1,7 @@
 // A map of ranks by time: a PNG with a palette, in the page as a data URI, so that thousands of
 // ranks cost kilobytes and the browser scales them.
 
-#include "heat_map.hpp"
+#include "sections.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,6 @@
 
 #include "base/text.hpp"
 #include "html.hpp"
-#include "palette_png.hpp"
 #include "plot.hpp"
 
 namespace forebay::report {

@@ -1,17 +1,25 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace forebay::report {
 
+// A PNG file with a palette (red, green, blue, 0 to 255): the same bytes for the same indices. `indices`: rows of
+// `width`, from the top, each below palette.size(). Throws Error if the library refuses.
+[[nodiscard]] std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
+                                                        std::span<const std::array<float, 3>> palette);
+
 // Values of a chart's columns as shares of its height, 0 to 1; nothing where there is none.
 using Curve = std::vector<std::optional<double>>;
 
 // A chart in SVG that fills whatever place it is given: it has no text, which the page puts beside it in HTML, so that
-// labels stay readable on a narrow screen. Colours and strokes are classes of page_style.hpp.
+// labels stay readable on a narrow screen. Colours and strokes are classes of the style sheet (page.cpp).
 class Plot {
  public:
   explicit Plot(std::size_t columns) : columns_(columns) {}

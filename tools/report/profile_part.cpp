@@ -1,4 +1,4 @@
-#include "profile_part.hpp"
+#include "sections.hpp"
 
 #include <array>
 #include <utility>

@@ -2,7 +2,7 @@
 // of all ranks, the profile and the configuration. Each chart has a spoken summary and its numbers
 // in a folded table, for those who do not see it.
 
-#include "run_section.hpp"
+#include "sections.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "heat_map.hpp"
 #include "html.hpp"
-#include "profile_part.hpp"
 
 namespace forebay::report {
 namespace {
