@@ -282,11 +282,17 @@ TEST_CASE("index says how well windows mix the samples, and a global order where
   const auto windows = mixing({"--set", "dataset.order=shards", "--set", "dataset.window=4", "--set", "dataset.run=4",
                                "--set", "dataset.batch_size=4"});
   CHECK(windows.at("order").at("together") > windows.at("shuffle").at("together"));
+  CHECK(mixing({"--set", "dataset.order=local"}).at("meetings") == 2);
+  const std::vector<std::string> local{"--set", "dataset.order=local", "--set", "dataset.nodes=5"};
+  CHECK(mixing(local).at("meetings") == 5);
 
   const Outcome text = run({"index", data, "--set", "dataset.order=shards", "--set", "dataset.window=2048"});
   CHECK(text.says("mixed        in windows of 2,048, runs of 32: of a batch of "));
   CHECK(text.says(" samples lie within 32 of each other in storage (a true shuffle: "));
   CHECK_FALSE(run({"index", data}).says("mixed"));
+  const Outcome parts = run({"index", data, "--set", "dataset.order=local", "--set", "dataset.exchange=0.05"});
+  CHECK(parts.says("mixed        in 2 parts, 5 % exchanged: of a batch of "));
+  CHECK(parts.says("together again in the next epoch 1.81 times as often as in a true shuffle"));
 }
 
 TEST_CASE("index takes a configuration, saves, and finds what was saved") {

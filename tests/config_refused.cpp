@@ -127,6 +127,17 @@ TEST_CASE("values out of range name line, key and range") {
   }
 }
 
+TEST_CASE("orders that cannot be are refused") {
+  const auto refused = [](std::vector<std::string> settings) { return refusal("", std::move(settings)); };
+  CHECK(contains(refused({"dataset.exchange=0.1"}), R"(only dataset.order = "local" with dataset.shuffle has parts)"));
+  CHECK(
+      contains(refused({"dataset.order=local", "dataset.shuffle=false", "dataset.exchange=0.1"}), "dataset.exchange"));
+  CHECK(contains(refused({"dataset.order=local", "dataset.weights=balanced"}),
+                 R"(dataset.weights = "balanced" does not go with dataset.order = "local")"));
+  CHECK(contains(refused({"dataset.order=local", "dataset.exchange=1.5"}), "dataset.exchange"));
+  CHECK(contains(refused({"dataset.order=local", "dataset.nodes=-1"}), "dataset.nodes"));
+}
+
 TEST_CASE("combinations are refused where they were written") {
   CHECK(refusal("[policy]\nlow = 0.9\nhigh = 0.2") ==
         "feed.toml:2:7: policy.low = 0.9 is above policy.high = 0.2: reuse must start below where it stops");

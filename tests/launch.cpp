@@ -9,6 +9,8 @@
 #include "base/cores.hpp"
 #include "base/launch.hpp"
 #include "base/launcher.hpp"
+#include "fake_job.hpp"
+#include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
 #include "memory_dataset.hpp"
 #include "produce/tuner.hpp"
@@ -201,6 +203,58 @@ TEST_CASE("memory shared with nobody is zero and writable") {
   CHECK(std::ranges::all_of(memory->bytes(), [](std::byte b) { return b == std::byte{0}; }));
   memory->bytes()[4095] = std::byte{7};
   CHECK(memory->bytes()[4095] == std::byte{7});
+}
+
+// By rank, the node that it is on: how many parts there are, and what is said of them.
+std::pair<std::int64_t, std::string> parts_on(const std::vector<std::size_t>& node_of, std::int64_t nodes,
+                                              std::int64_t saved) {
+  struct Node final : SharedMemory {
+    explicit Node(std::int64_t& word) : word_(word) {}
+    [[nodiscard]] std::span<std::byte> bytes() noexcept override {
+      return std::as_writable_bytes(std::span(&word_, 1));
+    }
+    std::int64_t& word_;
+  };
+  struct OnNode final : FakeJob::SameRank {
+    OnNode(Communicator& rank, std::int64_t& word) : SameRank(rank), word_(word) {}
+    [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
+      CHECK(bytes == sizeof word_);
+      return std::make_unique<Node>(word_);
+    }
+    std::int64_t& word_;
+  };
+  FakeJob job(static_cast<std::uint32_t>(node_of.size()));
+  std::vector<std::int64_t> words(node_of.size());
+  std::vector<std::pair<std::int64_t, std::string>> said(node_of.size());
+  job.run([&](Communicator& communicator) {
+    OnNode rank(communicator, words[node_of[communicator.rank()]]);
+    auto& [parts, notice] = said[communicator.rank()];
+    Options options;
+    options.dataset.order = SampleOrder::local;
+    options.dataset.nodes = nodes;
+    parts = share_parts(options, saved, rank, notice);
+  });
+  for (const auto& one : said) CHECK(one == said.front());
+  return said.front();
+}
+
+TEST_CASE("in order \"local\" there is a part for each node, or for each rank where nodes are uneven") {
+  using Parts = std::pair<std::int64_t, std::string>;
+  CHECK(parts_on({0}, 0, 0) == Parts(1, ""));
+  CHECK(parts_on({0, 0, 0}, 0, 0) == Parts(1, ""));
+  CHECK(parts_on({0, 0, 1, 1}, 0, 0) == Parts(2, ""));
+  CHECK(parts_on({2, 2, 0, 0, 1, 1}, 0, 0) == Parts(3, ""));
+  CHECK(parts_on({0, 1, 2}, 0, 0) == Parts(3, ""));
+  CHECK(parts_on({0, 1, 0, 1}, 0, 0) == Parts(4, ""));
+  CHECK(parts_on({0, 1, 1}, 0, 0) == Parts(3, ""));
+  CHECK(parts_on({0, 0, 1, 1, 1}, 0, 0) == Parts(5, ""));
+  // As the program says, as the saved job had it; more parts than nodes are as well.
+  CHECK(parts_on({0, 0, 1, 1}, 4, 6) == Parts(4, ""));
+  CHECK(parts_on({0, 0, 1, 1}, 0, 6) == Parts(6, ""));
+  const auto [parts, notice] = parts_on({0, 0, 1, 1}, 0, 3);
+  CHECK(parts == 3);
+  CHECK(contains(notice, "the samples are in 3 parts (dataset.nodes) and the job has 2 nodes: a node reads other"));
+  CHECK(contains(parts_on({0, 1, 1}, 2, 0).second, "and the job has 3 ranks, not equally many one after the other"));
 }
 
 TEST_CASE("a word of one's own is nobody else's") {

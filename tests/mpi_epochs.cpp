@@ -101,8 +101,8 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
 }
 
 // Of 7 shards the ranks have unequal numbers. Where batches change hands an epoch takes as many steps or fewer.
-TEST_CASE("a feeder says how many steps an epoch has, in either order of the samples") {
-  for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards}) {
+TEST_CASE("a feeder says how many steps an epoch has, in every order of the samples") {
+  for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards, SampleOrder::local}) {
     for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
       CAPTURE(static_cast<int>(order));
       CAPTURE(static_cast<int>(mode));

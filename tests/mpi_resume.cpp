@@ -51,6 +51,8 @@ TEST_CASE("every batch is served exactly once, however the job is stopped and go
 
 TEST_CASE("so it is in windows of shards") { check_jobs(101, in_windows); }
 
+TEST_CASE("so it is in parts, each for a node") { check_jobs(301, in_parts); }
+
 TEST_CASE("so it is on containers, in either order") {
   check_jobs(201, [](OnceCase job) {
     job = in_container(std::move(job));

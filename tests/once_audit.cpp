@@ -120,9 +120,8 @@ void OnceAudit::add(std::span<const Seen> ranks) {
     ++totals_.resumes;
     if (part.ranks != ranks_before_) ++totals_.rank_changes;
   }
-  const bool in_windows = part.options.dataset.order == SampleOrder::shards && part.options.dataset.shuffle;
-  // There, what is left is dealt out in equal shares, whatever shard it is in.
-  if (part.ranks != ranks_before_) is_as_dealt_ = !in_windows || ranks_before_ == 0;
+  // Where they are in one piece, what is left is dealt out in equal shares, whatever shard it is in.
+  if (part.ranks != ranks_before_) is_as_dealt_ = !in_one_piece(part.options.dataset) || ranks_before_ == 0;
   for (const Seen& seen : ranks) {
     for (const std::string& complaint : seen.complaints) violate(complaint);
   }
@@ -288,7 +287,7 @@ void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
 void OnceAudit::check_owners(std::span<const Seen> ranks) {
   const Part& part = job_.parts[part_];
   const auto shards = static_cast<std::uint64_t>(part.options.mpi.virtual_shards);
-  const bool in_windows = part.options.dataset.order == SampleOrder::shards && part.options.dataset.shuffle;
+  const bool is_in_one_piece = in_one_piece(part.options.dataset);
   std::uint64_t handed_over = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<FreshSeen>& fresh = ranks[rank].fresh;
@@ -296,10 +295,10 @@ void OnceAudit::check_owners(std::span<const Seen> ranks) {
     for (std::size_t i = 0; i < fresh.size(); ++i) {
       const std::uint64_t used = std::min(batches_, shards);
       std::uint64_t shard = fresh[i].batch % shards;
-      if (in_windows) {
+      if (is_in_one_piece) {
         for (shard = 0; first_of(shard + 1, batches_, used) <= fresh[i].batch;) ++shard;
       }
-      if ((in_windows ? rank_of(shard, used, ranks.size()) : shard % ranks.size()) != rank) ++handed_over;
+      if ((is_in_one_piece ? rank_of(shard, used, ranks.size()) : shard % ranks.size()) != rank) ++handed_over;
       const bool is_in_order =
           i == 0 || std::pair(fresh[i - 1].epoch, fresh[i - 1].batch) < std::pair(fresh[i].epoch, fresh[i].batch);
       if (!part.hands_over() && !is_in_order) {

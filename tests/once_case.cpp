@@ -216,6 +216,18 @@ OnceCase in_windows(OnceCase job) {
   return job;
 }
 
+OnceCase in_parts(OnceCase job) {
+  Dice dice(job.number, job.samples + 2);
+  const auto nodes = static_cast<std::int64_t>(dice.between(1, 5));
+  const double exchange = dice.pick(std::array{0.0, 0.0, 0.1, 1.0});
+  for (Part& part : job.parts) {
+    part.options.dataset.order = SampleOrder::local;
+    part.options.dataset.nodes = nodes;
+    part.options.dataset.exchange = part.options.dataset.shuffle ? exchange : 0;
+  }
+  return job;
+}
+
 OnceCase in_container(OnceCase job) {
   if (job.samples > kMostInContainer) return job;
   Dice dice(job.number, job.samples + 1);
@@ -235,7 +247,7 @@ OnceCase in_container(OnceCase job) {
 
 OnceCase in_some_way(OnceCase job) {
   Dice dice(job.number, 17);
-  if (dice.chance(0.5)) job = in_windows(std::move(job));
+  if (dice.chance(0.5)) job = dice.chance(0.5) ? in_windows(std::move(job)) : in_parts(std::move(job));
   return dice.chance(0.5) ? in_container(std::move(job)) : job;
 }
 
@@ -268,6 +280,9 @@ std::string describe(const OnceCase& job) {
       << (all.dataset.drop_last ? ", drop_last" : "") << (all.dataset.shuffle ? "" : ", in order");
   if (all.dataset.order == SampleOrder::shards) {
     out << ", windows of " << all.dataset.window << " in runs of " << all.dataset.run;
+  }
+  if (all.dataset.order == SampleOrder::local) {
+    out << ", in " << all.dataset.nodes << " parts that exchange " << all.dataset.exchange;
   }
   if (!job.container.empty()) out << ", " << job.container;
   out << ", shards " << all.mpi.virtual_shards << ", seed " << all.seed << ", bad " << job.bad.size();

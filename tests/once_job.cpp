@@ -76,7 +76,12 @@ class PartRun {
                 .window = part_.options.dataset.order == SampleOrder::shards
                               ? static_cast<std::uint64_t>(part_.options.dataset.window)
                               : 0,
-                .run = static_cast<std::uint64_t>(part_.options.dataset.run)}),
+                .run = static_cast<std::uint64_t>(part_.options.dataset.run),
+                .parts = part_.options.dataset.order == SampleOrder::local
+                             ? static_cast<std::uint32_t>(part_.options.dataset.nodes)
+                             : 0,
+                .shards = static_cast<std::uint32_t>(part_.options.mpi.virtual_shards),
+                .exchange = part_.options.dataset.exchange}),
         reads_(part_.read_us[place.rank]) {}
 
   Seen run() {

@@ -61,6 +61,14 @@ struct OnceLimits {
 // The same job with dataset.order = "shards".
 [[nodiscard]] OnceCase in_windows(OnceCase job);
 
+// The same job with dataset.order = "local".
+[[nodiscard]] OnceCase in_parts(OnceCase job);
+
+// Batches are dealt out in one piece for each rank.
+[[nodiscard]] inline bool in_one_piece(const DatasetOptions& dataset) {
+  return dataset.order != SampleOrder::global && dataset.shuffle;
+}
+
 // The same job on a container with as many samples, of a kind that is drawn, with or without fields, and sometimes with
 // room for few of its bytes. As it is where there are more than `kMostInContainer` samples.
 inline constexpr std::uint64_t kMostInContainer = 2500;

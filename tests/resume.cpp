@@ -293,6 +293,42 @@ TEST_CASE("a file that is not there begins a run anew or is an error, as the cal
   CHECK(serve(feeder) == without_a_stop(three_epochs()));
 }
 
+// As many parts as the job that was saved had, whatever this one's nodes are, unless dataset.nodes says otherwise.
+TEST_CASE("in parts, a job goes on with those it began with; another dataset.nodes is refused") {
+  Options options = three_epochs();
+  options.dataset.order = SampleOrder::local;
+  options.dataset.exchange = 0.2;
+  options.dataset.nodes = 3;
+  const std::vector<Batch> all = without_a_stop(options);
+  const TemporaryDirectory dir;
+  const auto file = dir / "feed.state";
+  Feeder first(options, parts());
+  std::vector<Batch> served = serve(first, 13);
+  first.save(file);
+  first.finish_saves();
+  options.dataset.nodes = 0;
+  Feeder restored(options, parts());  // of one part by itself
+  CHECK(restored.restore_if_present(file));
+  Parts at_once = parts();
+  at_once.resume = file;
+  Feeder resumed(options, std::move(at_once));
+  for (Feeder* const feeder : {&restored, &resumed}) {
+    std::vector<Batch> both = served;
+    append(both, serve(*feeder));
+    CHECK(both == all);
+  }
+  Feeder anew(options, parts());
+  CHECK(serve(anew) != all);
+  options.dataset.nodes = 2;
+  Feeder other(options, parts());
+  CHECK(contains(error_of([&] { other.restore(file); }),
+                 "had dataset.nodes = 3 and this one has dataset.nodes = 2: set it as it was"));
+  options.dataset.exchange = 0;
+  options.dataset.nodes = 0;
+  Feeder without(options, parts());
+  CHECK(contains(error_of([&] { without.restore(file); }), "dataset.exchange = 0.2"));
+}
+
 TEST_CASE("a state that deals its batches out in another way than its settings is refused, and says how") {
   Feeder saved(three_epochs(), parts());
   (void)serve(saved, 3);

@@ -36,9 +36,9 @@ const std::set<std::string> kDesignKeys{"steps",
                                         "epochs",
                                         "bytes_read"};
 const std::set<std::string> kExtraKeys{
-    "startup_s",      "blocked_s",        "census_waits",     "census_wait_s", "ahead_s",   "dropped_records",
-    "nvjpeg_samples", "nvjpeg_fallbacks", "hedged_reads",     "hedges_won",    "left_out",  "queue_capacity",
-    "max_uses",       "bytes_from_cache", "bytes_from_store", "cache_share",   "cache_held"};
+    "startup_s",      "blocked_s",        "census_waits",     "census_wait_s", "ahead_s",    "dropped_records",
+    "nvjpeg_samples", "nvjpeg_fallbacks", "hedged_reads",     "hedges_won",    "left_out",   "queue_capacity",
+    "max_uses",       "bytes_from_cache", "bytes_from_store", "cache_share",   "cache_held", "cache_bound"};
 
 Summary some_summary(std::uint64_t salt) {
   Summary out;

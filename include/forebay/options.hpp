@@ -16,7 +16,7 @@
 // explains each for users; this header is the reference for defaults and units.
 namespace forebay {
 
-enum class SampleOrder : std::uint8_t { global, shards };
+enum class SampleOrder : std::uint8_t { global, shards, local };
 enum class SampleUnit : std::uint8_t { objects, images };
 enum class OnBad : std::uint8_t { replace, fail };
 enum class Crop : std::uint8_t { none, center, random_resized, random };
@@ -83,10 +83,13 @@ struct DatasetOptions {
   std::int64_t batch_size = 64;  // samples per batch per rank
   bool shuffle = true;
   // How samples are shuffled. global: all at once. shards: so that what is stored side by side is read in long pieces:
-  // runs of samples, and then the samples of a window among themselves.
+  // runs of samples, and then the samples of a window among themselves. local: so that a node reads the same samples in
+  // every epoch: each part of them, one for each node, among itself.
   SampleOrder order = SampleOrder::global;
   std::int64_t window = 1024;  // shards: samples that are shuffled among themselves, about
   std::int64_t run = 32;       // shards: samples side by side that stay together until then
+  std::int64_t nodes = 0;      // local: parts of the samples; 0 = as many as the job that begins the run has nodes
+  double exchange = 0;         // local: share of the samples that is dealt to any part, other ones in every epoch
   bool drop_last = true;       // drop the last N mod batch_size positions of an epoch
   std::vector<double> split;   // shares by which the samples are divided, by a hash of their names; empty: not at all
   std::int64_t part = 0;       // which of the split is served, from 0

@@ -61,6 +61,12 @@ struct OrderOptions {
   // the samples of each window, of about `window` of them. 0: all samples are shuffled at once.
   std::uint64_t window = 0;
   std::uint64_t run = 32;
+  // Above 0: the samples are dealt to so many parts, the same in every epoch, and each part is shuffled. Batches are
+  // dealt out in one piece of `shards` virtual shards, and a part has the batches that one of `parts` ranks has then.
+  // The share `exchange` of the samples, other ones in every epoch, is dealt to any part.
+  std::uint32_t parts = 0;
+  std::uint32_t shards = 1;
+  double exchange = 0;
 };
 
 // Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time, unless samples are
@@ -79,6 +85,10 @@ class Order {
   [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // Samples that are stored side by side are served near each other: shuffled in windows.
   [[nodiscard]] bool is_windowed() const noexcept { return options_.window > 0 && options_.shuffle; }
+  // Ranks have consecutive batches, and not every so many: in windows and in parts.
+  [[nodiscard]] bool is_in_one_piece() const noexcept {
+    return is_windowed() || (options_.parts > 0 && options_.shuffle);
+  }
   // The window that a position lies in; without windows, all positions. REQUIRES: position < samples.
   [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;
   // The replacement at (epoch, position) after `attempt` bad samples, from 1: a function of seed, epoch, position and

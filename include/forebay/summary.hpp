@@ -38,12 +38,13 @@ struct Summary {
   std::uint64_t left_out = 0;          // bad samples that evaluation did without; 0 in training, where others stand in
   std::uint64_t epochs = 0;            // completed by all ranks
   std::uint64_t bytes_read = 0;
-  // With cache.dir: bytes that came from the store, those that the cache gave in its place, their share of both, and
-  // what the cache holds in the end.
+  // With cache.dir: bytes that came from the store, those that the cache gave in its place, their share of both, what
+  // the cache holds in the end, and the share of an epoch that it can have with that.
   std::uint64_t bytes_from_store = 0;
   std::uint64_t bytes_from_cache = 0;
   double cache_share = 0;
   std::uint64_t cache_held = 0;
+  double cache_bound = 0;
   // With workers.hedge: reads that were begun a second time because they were slow, and how many of these were quicker.
   std::uint64_t hedged_reads = 0;
   std::uint64_t hedges_won = 0;

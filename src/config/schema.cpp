@@ -46,7 +46,7 @@ template <std::size_t N>
 using Names = std::array<std::string_view, N>;
 
 constexpr Names<2> kOnBad{"replace", "fail"};
-constexpr Names<2> kOrder{"global", "shards"};
+constexpr Names<3> kOrder{"global", "shards", "local"};
 constexpr Names<2> kSamples{"objects", "images"};
 constexpr Names<4> kCrop{"none", "center", "random_resized", "random"};
 constexpr Names<2> kLayout{"NCHW", "NHWC"};
@@ -134,11 +134,16 @@ constexpr std::array kKeys{
         "samples per batch and rank"},
     Key{"dataset", "shuffle", Flag{field<&O::dataset, &Data::shuffle>()}, "another order in every epoch"},
     Key{"dataset", "order", choice<&O::dataset, &Data::order>(kOrder),
-        "global = any sample anywhere | shards = read in long pieces, shuffled in windows"},
+        "global = any sample anywhere | shards = read in long pieces, shuffled in windows | local = a node keeps its "
+        "samples"},
     Key{"dataset", "window", Integer{field<&O::dataset, &Data::window>(), {1, 1 << 24}},
         "shards: samples that are shuffled among themselves, about"},
     Key{"dataset", "run", Integer{field<&O::dataset, &Data::run>(), {1, 1 << 24}},
         "shards: samples side by side that are read as one piece"},
+    Key{"dataset", "nodes", Integer{field<&O::dataset, &Data::nodes>(), {0, 1 << 20}},
+        "local: parts that the samples are in; 0 = a part for each node of the job"},
+    Key{"dataset", "exchange", Real{field<&O::dataset, &Data::exchange>(), kShare},
+        "local: share of the samples that changes parts between epochs"},
     Key{"dataset", "drop_last", Flag{field<&O::dataset, &Data::drop_last>()},
         "drop what does not fill a batch at the end of an epoch"},
     Key{"dataset", "split", RealList{field<&O::dataset, &Data::split>(), kPositiveShare},

@@ -153,6 +153,20 @@ std::optional<Problem> impossible_part(const DatasetOptions& dataset) {
   return Problem{"dataset.split", "dataset.split: the shares add up to " + to_text(sum) + ", which is more than 1"};
 }
 
+std::optional<Problem> unfit_order(const DatasetOptions& dataset, bool eval) {
+  const bool is_local = dataset.order == SampleOrder::local;
+  if (dataset.exchange > 0 && !(is_local && dataset.shuffle)) {
+    return Problem{"dataset.exchange", "dataset.exchange = " + to_text(dataset.exchange) +
+                                           R"(: only dataset.order = "local" with dataset.shuffle has parts that )"
+                                           "exchange samples; set that, or leave exchange out"};
+  }
+  if (!is_local || dataset.weights.empty() || eval) return std::nullopt;
+  return Problem{"dataset.weights",
+                 "dataset.weights = \"" + dataset.weights +
+                     R"(" does not go with dataset.order = "local": with weights an epoch takes )"
+                     R"(other samples than the last, and no part keeps its own; set order = "global")"};
+}
+
 std::optional<Problem> crossed_marks(const PolicyOptions& policy) {
   if (policy.low <= policy.high) return std::nullopt;
   return Problem{"policy.low", "policy.low = " + to_text(policy.low) + " is above policy.high = " +
@@ -242,6 +256,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
   if (auto problem = disordered("erase.area", options.transform.erase.area)) return problem;
   if (auto problem = impossible_part(options.dataset)) return problem;
+  if (auto problem = unfit_order(options.dataset, options.run.eval)) return problem;
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
   if (auto problem = misplaced_metrics(options.telemetry)) return problem;

@@ -120,7 +120,11 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(job::SavedState saved) {
   feeder::Run& run = *run_;
   // Whatever the other feeder would refuse is refused here, while this one can still be used as it is.
   const job::ResumePoint resume_point(saved, run.options);
-  resume_point.require_same_job(run.job());
+  order::JobState ours = run.job();
+  const auto nodes = ours.settings.find("dataset.nodes");
+  const bool takes_saved = nodes != ours.settings.end() && run.given_nodes == 0;
+  if (takes_saved) nodes->second = std::to_string(resume_point.parts());
+  resume_point.require_same_job(ours);
   ranks::collectively(*run.communicator, [&] {
     if (!job::is_replay(run.options)) return;
     job::ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), resume_point.steps())
@@ -129,13 +133,15 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(job::SavedState saved) {
   std::unique_ptr<Communicator> again = run.communicator->duplicate();
   Parts parts = run.given;
   parts.dataset = run.dataset;
+  Options options = run.options;
+  options.dataset.nodes = run.given_nodes;
   ended_ = true;  // on all ranks: nobody leaves
   close();
   if (!run.is_left_behind()) {  // the device need not have room for both
     run.jpeg.gpu.reset();
     run.store->give_back_memory();
   }
-  auto other = std::make_unique<Impl>(run.options, std::move(again), std::move(parts), run.stop,
+  auto other = std::make_unique<Impl>(std::move(options), std::move(again), std::move(parts), run.stop,
                                       feeder::Handover{std::move(saved), run.device, run.stream, run.ranks->loop()});
   other->run_->saves->take_over(run.saves->take_failure());
   return other;

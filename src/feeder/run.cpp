@@ -56,7 +56,8 @@ std::string wide_text(std::span<const Field> fields) {
 
 // "900 of 1000 samples"
 std::string samples_text(std::uint64_t of_dataset, const OrderOptions& order) {
-  const std::string all = std::to_string(of_dataset) + " samples";
+  const std::string parts = order.parts > 0 ? " in " + std::to_string(order.parts) + " parts" : "";
+  const std::string all = std::to_string(of_dataset) + " samples" + parts;
   return order.selection ? std::to_string(order.samples) + " of " + all : all;
 }
 
@@ -313,6 +314,19 @@ measure::Gauges Run::gauges() const {
           .bad_samples = quarantine->count()};
 }
 
+// A node reads its part in order "local", and in any other anything. What a sample takes is what reads took on average,
+// in the whole blocks that the cache counts.
+double Run::cache_bound() const {
+  const read::WorkerTotals& totals = pipeline->totals();
+  const std::uint64_t reads = totals.reads.load(std::memory_order_relaxed);
+  if (cache == nullptr || reads == 0) return 0;
+  const double share = order->options().parts > 0 ? static_cast<double>(node.local_ranks) / communicator->size() : 1;
+  const auto bytes = static_cast<double>(totals.bytes_from_store.load(std::memory_order_relaxed) +
+                                         totals.bytes_from_cache.load(std::memory_order_relaxed));
+  const double epoch = bytes / static_cast<double>(reads) * share * static_cast<double>(order->options().samples);
+  return epoch > 0 ? std::min(1.0, static_cast<double>(cache->held()) / epoch) : 0;
+}
+
 Summary Run::summary() const {
   const read::WorkerTotals& totals = pipeline->totals();
   std::vector<std::uint64_t> resident;
@@ -329,6 +343,7 @@ Summary Run::summary() const {
                            .bytes_from_store = totals.bytes_from_store.load(std::memory_order_relaxed),
                            .bytes_from_cache = totals.bytes_from_cache.load(std::memory_order_relaxed),
                            .cache_held = cache == nullptr ? 0 : cache->held(),
+                           .cache_bound = cache_bound(),
                            .hedged_reads = totals.hedged_reads.load(std::memory_order_relaxed),
                            .hedges_won = totals.hedges_won.load(std::memory_order_relaxed),
                            .nvjpeg_samples = totals.nvjpeg_samples.load(std::memory_order_relaxed),

@@ -44,6 +44,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   using Clock = ring::SlotRing::Clock;
 
   Options options;
+  std::int64_t given_nodes = 0;  // dataset.nodes, before it was settled
   std::unique_ptr<Communicator> communicator;
   Parts given;                        // by the program
   std::shared_ptr<StopRequest> stop;  // shared with the run that may replace this one
@@ -127,6 +128,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // --- what it tells of itself
   [[nodiscard]] measure::Gauges gauges() const;  // any thread
+  [[nodiscard]] double cache_bound() const;
   [[nodiscard]] Summary summary() const;
   // The line at start-up.
   [[nodiscard]] std::string describe() const;

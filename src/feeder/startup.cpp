@@ -48,6 +48,7 @@ class Startup {
 
   void agree_on_options();
   void resume_from(std::optional<job::SavedState> saved);
+  void agree_on_parts();
   void agree_on_policy();
   void open_dataset();
   void size_queue();
@@ -84,6 +85,7 @@ class Startup {
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
+  std::string parts_notice_;                 // of dataset.order = "local"
   data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
 
@@ -107,6 +109,13 @@ void Startup::agree_on_operations() {
 
 void Startup::resume_from(std::optional<job::SavedState> saved) {
   if (saved) run_.resume_point = job::ResumePoint(*std::move(saved), run_.options);
+}
+
+// Saved states and recordings name them, so they are in the options from here on.
+void Startup::agree_on_parts() {
+  run_.given_nodes = run_.options.dataset.nodes;
+  run_.options.dataset.nodes =
+      job::share_parts(run_.options, run_.resume_point.parts(), *run_.communicator, parts_notice_);
 }
 
 void Startup::agree_on_policy() {
@@ -133,15 +142,7 @@ void Startup::open_dataset() {
   if (run_.safe_dataset != run_.dataset) collectively([this] { data::try_out(*run_.safe_dataset); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
-  run_.order.emplace(OrderOptions{
-      .samples = selection ? selection->size() : run_.dataset->size(),
-      .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
-      .seed = options.seed,
-      .shuffle = options.dataset.shuffle && !options.run.eval && !(selection && selection->is_given()),
-      .drop_last = options.dataset.drop_last && !options.run.eval,
-      .selection = selection,
-      .window = options.dataset.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.dataset.window) : 0,
-      .run = static_cast<std::uint64_t>(options.dataset.run)});
+  run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));
 }
 
 // Alike on all ranks, whatever memory and devices they have.
@@ -164,7 +165,7 @@ void Startup::make_schedule() {
                                    .epochs = options.run.eval  ? 1
                                              : run_steps() > 0 ? UINT64_MAX
                                                                : static_cast<std::uint64_t>(options.run.epochs),
-                                   .contiguous = run_.order->is_windowed()};
+                                   .contiguous = run_.order->is_in_one_piece()};
   const bool in_turn = loop_ == ranks::Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
   run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank(),
                         in_turn && ranks::Ranks::may_rebalance(options, ranks()));
@@ -207,6 +208,7 @@ void Startup::open_logs() {
       for (const std::string& warning : job::start_warnings(options, run_.workers, ranks()))
         run_.console->warn(warning);
       if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
+      if (!parts_notice_.empty()) run_.console->warn(parts_notice_);
       const std::string part =
           job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition()));
       if (!part.empty()) run_.console->warn(part);
@@ -419,6 +421,7 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   } else {
     startup.resume_from(job::share_state(run->given.resume, *run->communicator));
   }
+  startup.agree_on_parts();
   startup.agree_on_policy();
   startup.open_dataset();
   startup.size_queue();

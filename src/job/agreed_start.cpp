@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -181,6 +182,10 @@ std::string run_key(const Options& options, const Dataset& dataset) {
   return key;
 }
 
+bool has_parts(const Options& options) noexcept {
+  return options.dataset.order == SampleOrder::local && options.dataset.shuffle && !options.run.eval;
+}
+
 std::string first_difference(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     const auto line_a = a.substr(0, a.find('\n'));
@@ -270,6 +275,10 @@ std::shared_ptr<const Selection> share_selection(const Options& options, const D
   ranks::collectively(communicator, [&] {
     const auto* const ordered = dynamic_cast<const InGivenOrder*>(&given);
     auto order = ordered == nullptr ? nullptr : ordered->given_order();
+    if (order != nullptr && options.dataset.order == SampleOrder::local) {
+      throw ConfigError(
+          R"(dataset.order = "local": the program gives the order of the samples; leave one of them out)");
+    }
     if (order == nullptr) {
       selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
     } else if (communicator.size() == 1) {
@@ -284,6 +293,49 @@ std::shared_ptr<const Selection> share_selection(const Options& options, const D
   if (other == all.end()) return selection;
   throw ConfigError("dataset.weights = \"" + options.dataset.weights + "\" says other weights on rank " +
                     std::to_string(other - all.begin()) + " than on rank 0; give all ranks the same file");
+}
+
+// An evaluation serves its samples in order, and what is not shuffled needs no parts either.
+OrderOptions order_options(const Options& options, std::uint64_t samples, std::shared_ptr<const Selection> selection) {
+  const DatasetOptions& dataset = options.dataset;
+  const bool is_given = selection && selection->is_given();
+  return {.samples = samples,
+          .batch_size = static_cast<std::uint32_t>(dataset.batch_size),
+          .seed = options.seed,
+          .shuffle = dataset.shuffle && !options.run.eval && !is_given,
+          .drop_last = dataset.drop_last && !options.run.eval,
+          .selection = std::move(selection),
+          .window = dataset.order == SampleOrder::shards ? static_cast<std::uint64_t>(dataset.window) : 0,
+          .run = static_cast<std::uint64_t>(dataset.run),
+          .parts = has_parts(options) ? static_cast<std::uint32_t>(dataset.nodes) : 0,
+          .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards),
+          .exchange = dataset.exchange};
+}
+
+// Whether all ranks have this order is not known yet, so they say so first: the other calls are for all or none. A
+// node's name is the number of one of its ranks, found as in share_of_node(). Parts fit where nodes of equally many
+// ranks, one after the other, have whole ones, or where every rank has.
+std::int64_t share_parts(const Options& options, std::int64_t saved, Communicator& communicator, std::string& notice) {
+  const std::int64_t wanted = options.dataset.nodes;
+  const std::vector<std::string> all = communicator.all_gather(has_parts(options) ? "parts" : "");
+  if (std::ranges::find(all, "") != all.end()) return wanted;
+  std::string own;
+  const auto memory = share_or_own(communicator, sizeof(std::int64_t), own);
+  const std::atomic_ref<std::int64_t> first(*reinterpret_cast<std::int64_t*>(memory->bytes().data()));
+  std::int64_t nobody = 0;
+  first.compare_exchange_strong(nobody, std::int64_t{communicator.rank()} + 1);
+  const std::vector<std::string> names = communicator.all_gather(std::to_string(first.load()));
+  const auto each = static_cast<std::size_t>(std::ranges::count(names, names.front()));
+  bool is_even = names.size() == each * std::set(names.begin(), names.end()).size();
+  for (std::size_t i = 0; i < names.size(); ++i) is_even = is_even && names[i] == names[i / each * each];
+  const auto fit = static_cast<std::int64_t>(is_even ? names.size() / each : names.size());
+  const std::int64_t parts = wanted > 0 ? wanted : saved > 0 ? saved : fit;
+  if (parts % fit != 0) {
+    notice = "the samples are in " + std::to_string(parts) + " parts (dataset.nodes) and the job has " +
+             std::to_string(fit) + (is_even ? " nodes" : " ranks, not equally many one after the other on each node") +
+             ": a node reads other samples in each epoch where it has no whole parts, and keeps fewer of them";
+  }
+  return parts;
 }
 
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator) {

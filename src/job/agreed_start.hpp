@@ -7,6 +7,7 @@
 #include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
+#include <forebay/order.hpp>
 
 #include "base/cores.hpp"
 #include "base/launcher.hpp"
@@ -40,6 +41,16 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
 // cannot select, or when ranks have different files of weights.
 [[nodiscard]] std::shared_ptr<const Selection> share_selection(const Options& options, const Dataset& dataset,
                                                                const Dataset& given, Communicator& communicator);
+
+// dataset.nodes of these options, settled: as it is, or the `saved` job's. Where both are 0 and the order is "local",
+// as many as there are nodes, or ranks where nodes do not have equally many ranks, one after the other. `notice`: why a
+// node does not read the same samples in every epoch; mostly empty. Collective, also where the ranks' options differ.
+[[nodiscard]] std::int64_t share_parts(const Options& options, std::int64_t saved, Communicator& communicator,
+                                       std::string& notice);
+
+// The order of a run with these options, once share_parts() has settled them. `samples`: of an epoch.
+[[nodiscard]] OrderOptions order_options(const Options& options, std::uint64_t samples,
+                                         std::shared_ptr<const Selection> selection);
 
 // This rank among those that share its node.
 struct NodeShare {

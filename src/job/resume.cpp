@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -91,6 +92,9 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
 constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
                                                    "mpi.virtual_shards"};
 constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
+constexpr std::array<std::string_view, 3> kParts{"dataset.order", "dataset.nodes", "dataset.exchange"};
+
+constexpr std::int64_t kMostParts = 1 << 20;  // the largest dataset.nodes
 
 template <typename IsWanted>
 void add_if(std::map<std::string, std::string>& settings, const Options& options, IsWanted&& is_wanted) {
@@ -119,6 +123,7 @@ std::map<std::string, std::string> batch_settings(const Options& options) {
   });
   add_settings(settings, options, kBatches);
   if (options.dataset.order == SampleOrder::shards) add_settings(settings, options, kWindows);
+  if (options.dataset.order == SampleOrder::local) add_settings(settings, options, kParts);
   return settings;
 }
 
@@ -147,6 +152,17 @@ ResumePoint::ResumePoint(SavedState saved, const Options& options) : saved_(std:
                       ": an evaluation begins at the beginning (run.eval = true); it cannot resume from a saved state");
   }
   job_ = order::parse_state(saved_.text, saved_.source);
+}
+
+// Whatever else stands there is refused when settings are compared.
+std::int64_t ResumePoint::parts() const noexcept {
+  const auto found = job_.settings.find("dataset.nodes");
+  std::int64_t parts = 0;
+  if (found != job_.settings.end()) {
+    const std::string& text = found->second;
+    std::from_chars(text.data(), text.data() + text.size(), parts);
+  }
+  return std::clamp<std::int64_t>(parts, 0, kMostParts);
 }
 
 bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
@@ -201,7 +217,7 @@ order::JobState begin_state(const Options& options, const Dataset& dataset, cons
   state.ranks = ranks;
   state.batches = order.batches();
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
-  state.contiguous = order.is_windowed();
+  state.contiguous = order.is_in_one_piece();
   state.samples = dataset.size();
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;

@@ -50,6 +50,8 @@ class ResumePoint {
   // Steps that each rank had made, and samples that the job had served fresh; 0 at the beginning.
   [[nodiscard]] std::uint64_t steps() const noexcept { return job_.steps; }
   [[nodiscard]] std::uint64_t fresh_samples() const noexcept { return job_.fresh_samples; }
+  // dataset.nodes of the saved job; 0: there is none.
+  [[nodiscard]] std::int64_t parts() const noexcept;
   // The run was over by then.
   [[nodiscard]] bool is_end_of(const RunOptions& run) const noexcept;
   // Throws ConfigError naming the source and the first thing in which the saved job differs from `ours`, which

@@ -173,12 +173,16 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
        return ratio(as_double(s.bytes_from_cache), as_double(s.bytes_from_cache) + as_double(s.bytes_from_store));
      },
      percent_if_any("data", ", {:.1f} % from the cache")},
+    {"cache_bound", &Summary::cache_bound, "",
+     "the share of a later epoch that can come from the cache: `cache_held` / the bytes that the node reads in an "
+     "epoch",
+     OfRanks::mean, percent_if_any("data", " (of an epoch at most {:.1f} %)")},
     {"cache_held",
      &Summary::cache_held,
      "bytes",
      "in the cache at the end, of other data too: no epoch can have more from it",
      OfRanks::most,
-     {.line = "data", .format = " (which holds {:.1f} MB)", .scale = 1e-6, .if_any = true}},
+     {.line = "data", .format = ", which holds {:.1f} MB", .scale = 1e-6, .if_any = true}},
     {"bad_samples", &Summary::bad_samples, "samples",
      "distinct ones of the whole job, the same on every rank, those of the index included", OfRanks::most,
      text("data", ", {:.0f} bad sample[s]")},

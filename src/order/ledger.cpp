@@ -107,14 +107,15 @@ std::uint32_t owner_of(const Partition& partition, std::uint32_t shard) noexcept
   return static_cast<std::uint32_t>(share_of(used_shards(partition), shard, partition.ranks));
 }
 
+std::uint64_t first_batch_of(const Partition& partition, std::uint64_t rank) noexcept {
+  const std::uint64_t shards = used_shards(partition);
+  return share_begin(partition.batches, share_begin(shards, rank, partition.ranks), shards);
+}
+
 // An epoch is whole blocks of V batches, one per shard, and a last partial block.
 std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept {
   if (partition.contiguous) {
-    const std::uint64_t shards = used_shards(partition);
-    const auto begin = [&](std::uint64_t r) {
-      return share_begin(partition.batches, share_begin(shards, r, partition.ranks), shards);
-    };
-    return begin(std::uint64_t{rank} + 1) - begin(rank);
+    return first_batch_of(partition, std::uint64_t{rank} + 1) - first_batch_of(partition, rank);
   }
   return partition.batches / partition.shards * count_congruent(partition.shards, rank, partition.ranks) +
          count_congruent(partition.batches % partition.shards, rank, partition.ranks);

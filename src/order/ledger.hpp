@@ -44,6 +44,9 @@ struct Block {
 [[nodiscard]] Block block_of(const Partition& partition, std::uint64_t batch) noexcept;
 // The rank that a shard belongs to at first. REQUIRES: shard < used_shards(partition).
 [[nodiscard]] std::uint32_t owner_of(const Partition& partition, std::uint32_t shard) noexcept;
+// The first batch of an epoch that a rank owns at first, or where it would be. REQUIRES: partition.contiguous; rank is
+// at most partition.ranks.
+[[nodiscard]] std::uint64_t first_batch_of(const Partition& partition, std::uint64_t rank) noexcept;
 // Batches of an epoch that a rank owns at first; may be 0.
 [[nodiscard]] std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept;
 // The same of the rank that has the most: steps of an epoch in which each is fresh on some rank.

@@ -78,4 +78,11 @@ Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std
           .together = together / static_cast<double>(batches)};
 }
 
+// Two samples of a batch have one home, or lie in one part though they do not. With n parts and y = 1 - exchange a
+// sample is at home with y + (1 - y) / n, so those of one home are together with s = 1 / n + y^2 (1 - 1 / n), and
+// others with (1 - s) / (n - 1). Once to be in a batch and once more to meet again: n (s^2 + (1 - s)^2 / (n - 1)).
+double meetings(const OrderOptions& options) noexcept {
+  return 1 + (options.parts - 1.0) * std::pow(1 - options.exchange, 4);
+}
+
 }  // namespace forebay::order

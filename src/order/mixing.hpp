@@ -15,4 +15,8 @@ struct Mixing {
 // Looks at `batches` batches spread over the epoch. REQUIRES: run is at least 1.
 [[nodiscard]] Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std::uint64_t batches = 256);
 
+// In an order of parts: how many times as often as in a shuffle two samples of one batch are in one batch of the next
+// epoch, too. REQUIRES: options.parts is at least 1.
+[[nodiscard]] double meetings(const OrderOptions& options) noexcept;
+
 }  // namespace forebay::order

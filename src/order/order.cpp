@@ -14,6 +14,7 @@
 #include <forebay/random.hpp>
 #include <string>
 
+#include "local_shuffle.hpp"
 #include "selection.hpp"
 #include "window_shuffle.hpp"
 
@@ -112,6 +113,7 @@ std::uint64_t Order::sample(std::uint64_t epoch, std::uint64_t position) const n
 std::uint64_t Order::place_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
   if (!options_.shuffle) return position;
   if (options_.window > 0) return windows(options_)(epoch, position);
+  if (options_.parts > 0) return order::LocalShuffle(options_, batches_)(epoch, position);
   return Permutation(options_.samples, options_.seed, epoch)(position);
 }
 

@@ -48,6 +48,8 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   // These data are not used any more, though files may be open.
   void leave() const noexcept;
   [[nodiscard]] bool has_left() const noexcept { return has_left_.load(std::memory_order_relaxed); }
+  // False for a while after there was no room, or the disk failed.
+  [[nodiscard]] bool may_write() const noexcept;
   // Bytes that it takes on the disk, for other data too.
   [[nodiscard]] std::uint64_t held() const noexcept { return use_.held(); }
 
@@ -68,7 +70,6 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   void remove_entry(const std::string& file, FileIdentity seen) const noexcept;
   // Room for bytes more; data that nobody uses make room. False: there is none.
   [[nodiscard]] bool reserve(std::uint64_t bytes) const;
-  [[nodiscard]] bool may_write() const noexcept;
   [[nodiscard]] bool may_read() const noexcept;
   // The directory fails: said, and nothing is written for a while, or read.
   void fails(const char* what, int error) const;

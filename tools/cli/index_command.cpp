@@ -34,6 +34,7 @@
 #include "data/sample_files.hpp"
 #include "data/saved_index.hpp"
 #include "decode_points.hpp"
+#include "fill_cache.hpp"
 #include "jpeg/decode_index.hpp"
 #include "mixing_report.hpp"
 #include "output.hpp"
@@ -209,7 +210,8 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
 }
 
 // One JSON object with everything.
-std::string to_json(const IndexReport& report, const DecodePoints& points, const std::string& points_file) {
+std::string to_json(const IndexReport& report, const DecodePoints& points, const std::string& points_file,
+                    const std::optional<CacheFill>& fill) {
   using Json = nlohmann::ordered_json;
   const IndexCounts counts = report.dataset.counts();
   Json classes = Json::object();
@@ -239,8 +241,10 @@ std::string to_json(const IndexReport& report, const DecodePoints& points, const
           {"displacement", mixing.displacement}, {"neighbours", mixing.neighbours}, {"together", mixing.together}};
     };
     json["mixing"] = {{"order", figures(report.mixing->mixing)}, {"shuffle", figures(report.mixing->shuffle)}};
+    if (report.mixing->meetings > 0) json["mixing"]["meetings"] = report.mixing->meetings;
   }
   if (!points_file.empty()) json["decode_index"] = to_json(points, points_file);
+  if (fill) json["cache"] = to_json(*fill);
   // Paths are bytes: those that are not UTF-8 must not end the report.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -254,6 +258,7 @@ struct IndexArguments {
   std::int64_t skipped = 20;
   bool check = false;
   bool mixing = false;
+  FillArguments fill;
   bool json = false;
 };
 
@@ -324,6 +329,7 @@ int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
   const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
+  require_fillable(arguments.fill, arguments.path, options);
   const std::string points_file = decode_index_file(arguments, options);
   const auto dataset = open_or_build(arguments, options);
   data::DataComparison compared;
@@ -333,15 +339,16 @@ int print_index(const IndexArguments& arguments) {
   }
   IndexReport report(*dataset);
   report.missing = look_for_files(arguments, *dataset);
-  if ((arguments.mixing || options.dataset.order == SampleOrder::shards) && dataset->size() > 0) {
+  if ((arguments.mixing || options.dataset.order != SampleOrder::global) && dataset->size() > 0) {
     report.mixing.emplace(options.dataset, options.seed, dataset->size());
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   if (!arguments.save.empty()) save_index(*dataset, arguments.save);
   const DecodePoints points = save_points(*dataset, options, points_file);
+  const std::optional<CacheFill> fill = fill_cache(arguments.fill, options, *dataset);
 
   if (arguments.json) {
-    std::puts(to_json(report, points, points_file).c_str());
+    std::puts(to_json(report, points, points_file, fill).c_str());
   } else {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
     std::printf("%-13s%.2f s\n", "time", taken.count());
@@ -349,6 +356,7 @@ int print_index(const IndexArguments& arguments) {
     if (!compared.done.empty()) std::printf("%-13s%s\n", "compared", compared.done.c_str());
     if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", printable(arguments.save).c_str());
     if (!points_file.empty()) std::fputs(to_text(points, points_file).c_str(), stdout);
+    if (fill) std::printf("%-13s%s\n", "cached", to_text(*fill).c_str());
   }
   require_within_budget(options, report);
   return 0;
@@ -389,7 +397,9 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "read a saved index whole and check it, and look for the files of a list; otherwise that happens where "
       "they are used");
   command->add_flag("--mixing", arguments->mixing,
-                    "say how well the configured order mixes the samples; dataset.order = \"shards\" always does");
+                    "say how well the configured order mixes the samples; dataset.order = \"shards\" and \"local\" "
+                    "always do");
+  add_fill_options(*command, arguments->fill);
   command->add_flag("--json", arguments->json, "print one JSON object instead");
   add_set_option(*command, arguments->overrides);
   std::string known;
@@ -405,6 +415,7 @@ void add_index_command(CLI::App& app, Invocation& invocation) {
       "  forebay index train.txt --format filelist --save train.index\n"
       "  forebay index train.index --check\n"
       "  forebay index train.index --decode-index\n"
+      "  forebay index feed.toml --fill-cache --node $SLURM_NODEID\n"
       "  forebay index data/shards --set dataset.order=shards --set dataset.window=4096\n"
       "\n"
       "Exits with 1 when more entries are bad, files that a list names and that are not there included, than\n"

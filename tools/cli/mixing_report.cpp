@@ -21,9 +21,17 @@ std::string formatted(const char* format, Values... values) {
   return text.data();
 }
 
+// Which nodes there will be is not known here; with one alone, all samples are shuffled at once.
+std::uint32_t parts_of(const DatasetOptions& options) {
+  return options.nodes > 0 ? static_cast<std::uint32_t>(options.nodes) : 2;
+}
+
 std::string order_in_words(const DatasetOptions& options) {
   if (!options.shuffle) return "as stored";
   if (options.order == SampleOrder::global) return "all at once";
+  if (options.order == SampleOrder::local) {
+    return "in " + grouped(parts_of(options)) + " parts, " + formatted("%.3g %% exchanged", 100 * options.exchange);
+  }
   return "in windows of " + grouped(static_cast<std::uint64_t>(options.window)) + ", runs of " +
          grouped(static_cast<std::uint64_t>(options.run));
 }
@@ -41,6 +49,12 @@ MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, st
   how.shuffle = options.shuffle;
   how.window = options.order == SampleOrder::shards ? static_cast<std::uint64_t>(options.window) : 0;
   how.run = run;
+  if (options.order == SampleOrder::local && options.shuffle) {
+    how.parts = parts_of(options);
+    how.shards = 1024;  // the default mpi.virtual_shards
+    how.exchange = options.exchange;
+    meetings = order::meetings(how);
+  }
   mixing = order::mixing_of(Order(how), 0, run, batches);
 }
 
@@ -52,7 +66,12 @@ std::string to_text(const MixingReport& report, std::size_t column) {
              static_cast<unsigned long long>(report.run), report.shuffle.together) +
          std::string(column, ' ') +
          formatted("a sample is %.0f %% as far from its place in storage as in a true shuffle",
-                   100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9));
+                   100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9)) +
+         (report.meetings > 0 ? ";\n" + std::string(column, ' ') +
+                                    formatted("two samples of a batch are together again in the next epoch %.2f times "
+                                              "as often as in a true shuffle",
+                                              report.meetings)
+                              : "");
 }
 
 }  // namespace forebay::cli

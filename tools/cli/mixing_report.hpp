@@ -17,12 +17,13 @@ struct MixingReport {
 
   order::Mixing mixing;
   order::Mixing shuffle;         // of all samples
+  double meetings = 0;           // as order::meetings(); 0: the order has no parts
   std::string order;             // in words
   std::uint64_t batch_size = 1;  // at most `samples`
   std::uint64_t run = 1;         // samples side by side that count as neighbours
 };
 
-// Two lines for people, the second one indented by `column`.
+// Two or three lines for people, all but the first indented by `column`.
 [[nodiscard]] std::string to_text(const MixingReport& report, std::size_t column);
 
 }  // namespace forebay::cli

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include <forebay/order.hpp>
+
+#include "ledger.hpp"
+
+namespace forebay::order {
+
+// A bijection of [0, options.samples) for OrderOptions::parts: every sample has a part, its home, which the seed says,
+// and each epoch shuffles the parts. A part has room for a few more samples than it serves where the last batch is
+// dropped: which of them are left out differs by epoch. A function of its arguments and the epoch, in O(1) time and
+// memory, by four Permutations. Immutable; any thread may call.
+class LocalShuffle {
+ public:
+  // REQUIRES: options.parts and options.shards are at least 1; `batches` of an epoch.
+  LocalShuffle(const OrderOptions& options, std::uint64_t batches) noexcept;
+
+  // The place at a position of an epoch. REQUIRES: position < options.samples.
+  [[nodiscard]] std::uint64_t operator()(std::uint64_t epoch, std::uint64_t position) const noexcept;
+
+  // The homes of a part, and the place that has a home. REQUIRES: part < options.parts; home < options.samples.
+  [[nodiscard]] PositionRange homes(std::uint64_t part) const noexcept {
+    return {.begin = begin(part, samples_), .end = begin(part + 1, samples_)};
+  }
+  [[nodiscard]] std::uint64_t place(std::uint64_t home) const noexcept;
+
+ private:
+  // Where a part begins, if each has a share of `count` in proportion to the positions that it serves.
+  [[nodiscard]] std::uint64_t begin(std::uint64_t part, std::uint64_t count) const noexcept;
+  [[nodiscard]] std::uint64_t size(std::uint64_t part, std::uint64_t count) const noexcept {
+    return begin(part + 1, count) - begin(part, count);
+  }
+  // The part whose share a number lies in. REQUIRES: number < count.
+  [[nodiscard]] std::uint64_t part_of(std::uint64_t number, std::uint64_t count) const noexcept;
+
+  Partition partition_;  // its ranks are the parts
+  std::uint64_t samples_;
+  std::uint64_t batch_size_;
+  std::uint64_t served_;     // positions that lie in a batch
+  std::uint64_t exchanged_;  // of them
+  std::uint64_t seed_;
+};
+
+}  // namespace forebay::order

@@ -1,0 +1,163 @@
+// `forebay index --fill-cache`: reads what a run on this node will read, so that its first epoch finds it in the cache.
+// The samples are those of the options' selection, and with dataset.order = "local" of one part; readers share them in
+// the order of the index, because neighbours lie in one file. Nothing is decoded. A bad sample is passed over, as a run
+// will say so; a store that fails for a minute ends the command, and what was kept stays.
+
+#include "fill_cache.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "base/retry.hpp"
+#include "base/text.hpp"
+#include "data/parallel.hpp"
+#include "data/saved_index.hpp"
+#include "data/source_files.hpp"
+#include "order/local_shuffle.hpp"
+#include "order/selection.hpp"
+#include "output.hpp"
+#include "store/cache.hpp"
+
+namespace forebay::cli {
+namespace {
+
+// Chosen: a reader waits for a far store most of the time.
+constexpr unsigned kReaders = 16;
+
+class Discarded final : public ReadTarget {
+ public:
+  std::span<std::byte> reserve(std::size_t bytes) override {
+    bytes_.resize(bytes);
+    return bytes_;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// Ascending. Without `node` all: in any order but "local" a node reads other samples in each epoch. What weights leave
+// out stays out. The homes of a part are all that it ever serves without exchange, those that an epoch drops included;
+// which these are does not depend on the epoch, nor on `exchange`.
+std::vector<std::uint64_t> samples_of_node(const Options& options, const Dataset& dataset,
+                                           std::optional<std::int64_t> node) {
+  const auto selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
+  std::vector<std::uint64_t> ids(selection ? selection->samples() : dataset.size());
+  for (std::uint64_t i = 0; i < ids.size(); ++i) ids[i] = selection ? selection->id(i) : i;
+  if (!node) return ids;
+  const Order order({.samples = ids.size(),
+                     .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
+                     .seed = options.seed,
+                     .drop_last = options.dataset.drop_last,
+                     .parts = static_cast<std::uint32_t>(options.dataset.nodes),
+                     .shards = static_cast<std::uint32_t>(options.mpi.virtual_shards)});
+  const order::LocalShuffle shuffle(order.options(), order.batches());
+  const PositionRange homes = shuffle.homes(static_cast<std::uint64_t>(*node));
+  std::vector<std::uint64_t> own;
+  for (std::uint64_t home = homes.begin; home < homes.end; ++home) own.push_back(ids[shuffle.place(home)]);
+  std::ranges::sort(own);
+  return own;
+}
+
+// The image and its fields, by the functions that a run calls: so all of it lies in the cache under the names by which
+// the run looks for it.
+void read_all(const Dataset& dataset, std::uint64_t id) {
+  Discarded target;
+  const auto patiently = [&](const auto& read) { read_patiently([&] { return dataset.name(id); }, read); };
+  patiently([&] { dataset.read(id, target); });
+  for (std::size_t field = 0; field < dataset.fields().size(); ++field) {
+    patiently([&] { dataset.read_field(id, field, target); });
+  }
+}
+
+}  // namespace
+
+void add_fill_options(CLI::App& command, FillArguments& arguments) {
+  command.add_flag("--fill-cache", arguments.is_wanted,
+                   "read all samples, so that cache.dir has them before a run; called again, it goes on");
+  command
+      .add_option("--node", arguments.node,
+                  "with --fill-cache and dataset.order = \"local\": only those of this node, 0 to dataset.nodes - 1")
+      ->check(CLI::NonNegativeNumber);
+}
+
+// Called before the index is built, which may take minutes.
+void require_fillable(const FillArguments& arguments, const std::string& path, const Options& options) {
+  const DatasetOptions& dataset = options.dataset;
+  const auto& node = arguments.node;
+  if (node && !arguments.is_wanted) throw ConfigError("--node goes with --fill-cache");
+  if (!arguments.is_wanted) return;
+  if (options.cache.dir.empty()) {
+    throw ConfigError(
+        "--fill-cache: there is no cache: add --set cache.dir=FOLDER, or name a configuration that has one");
+  }
+  if (data::is_saved_index(path)) {
+    throw ConfigError("--fill-cache: a run looks for its data in the cache by dataset.path, and " + printable(path) +
+                      " is an index: name the data or the configuration, and the index with --set dataset.index=FILE");
+  }
+  if (!node) return;
+  if (dataset.order != SampleOrder::local || dataset.nodes == 0) {
+    throw ConfigError(R"(--node: only dataset.order = "local" has samples of a node, and says of how many with )"
+                      "dataset.nodes: set both, or leave --node out to read all samples");
+  }
+  if (*node < dataset.nodes) return;
+  throw ConfigError("--node " + std::to_string(*node) + ": dataset.nodes = " + std::to_string(dataset.nodes) +
+                    ", counted from 0");
+}
+
+std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Options& options, const Dataset& dataset) {
+  if (!arguments.is_wanted) return std::nullopt;
+  ProgressBar bar("filling the cache");
+  const auto cache = data::open_cache(options, dataset, [](const std::string& line) { throw ConfigError(line); });
+  const std::vector<std::uint64_t> ids = samples_of_node(options, dataset, arguments.node);
+  std::atomic<std::uint64_t> read{0};
+  std::atomic<std::uint64_t> unreadable{0};
+  std::atomic<std::uint64_t> from_store{0};
+  std::atomic<bool> is_full{false};
+  // Where a read's bytes came from is told to the thread that made it. Once there is no room nothing is read any more:
+  // it would not stay.
+  data::ParallelTask task;
+  task.count = task.total = ids.size();
+  task.body = [&](std::size_t i) {
+    if (is_full.load()) return;
+    try {
+      read_all(dataset, ids[i]);
+    } catch (const SampleError& error) {
+      if (error.is_transient()) {
+        throw Error(dataset.name(ids[i]) + ": " + error.what() + "; what the cache has stays, run the command again");
+      }
+      ++unreadable;
+    }
+    ++read;
+    const store::Traffic traffic = store::take_traffic();
+    from_store += traffic.from_store;
+    if (traffic.from_store > 0 && !cache->may_write()) is_full = true;
+  };
+  const std::int64_t readers = options.workers.io;
+  data::run_parallel(task, readers > 0 ? static_cast<unsigned>(readers) : std::max(kReaders, data::index_threads()),
+                     [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  return CacheFill{
+      .samples = ids.size(), .read = read, .unreadable = unreadable, .from_store = from_store, .held = cache->held()};
+}
+
+std::string to_text(const CacheFill& fill) {
+  std::string text = grouped(fill.read) + " of " + grouped(fill.samples) + " samples, " + size_text(fill.from_store) +
+                     " of them from the store; the cache holds " + size_text(fill.held);
+  if (fill.unreadable > 0) text += "; " + grouped(fill.unreadable) + " could not be read";
+  if (fill.read < fill.samples) text += " and takes no more: the rest comes from the store in every epoch";
+  return text;
+}
+
+nlohmann::ordered_json to_json(const CacheFill& fill) {
+  return {{"samples", fill.samples},
+          {"read", fill.read},
+          {"unreadable", fill.unreadable},
+          {"from_store", fill.from_store},
+          {"held", fill.held}};
+}
+
+}  // namespace forebay::cli
