@@ -1,6 +1,6 @@
 #include <forebay/feeder.hpp>
 
-#include "feeder/jpeg_decoding.hpp"
+#include "feeder/run.hpp"
 #include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_support.hpp"

@@ -2,7 +2,7 @@
 #include <typeinfo>
 
 #include "fake_job.hpp"
-#include "ranks/collectively.hpp"
+#include "ranks/agreed_error.hpp"
 #include "ranks/early_end.hpp"
 #include "ranks/ranks.hpp"
 #include "test.hpp"

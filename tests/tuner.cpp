@@ -1,5 +1,4 @@
 #include "produce/tuner.hpp"
-#include "produce/ask_tuner.hpp"
 #include "test.hpp"
 
 namespace forebay::test_tuner {

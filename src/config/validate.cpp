@@ -19,7 +19,7 @@
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
 #include "make/conversion.hpp"
-#include "measure/metrics_place.hpp"
+#include "measure/metrics.hpp"
 #include "ring/queue_slots.hpp"
 
 namespace forebay::config {

@@ -13,7 +13,7 @@
 
 #include "base/nvtx.hpp"
 #include "feeder_impl.hpp"
-#include "ranks/collectively.hpp"
+#include "ranks/agreed_error.hpp"
 
 namespace forebay {
 

@@ -15,7 +15,7 @@
 
 #include "base/text.hpp"
 #include "feeder_impl.hpp"
-#include "ranks/collectively.hpp"
+#include "ranks/agreed_error.hpp"
 
 namespace forebay {
 

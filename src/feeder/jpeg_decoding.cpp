@@ -1,4 +1,4 @@
-#include "jpeg_decoding.hpp"
+#include "run.hpp"
 
 #include <filesystem>
 #include <string>

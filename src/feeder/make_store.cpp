@@ -4,7 +4,7 @@
 // and that refuses is left for the host, with a warning; one that was asked for by name is an
 // error.
 
-#include "make_store.hpp"
+#include "startup.hpp"
 
 #include <algorithm>
 #include <cstdint>

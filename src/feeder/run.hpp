@@ -10,16 +10,19 @@
 
 #include <forebay/communicator.hpp>
 #include <forebay/feeder.hpp>
+#include <forebay/options.hpp>
 #include <forebay/order.hpp>
 
 #include "base/clock.hpp"
 #include "base/ending.hpp"
 #include "base/thread.hpp"
 #include "device/device_choice.hpp"
+#include "device/gpu_decoding.hpp"
 #include "job/replay.hpp"
 #include "job/resume.hpp"
 #include "job/start_checks.hpp"
-#include "jpeg_decoding.hpp"
+#include "jpeg/decode_index.hpp"
+#include "jpeg/pixel_kernels.hpp"
 #include "make/operation_chain.hpp"
 #include "measure/console_log.hpp"
 #include "measure/journal.hpp"
@@ -38,6 +41,19 @@
 #include "store/cache.hpp"
 
 namespace forebay::feeder {
+
+// What decodes the JPEG files of a run.
+struct JpegDecoding {
+  const jpeg::PixelKernels* kernels = nullptr;     // as JpegDecoder takes them
+  std::unique_ptr<const jpeg::DecodeIndex> index;  // likewise
+  std::unique_ptr<device::GpuDecoding> gpu;        // none = the decoder threads decode all
+};
+
+// As workers.jpeg asks, where that can be had, and by the decode index beside dataset.index, if there is one. What is
+// chosen instead, `console` says, if this rank is the first of its node; what befell this rank alone, it says in any
+// case. The console must outlive the result. `threads`: those that decode, at most.
+[[nodiscard]] JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<device::Device> device,
+                                                unsigned threads, measure::ConsoleLog& console, bool is_first);
 
 // The parts of a run, in the order of their dependence, and what they say together. Each may use those above it.
 struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is that of their dependence

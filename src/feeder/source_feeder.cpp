@@ -32,8 +32,8 @@
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
+#include "ranks/agreed_error.hpp"
 #include "ranks/census.hpp"
-#include "ranks/collectively.hpp"
 #include "ranks/liveness.hpp"
 
 namespace forebay {

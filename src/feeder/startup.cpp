@@ -23,10 +23,9 @@
 #include "data/source_files.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
-#include "make_store.hpp"
 #include "measure/run_files.hpp"
 #include "order/selection.hpp"
-#include "ranks/collectively.hpp"
+#include "ranks/agreed_error.hpp"
 #include "read/hedging.hpp"
 
 namespace forebay::feeder {

@@ -27,7 +27,7 @@
 
 #include "base/text.hpp"
 #include "data/index_image.hpp"
-#include "ranks/collectively.hpp"
+#include "ranks/agreed_error.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -1,15 +1,62 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/file_io.hpp"
 #include "console_log.hpp"
 #include "counters.hpp"
-#include "metrics_place.hpp"
-#include "metrics_port.hpp"
 
 namespace forebay::measure {
+
+// Where telemetry.prometheus wants a rank's figures: in a file, or on a port of an address.
+struct MetricsPlace {
+  std::filesystem::path file;  // empty = on a port
+  std::string address;         // IPv4 or IPv6, in figures
+  std::uint16_t port = 0;      // 0 = any that is free
+};
+
+// What the value of the key says of one rank: of several, each has its number in its file's name, FILE.RANK.prom, or
+// added to the port. REQUIRES: text is not empty. Throws ConfigError naming the key.
+[[nodiscard]] MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uint32_t ranks);
+
+// Answers HTTP requests for the figures of a rank, without ever waiting for anybody. One thread.
+class MetricsPort {
+ public:
+  // Listens. Throws ConfigError naming telemetry.prometheus.
+  explicit MetricsPort(const MetricsPlace& place);
+
+  // Where it listens, for people: "http://127.0.0.1:9400/metrics".
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+  // Goes on with whoever asked: call it every few milliseconds. `text`: what is answered from now on. `now_s`: on a
+  // clock that keeps running; who takes longer than some seconds is hung up on. Never throws but for memory.
+  void serve(std::string_view text, double now_s);
+
+ private:
+  struct Client {
+    FileDescriptor socket;
+    double since_s = 0;
+    std::string request;
+    std::string answer;    // empty = the request is not complete
+    std::size_t sent = 0;  // of the answer
+  };
+
+  void accept_clients(double now_s);
+  // False when it is done with.
+  static bool go_on_with(Client& client, std::string_view text);
+
+  std::string address_;
+  std::uint16_t port_ = 0;
+  FileDescriptor listener_;
+  std::vector<Client> clients_;
+};
 
 // What a rank tells a monitoring system.
 struct RankMetrics {

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <thread>
 
-#include "ask_tuner.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 #include "read/requests.hpp"

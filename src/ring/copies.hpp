@@ -17,12 +17,27 @@ class Copies {
       : store_(store), ring_(ring), stream_(store.device().make_stream()), turns_(ring.most_capacity()) {}
 
   // Starts the copy of a complete batch. REQUIRES: the caller has acquired what the decoders wrote.
-  void start(std::uint32_t slot);
+  // In the order of the stream: wait until the last users of the slot are done, copy, draw the views of the first
+  // serving, and mark the end of both. Publication waits for that mark. Copies of one stream end in the order of their
+  // start, so first_ and last_ of a queue are all there is to know.
+  void start(std::uint32_t slot_number) {
+    const SlotStore::Slot& slot = store_.slot(slot_number);
+    store_.complete_for_device(slot_number);
+    store_.staging()->copy(slot.turn, store_.images(slot_number), *slot.stream_uses, stream_);
+    store_.draw(slot_number, stream_);
+    store_.staging()->mark(slot.turn, stream_);
+    turn(last_++) = slot.turn;
+  }
   [[nodiscard]] bool empty() const noexcept { return first_ == last_; }
   // Publishes those that are complete by now.
-  void publish_complete();
+  void publish_complete() {
+    while (!empty() && store_.staging()->is_copied(turn(first_))) ring_.publish(turn(first_++));
+  }
   // Waits for the oldest and publishes it. REQUIRES: not empty().
-  void publish_oldest();
+  void publish_oldest() {
+    store_.staging()->wait_copied(turn(first_));
+    ring_.publish(turn(first_++));
+  }
 
  private:
   [[nodiscard]] std::uint64_t& turn(std::uint64_t number) noexcept { return turns_[number % turns_.size()]; }

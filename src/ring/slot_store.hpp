@@ -21,11 +21,9 @@
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
 #include "other_streams.hpp"
-#include "output_tensors.hpp"
 #include "probes.hpp"
 #include "queue_slots.hpp"
 #include "run_ahead.hpp"
-#include "staging.hpp"
 #include "stream_uses.hpp"
 
 namespace forebay::ring {

@@ -5,7 +5,7 @@
 
 #include <forebay/error.hpp>
 
-#include "ring/output_tensors.hpp"
+#include "ring/stream_uses.hpp"
 #include "scenario.hpp"
 #include "scenario_world.hpp"
 
