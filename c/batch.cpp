@@ -149,34 +149,23 @@ const uint64_t* forebay_batch_ids(const forebay_batch* batch) {
 
 forebay_status forebay_batch_tensor(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                     forebay_error** error) {
-  return guarded(error, [&] {
-    forebay::c::describe(lease_of(batch).field(field), tensor);
-    return FOREBAY_OK;
-  });
+  return guarded(error, [&] { forebay::c::describe(lease_of(batch).field(field), tensor); });
 }
 
 forebay_status forebay_batch_tensor_named(const forebay_batch* batch, const char* name, forebay_tensor* tensor,
                                           forebay_error** error) {
-  return guarded(error, [&] {
-    forebay::c::describe(lease_of(batch).field(std::string_view(given(name, "name"))), tensor);
-    return FOREBAY_OK;
-  });
+  return guarded(error,
+                 [&] { forebay::c::describe(lease_of(batch).field(std::string_view(given(name, "name"))), tensor); });
 }
 
 forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                     forebay_error** error) {
-  return guarded(error, [&] {
-    forebay::c::describe(lease_of(batch).counts(field), tensor);
-    return FOREBAY_OK;
-  });
+  return guarded(error, [&] { forebay::c::describe(lease_of(batch).counts(field), tensor); });
 }
 
 forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t field, const int32_t** counts,
                                             forebay_error** error) {
-  return guarded(error, [&] {
-    *given(counts, "counts") = lease_of(batch).counts_on_host(field).data();
-    return FOREBAY_OK;
-  });
+  return guarded(error, [&] { *given(counts, "counts") = lease_of(batch).counts_on_host(field).data(); });
 }
 
 // view_size is the caller's sizeof, so that a newer struct with more members still finds its
@@ -206,7 +195,6 @@ forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* vie
       std::memcpy(at, &described, sizeof(described));
       at += view_size;
     }
-    return FOREBAY_OK;
   });
 }
 
@@ -217,7 +205,6 @@ forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void
     if (bytes > 0) static_cast<void>(given(out, "out"));
     lease.copy_to_host(lease.field_on_host(field).value_or(lease.field(field)),
                        std::span(static_cast<std::byte*>(out), bytes));
-    return FOREBAY_OK;
   });
 }
 
@@ -228,7 +215,6 @@ forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field, DLManage
     *given(tensor, "tensor") = nullptr;
     auto made = forebay::to_dlpack(forebay::c::shared_lease(batch), field);
     *tensor = reinterpret_cast<DLManagedTensorVersioned*>(made.release());
-    return FOREBAY_OK;
   });
 }
 
@@ -238,15 +224,11 @@ forebay_status forebay_batch_dlpack_unversioned(forebay_batch* batch, size_t fie
     *given(tensor, "tensor") = nullptr;
     auto made = forebay::to_dlpack_unversioned(forebay::c::shared_lease(batch), field);
     *tensor = reinterpret_cast<DLManagedTensor*>(made.release());
-    return FOREBAY_OK;
   });
 }
 
 forebay_status forebay_batch_use_on(forebay_batch* batch, void* stream, forebay_error** error) {
-  return guarded(error, [&] {
-    lease_of(batch).use_on({stream});
-    return FOREBAY_OK;
-  });
+  return guarded(error, [&] { lease_of(batch).use_on({stream}); });
 }
 
 void forebay_batch_release(forebay_batch* batch) { forebay::c::release(batch, nullptr); }

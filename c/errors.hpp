@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <forebay/forebay.h>
@@ -70,12 +71,17 @@ inline forebay_status report(forebay_error** error) noexcept {
   }
 }
 
-// work(), which returns a status; whatever it throws is reported.
+// work(), which returns a status, or nothing where it either succeeds or throws; whatever it throws is reported.
 template <typename Work>
 forebay_status guarded(forebay_error** error, Work&& work) noexcept {
   if (error != nullptr) *error = nullptr;
   try {
-    return std::forward<Work>(work)();
+    if constexpr (std::is_void_v<std::invoke_result_t<Work>>) {
+      std::forward<Work>(work)();
+      return FOREBAY_OK;
+    } else {
+      return std::forward<Work>(work)();
+    }
   } catch (...) {
     return report(error);
   }

@@ -66,16 +66,13 @@ forebay_status forebay_feeder_field(const forebay_feeder* feeder, size_t number,
                          ", counted from 0");
     }
     forebay::c::describe(known[number], field);
-    return FOREBAY_OK;
   });
 }
 
 forebay_status forebay_feeder_field_number(const forebay_feeder* feeder, const char* name, size_t* number,
                                            forebay_error** error) {
-  return guarded(error, [&] {
-    *given(number, "number") = given(feeder, "feeder")->feeder.field_number(given(name, "name"));
-    return FOREBAY_OK;
-  });
+  return guarded(error,
+                 [&] { *given(number, "number") = given(feeder, "feeder")->feeder.field_number(given(name, "name")); });
 }
 
 uint64_t forebay_feeder_steps(const forebay_feeder* feeder) { return feeder == nullptr ? 0 : feeder->feeder.steps(); }

@@ -153,6 +153,5 @@ forebay_status forebay_feeder_new(const forebay_feeder_options* options, forebay
   return forebay::c::guarded(error, [&] {
     *forebay::c::given(feeder, "feeder") = nullptr;
     *feeder = forebay::c::make(forebay::c::Given(options)).release();
-    return FOREBAY_OK;
   });
 }

@@ -175,6 +175,5 @@ forebay_status forebay_mpi_communicator(int32_t handle, forebay_communicator* co
     }
     forebay::c::write_struct(communicator, forebay::c::callbacks_of(forebay::make_communicator(ranks)),
                              "forebay_communicator");
-    return FOREBAY_OK;
   });
 }
