@@ -56,16 +56,17 @@ class TextAtSignal {
 TextAtSignal hang_text;    // NOLINT: a signal handler has no other way to reach it
 TextAtSignal totals_text;  // NOLINT: what was checked until then; on rank 0
 
-// Time that this thread was ready to run and had no processor, on a machine with other work: in nanoseconds, 0 where
-// the kernel does not say. A signal handler may call it.
+// Time in which some thread of the machine was ready to run and had no processor: a rank that sleeps until another has
+// run waits for it too. In nanoseconds, 0 where the kernel does not say. A signal handler may call it.
 std::uint64_t starved_ns() {
-  std::array<char, 128> text{};
-  const int file = ::open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);  // time on a processor, time without, slices
+  std::array<char, 256> text{};
+  const int file = ::open("/proc/pressure/cpu", O_RDONLY | O_CLOEXEC);  // some avg10=… avg60=… avg300=… total=µs
   if (file < 0) return 0;
   const ssize_t size = ::read(file, text.data(), text.size() - 1);
   ::close(file);
-  const char* const second = size > 0 ? std::strchr(text.data(), ' ') : nullptr;
-  return second == nullptr ? 0 : std::strtoull(second, nullptr, 10);
+  constexpr const char* kName = "total=";
+  const char* const total = size > 0 ? std::strstr(text.data(), kName) : nullptr;
+  return total == nullptr ? 0 : 1000 * std::strtoull(total + ::strlen(kName), nullptr, 10);
 }
 
 constexpr unsigned kCase_s = 60;       // of a case, without the time that it was starved of processors

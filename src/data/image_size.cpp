@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include <zlib.h>
+
 #include "exif.hpp"
 #include "file_nature.hpp"
 #include "image_kinds.hpp"
@@ -122,18 +124,32 @@ ImageExtent size_of_jpeg(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
+// What libpng drops: chunks that are too short, have another checksum, or do not begin like TIFF.
+bool is_png_exif(HeaderBytes& header, std::uint64_t at, std::uint64_t length) {
+  if (length < 2) return false;
+  const auto first = header.big(at + 8, 1);
+  const auto second = header.big(at + 9, 1);
+  if (second != 'I' && second != 'M' && second != first) return false;
+  if (length > kMostExif) return true;
+  const HeaderPart summed = header.at(at + 4, length + 4);
+  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(summed.data()), static_cast<uInt>(summed.size()));
+  return sum == header.big(at + 8 + length, 4);
+}
+
 // IHDR is always the first chunk. Chunks have 4 bytes of length, 4 of name, the data, 4 of CRC;
-// eXIf stands before the data or behind it, here it counts only before.
+// eXIf stands before the data or behind it, here the first counts, and only before.
 ImageExtent size_of_png(HeaderBytes& header) {
   const std::uint64_t width = header.big(16, 4);
   const std::uint64_t height = header.big(20, 4);
-  int orientation = 1;
+  std::optional<int> orientation;
   for (std::uint64_t at = 8; at + 8 <= header.size() && !header.holds(at + 4, "IDAT");) {
     const std::uint64_t length = header.big(at, 4);
-    if (header.holds(at + 4, "eXIf")) orientation = tiff_orientation(header.at(at + 8, std::min(length, kMostExif)));
+    if (!orientation && header.holds(at + 4, "eXIf") && is_png_exif(header, at, length)) {
+      orientation = tiff_orientation(header.at(at + 8, std::min(length, kMostExif)));
+    }
     at += 12 + length;
   }
-  return turned(width, height, orientation);
+  return turned(width, height, orientation.value_or(1));
 }
 
 // RFC 9649. With an extended header, the size is the canvas's.

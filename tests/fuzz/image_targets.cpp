@@ -1,3 +1,6 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +14,9 @@
 
 #include <forebay/error.hpp>
 
+#include "base/file_io.hpp"
 #include "codec_files.hpp"
+#include "data/image_size.hpp"
 #include "make/codecs.hpp"
 #include "make/image_decoder.hpp"
 #include "make/png_inflater.hpp"
@@ -66,12 +71,25 @@ bool succeeds(const Look& look) {
   }
 }
 
+// What the header alone says of the size is what the decoder finds.
+void compare_sizes(const FileBytes& file, const ImageSize& size) {
+  static const int memory = ::memfd_create("image", MFD_CLOEXEC);
+  if (::ftruncate(memory, 0) != 0 || ::pwrite(memory, file.data(), file.size(), 0) != std::ssize(file)) return;
+  data::ImageExtent said;
+  if (!succeeds([&] { said = data::displayed_size(open_regular("/proc/self/fd/" + std::to_string(memory))); })) return;
+  if (said.width != size.width || said.height != size.height) {
+    throw std::logic_error("its header alone says " + std::to_string(said.width) + " x " + std::to_string(said.height) +
+                           ", the decoder " + std::to_string(size.width) + " x " + std::to_string(size.height));
+  }
+}
+
 // As samples use it: a region, in grey; a mask; the numbers of more than 8 bits. Whether any of these is there.
 bool look_at(const FileBytes& file) {
   static ImageDecoder decoder;
   const ImageOptions options{.max_pixels = most_pixels(), .grey = file.size() % 2 == 0};
   const bool has_pixels = succeeds([&] {
     const ImageSize size = decoder.open(file, options);
+    compare_sizes(file, size);
     Image image;
     decoder.decode({size.width / 2, size.height / 2, size.width, size.height}, 1, image);
   });

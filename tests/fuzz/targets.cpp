@@ -42,6 +42,8 @@ std::span<const Target> targets() {
       Target{"announcement", use_announcement, announcement_seeds},
       Target{"telemetry", use_telemetry, telemetry_seeds},
       Target{"c_interface", use_c_interface, c_interface_seeds},
+      Target{"cache_entry", use_cache_entry, cache_entry_seeds},
+      Target{"url", use_url, url_seeds},
       Target{"transform", use_transform, transform_seeds},
   };
   return kAll;

@@ -112,6 +112,12 @@ std::vector<std::string> telemetry_seeds();
 bool use_c_interface(std::string_view input);
 std::vector<std::string> c_interface_seeds();
 
+// store_targets.cpp
+bool use_cache_entry(std::string_view input);
+std::vector<std::string> cache_entry_seeds();
+bool use_url(std::string_view input);
+std::vector<std::string> url_seeds();
+
 // vector_targets.cpp
 bool use_transform(std::string_view input);
 std::vector<std::string> transform_seeds();

@@ -1,0 +1,107 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file_io.hpp"
+#include "store/cache_entry.hpp"
+#include "store/url.hpp"
+#include "support.hpp"
+#include "targets.hpp"
+
+using namespace forebay::store;
+
+namespace forebay::fuzz {
+namespace {
+
+constexpr std::size_t kHead = CacheEntry::kBlock;
+constexpr std::size_t kSum = 8;  // where a head has its checksum, of what is behind it
+
+struct Folder {
+  testing::TemporaryDirectory place;
+  FileDescriptor opened{::open(place.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+};
+
+void write_entry(const Folder& folder, std::string_view bytes) {
+  std::ofstream(folder.place.path() / "entry", std::ios::binary) << bytes;
+}
+
+// At most `most` blocks from `first` on, in memory of just their size. How many are good.
+std::ptrdiff_t look_at(const CacheEntry& entry, std::uint64_t first, std::uint64_t most) {
+  const auto count = static_cast<std::size_t>(std::min(entry.blocks() - first, most));
+  const std::uint64_t left = entry.object().bytes - first * CacheEntry::kBlock;
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(left, count * CacheEntry::kBlock));
+  std::vector<bool> is_good;
+  if (entry.read(first, {bytes}, entry.sums(first, count), is_good) != 0) return 0;
+  return std::ranges::count(is_good, true);
+}
+
+}  // namespace
+
+// With the checksum that its head should have.
+bool use_cache_entry(std::string_view input) {
+  static const Folder folder;
+  std::string bytes(input);
+  if (bytes.size() < kHead) bytes.resize(kHead);
+  const std::uint64_t sum = XXH3_64bits(bytes.data() + kSum + sizeof sum, kHead - kSum - sizeof sum);
+  std::memcpy(bytes.data() + kSum, &sum, sizeof sum);
+  write_entry(folder, bytes);
+  const auto entry = CacheEntry::open(folder.opened.get(), "entry");
+  if (!entry) return false;
+  (void)look_at(*entry, 0, 3);
+  (void)look_at(*entry, entry->blocks() - 1, 1);
+  if (entry->object().bytes > std::uint64_t{1} << 20U) return true;
+  std::vector<std::byte> block(std::min<std::uint64_t>(entry->object().bytes, CacheEntry::kBlock), std::byte{7});
+  if (entry->write(0, {block}) != 0 || look_at(*entry, 0, 1) < 1)
+    throw std::logic_error("a block that was written is bad");
+  return true;
+}
+
+std::vector<std::string> cache_entry_seeds() {
+  const Folder folder;
+  const KeptObject object{.name = "s3://bucket/key", .version = "\"etag\"", .identity = 7, .bytes = 5000};
+  std::vector<std::byte> block(CacheEntry::kBlock, std::byte{1});
+  (void)CacheEntry::make(folder.opened.get(), "entry", object).write(0, {block});
+  std::ifstream file(folder.place.path() / "entry", std::ios::binary);
+  return {std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>())};
+}
+
+// A path that may be a URL, and a store's short answer.
+bool use_url(std::string_view input) {
+  const std::string text(input);
+  if (percent_decoded(percent_encoded(text)) != text) throw std::logic_error("another text after encoding");
+  (void)percent_decoded(text);
+  const std::string inner = xml_element(text, "Code");
+  if (text.find(inner) == std::string::npos) throw std::logic_error("an element that is not there");
+  if (!is_url(text)) return !inner.empty();
+  try {
+    const ObjectName name = object_name(text);
+    const std::string again = name.scheme + "://" + name.host + (name.key.empty() ? "" : "/" + name.key);
+    if (again != text && again + "/" != text) throw std::logic_error("a URL that has other parts than its own");
+  } catch (const ConfigError&) {
+    return false;
+  }
+  (void)is_prefix(text);
+  return true;
+}
+
+std::vector<std::string> url_seeds() {
+  return {"s3://bucket/a/b.jpg", "gs://bucket/{a,b}/", "https://host:8080/a%20b+c",
+          "<Error><Code>NoSuchKey</Code></Error>"};
+}
+
+}  // namespace forebay::fuzz
