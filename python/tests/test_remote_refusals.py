@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +19,13 @@ from test_remote import PATTERN, check, feed, refused, run
 # ---- what servers leave out or say wrongly
 
 
-@pytest.mark.parametrize("token", ["", "<NextContinuationToken>7</NextContinuationToken>"])
-def test_a_list_that_does_not_go_on_is_no_short_one(bucket: Store, token: str) -> None:
-    text = f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>".encode()
+@pytest.mark.parametrize("tokens", [[""], ["7"], ["7", "14"]], ids=["none", "one", "two in turn"])
+def test_a_list_that_does_not_go_on_is_no_short_one(bucket: Store, tokens: list[str]) -> None:
+    turns = itertools.cycle(tokens)
 
     def page(handler: object_store.Handler) -> bool:
-        handler.answer(200, text)
+        token = f"<NextContinuationToken>{next(turns)}</NextContinuationToken>"
+        handler.answer(200, f"<ListBucketResult><IsTruncated>true</IsTruncated>{token}</ListBucketResult>".encode())
         return True
 
     bucket.fault = lambda *_: page

@@ -18,6 +18,7 @@
 #include <forebay/error.hpp>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 #include "base/retry.hpp"
@@ -361,6 +362,7 @@ std::optional<std::string> read_object(const std::string& url,
 void list_objects(const std::string& prefix, bool is_deep, const std::function<void(std::string_view)>& found) {
   const std::string below = object_name(prefix).key;
   std::string token;
+  std::unordered_set<std::string> seen;  // a token that comes again would list for ever
   do {
     std::string query;
     if (!token.empty()) query = "continuation-token=" + percent_encoded(token) + "&";
@@ -391,7 +393,7 @@ void list_objects(const std::string& prefix, bool is_deep, const std::function<v
     tell("CommonPrefixes", "Prefix");
     const bool goes_on = text_in(*root, "IsTruncated") == "true";
     std::string next = goes_on ? text_in(*root, "NextContinuationToken") : "";
-    if (goes_on && (next.empty() || next == token)) {
+    if (goes_on && (next.empty() || !seen.insert(next).second)) {
       throw ConfigError(printable(prefix) + ": the list of the bucket \"" + object_name(prefix).host +
                         "\" has more objects and the store does not say how to get them (NextContinuationToken); "
                         "it does not speak ListObjectsV2 as Amazon's S3 does");
