@@ -244,6 +244,12 @@ class AnyOptions {
     std::ranges::sort(options.transform.erase.area);
     for (double& share : options.dataset.split) share /= static_cast<double>(options.dataset.split.size());
     options.dataset.part %= std::max<std::int64_t>(1, std::ssize(options.dataset.split));
+    if (options.dataset.order == SampleOrder::local) {
+      options.dataset.shuffle = true;
+      options.dataset.weights = "";
+    } else {
+      options.dataset.exchange = 0;
+    }
     options.transform.size = {1 + static_cast<std::int64_t>(random_.below(512)), 224};
     return options;
   }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -116,11 +115,12 @@ def test_a_cache_that_is_filled_before_the_run(run: Run, cache: Path) -> None:
 
 def test_a_fill_goes_on_where_it_was_stopped(run: Run, cache: Path) -> None:
     """The first is killed in its middle."""
-    counted = threading.Event()
+    counted, killed = threading.Event(), threading.Event()
 
     def fault(number: int, path: str, headers: Any) -> Any:
         if number >= COUNT // 2:
             counted.set()
+            killed.wait(60)
         return None
 
     run.web.requests.clear()
@@ -128,8 +128,9 @@ def test_a_fill_goes_on_where_it_was_stopped(run: Run, cache: Path) -> None:
     words = [COMMAND, "index", run.path, "--fill-cache", *sets(f"cache.dir={cache}", "workers.io=1")]
     with subprocess.Popen([*words, *sets(f"dataset.index={run.options['dataset_index']}")]) as first:
         assert counted.wait(60)
-        first.send_signal(signal.SIGINT)
+        first.kill()
         assert first.wait(60) != 0
+        killed.set()
     asked = len(run.web.requests)
     run.web.requests.clear()
     fill(run, cache)

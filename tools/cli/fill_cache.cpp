@@ -132,10 +132,13 @@ std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Option
       }
       ++unreadable;
     }
-    ++read;
     const store::Traffic traffic = store::take_traffic();
     from_store += traffic.from_store;
-    if (traffic.from_store > 0 && !cache->may_write()) is_full = true;
+    if (traffic.from_store > 0 && !cache->may_write()) {
+      is_full = true;
+    } else {
+      ++read;
+    }
   };
   const std::int64_t readers = options.workers.io;
   data::run_parallel(task, readers > 0 ? static_cast<unsigned>(readers) : std::max(kReaders, data::index_threads()),
@@ -148,7 +151,8 @@ std::string to_text(const CacheFill& fill) {
   std::string text = grouped(fill.read) + " of " + grouped(fill.samples) + " samples, " + size_text(fill.from_store) +
                      " of them from the store; the cache holds " + size_text(fill.held);
   if (fill.unreadable > 0) text += "; " + grouped(fill.unreadable) + " could not be read";
-  if (fill.read < fill.samples) text += " and takes no more: the rest comes from the store in every epoch";
+  if (fill.read < fill.samples)
+    text += " and takes no more: it is full, or its disk failed; what else it has is of earlier runs";
   return text;
 }
 
