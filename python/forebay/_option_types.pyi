@@ -39,6 +39,10 @@ class Options(TypedDict, total=False):
     window: int
     dataset_window: int
     dataset_run: int
+    nodes: int
+    dataset_nodes: int
+    exchange: float
+    dataset_exchange: float
     drop_last: bool
     dataset_drop_last: bool
     split: Any
