@@ -309,7 +309,7 @@ TEST_CASE("a renderer serves what its twin does, whichever stream it is told, on
 TEST_CASE("a GPU that cannot run the kernels is found out when the renderer is made") {
   FakeCuda machine;
   cuda::CudaDevice device(0);
-  machine.fail_next("launch", cudaErrorNoKernelImageForDevice);
+  machine.fail_next("launch of drawing", cudaErrorNoKernelImageForDevice);
   std::string error;
   try {
     static_cast<void>(device.make_renderer(small_plan(), 0));

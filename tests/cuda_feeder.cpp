@@ -212,7 +212,8 @@ TEST_CASE("a GPU that fails ends the run with its error, wherever it fails") {
   const std::array places{
       Place{gpu_options("interval"), "cudaMemcpyAsync", "cudaMemcpyAsync to the GPU failed"},  // the copying thread's
       Place{gpu_options("block"), "cudaEventRecord", "cudaEventRecord failed"},                // the end of a lease
-      Place{view_options(), "launch", "the kernel that draws views"},
+      Place{view_options(), "launch of drawing", "the kernel that draws views"},
+      Place{view_options(), "launch of rendering", "the kernel that renders views"},
   };
   for (const Place& place : places) {
     CAPTURE(place.call);
@@ -231,7 +232,7 @@ TEST_CASE("a batch that the GPU refused to show is in no state") {
   FakeCuda machine;
   Feeder feeder(view_options(), parts_of(5000));
   const std::string error =
-      error_after_first_step(feeder, [&] { machine.fail_next("launch", cudaErrorIllegalAddress); });
+      error_after_first_step(feeder, [&] { machine.fail_next("launch of rendering", cudaErrorIllegalAddress); });
   CHECK_FALSE(error.empty());
   std::string refusal;
   try {
@@ -257,7 +258,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
     End& end = ends.at(rank.rank());
     try {
       while (const auto lease = feeder.next(feeder.stream())) {
-        if (++end.steps == 5 && rank.rank() == 1) machine.fail_next("launch", cudaErrorIllegalAddress);
+        if (++end.steps == 5 && rank.rank() == 1) machine.fail_next("launch of rendering", cudaErrorIllegalAddress);
         if (end.steps < 4) continue;
         const std::string refusal = error_of([&] { return feeder.state(); });  // of both after the same step
         if (!refusal.empty()) end.refusal = refusal;
@@ -268,7 +269,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   });
   for (const End& end : ends) {
     CHECK(end.steps == ends.front().steps);
-    CHECK(end.error.find("the kernel that draws views failed") != std::string::npos);
+    CHECK(end.error.find("the kernel that renders views failed") != std::string::npos);
     CAPTURE(end.refusal);
     CHECK(end.refusal.find(" lost a batch when its device failed") != std::string::npos);
   }
@@ -337,7 +338,7 @@ TEST_CASE("auto goes on in host memory where the GPU has no room, or no kernels 
     check(gpu_options("block"), machine, "of the GPU for the ring");
   }
   FakeCuda machine;
-  machine.fail_next("launch", cudaErrorNoKernelImageForDevice);
+  machine.fail_next("launch of drawing", cudaErrorNoKernelImageForDevice);
   check(view_options(), machine, "FOREBAY_CUDA_ARCHITECTURES");
 }
 

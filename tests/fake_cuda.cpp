@@ -59,8 +59,8 @@ std::byte* behind(const void* gpu_address, std::size_t bytes) {
 }
 
 // A kernel runs on the GPU of its stream: a driver that loads kernels for all GPUs does not refuse another's.
-cudaError_t launch_on_host(std::function<void()> kernel, void* stream) {
-  return answer_on_gpu("launch", [&](FakeCuda::Runtime& runtime) {
+cudaError_t launch_on_host(std::function<void()> kernel, void* stream, const char* call) {
+  return answer_on_gpu(call, [&](FakeCuda::Runtime& runtime) {
     FakeStream* const fake = runtime.stream_of(static_cast<cudaStream_t>(stream));
     if (fake == nullptr) return cudaErrorInvalidResourceHandle;
     ++runtime.launches;

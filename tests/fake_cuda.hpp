@@ -59,7 +59,7 @@ class FakeCuda {
 // Where the host may touch bytes of the fake GPU, for fake kernels; null when they are not in one allocation.
 [[nodiscard]] std::byte* behind(const void* gpu_address, std::size_t bytes);
 
-// Puts host code on a stream, as a kernel would be.
-cudaError_t launch_on_host(std::function<void()> kernel, void* stream);
+// Puts host code on a stream, as a kernel would be. `call`: its name for fail_next().
+cudaError_t launch_on_host(std::function<void()> kernel, void* stream, const char* call = "launch");
 
 }  // namespace forebay::testing

@@ -141,7 +141,7 @@ int forebay_draw_views(const RenderLaunch& launch, void* stream) noexcept {
         found.scratch[1] = static_cast<std::byte>(batch.use_index & 0xFF);
         found.scratch[2] = static_cast<std::byte>(batch.first_position & 0xFF);
       },
-      stream);
+      stream, "launch of drawing");
 }
 
 int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
@@ -158,7 +158,7 @@ int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
                              found.scratch[2] == static_cast<std::byte>(batch.first_position & 0xFF);
         if (is_ours) forebay::make::TwinRenderer(found.plan).render(batch, found.out, {});
       },
-      stream);
+      stream, "launch of rendering");
 }
 
 }  // extern "C"
