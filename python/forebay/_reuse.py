@@ -189,6 +189,8 @@ class Reuse:
                 self._served += 1
             yield held.serve(self._copy)
         self._is_open, self._exhausted = False, self._batches
+        if self._newest == 0:  # a feeder whose first epoch has no batch is over
+            self._renew()
         self._epoch += 1
         self._served = 0
 

@@ -174,3 +174,11 @@ if rank == 0:
     print("together")
 """
     assert "together" in run_program(text, command=mpirun(2))
+
+
+def test_a_state_of_an_epochs_end_goes_on_with_the_next(reuse: Any) -> None:
+    first = reuse(Numbers(4))
+    state = next(first.state_dict() for number, _ in enumerate(first) if number == 3)
+    again = reuse(Numbers(4))
+    again.load_state_dict(state)
+    assert [numbers(again) for _ in range(3)] == [[], [0, 1, 2, 3], [0, 1, 2, 3]]
