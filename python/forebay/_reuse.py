@@ -180,11 +180,11 @@ class Reuse:
             number = token.numpy("number").item()
             token.release()
             held = self._intake.kept[number]
+            if not isinstance(held, Held):
+                raise held
             if number > self._newest:
                 self._newest = number
                 self._intake.kept.pop(number - self._pool, None)
-                if not isinstance(held, Held):
-                    raise held
                 self._state = held.state
                 self._served += 1
             yield held.serve(self._copy)
