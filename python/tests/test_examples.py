@@ -67,10 +67,11 @@ def test_mpi4py_alone_serves_everything_once_over_several_runs(shapes: Path, tmp
     program = (*MPI, str(EXAMPLES / "mpi_loop.py"), str(shapes / "train"), "--state", str(file), "--epochs=3")
     once = "240 of 240 samples exactly once"
     # In the middle of an epoch, and after the last of its batches.
+    # mpirun may join the lines of two ranks.
     text = run_command(*mpirun(2), *program, "--stop-after=3")
-    assert "exactly once" not in text and len(re.findall(r"^rank \d: 3 steps", text, re.M)) == 2, text
+    assert "samples exactly once" not in text and len(re.findall(r"rank \d: 3 steps", text)) == 2, text
     text = run_command(*mpirun(3), *program, "--policy=block", "--stop-after=6")
-    assert text.startswith("resumes after step 3 on 3 ranks\n"), text
+    assert text.startswith("resumes after step 3 on 3 ranks"), text
     text += run_command(*mpirun(1), *program)
     assert text.count("exactly once") == text.count(once) == 3, text
     assert [int(number) for number in re.findall(r"epoch (\d):", text)] == [0, 1, 2], text
