@@ -1,5 +1,6 @@
 #include <forebay/source_feeder.hpp>
 
+#include "feeder/source_intake.hpp"
 #include "mpi_world.hpp"
 #include "test.hpp"
 
@@ -10,22 +11,25 @@ namespace {
 using namespace testing;
 
 // Batches of two numbers: of rank r in epoch e, 100 r + 10 e + i. A gate is asked before each batch, and may wait or
-// throw.
+// throw. `batches`: of an epoch.
 class Numbers final : public BatchSource {
  public:
   using Gate = std::function<void(std::uint64_t epoch, std::int64_t batch)>;
 
   explicit Numbers(std::int64_t batches, Gate gate = {}, bool has_state = false)
-      : batches_(batches), gate_(std::move(gate)), has_state_(has_state) {}
+      : Numbers([batches](std::uint64_t) { return batches; }, std::move(gate), has_state) {}
+  explicit Numbers(std::function<std::int64_t(std::uint64_t epoch)> batches, Gate gate = {}, bool has_state = false)
+      : batches_(std::move(batches)), gate_(std::move(gate)), has_state_(has_state) {}
 
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
   void begin_epoch(std::uint64_t epoch) override {
+    if (epoch == fails_in) throw std::out_of_range("the third");
     epoch_ = epoch;
     if (!std::exchange(is_restored_, false)) next_ = 0;
   }
   [[nodiscard]] bool next() override {
     if (gate_) gate_(epoch_, next_);
-    return ++next_ <= batches_;
+    return ++next_ <= batches_(epoch_);
   }
   void fill(std::size_t field, std::span<std::byte> to) override {
     REQUIRE(field == 0);
@@ -37,12 +41,14 @@ class Numbers final : public BatchSource {
   [[nodiscard]] std::string state() override { return has_state_ ? std::to_string(next_) : ""; }
   void restore(std::string_view state) override {
     next_ = std::stoll(std::string(state));
-    is_restored_ = next_ <= batches_;  // else it is behind the end of an epoch
+    is_restored_ = next_ <= batches_(0);  // else it is behind the end of an epoch
   }
+
+  std::uint64_t fails_in = UINT64_MAX;  // to begin that epoch
 
  private:
   std::vector<Field> fields_{{.name = "x", .kind = FieldKind::array, .dtype = DType::int64, .shape = {2}}};
-  std::int64_t batches_;
+  std::function<std::int64_t(std::uint64_t)> batches_;
   Gate gate_;
   bool has_state_;
   bool is_restored_ = false;
@@ -153,25 +159,267 @@ TEST_CASE("A state continues behind what was served, with a source's own state o
     CHECK(epoch_of(last, 2) == List{10, 11});
   }
   CHECK_THROWS_WITH_AS(
-      (void)make_source_feeder(options("block"), world(), std::make_shared<Numbers>(6), {}, "forebay.source 2 0 0\n"),
-      doctest::Contains("of version 1"), ConfigError);
+      (void)make_source_feeder(options("block"), world(), std::make_shared<Numbers>(6), {}, "forebay.source 1 0 0\n"),
+      doctest::Contains("of version 2"), ConfigError);
 }
 
-TEST_CASE("What the source throws leaves next() in its place; other ranks do not hang") {
-  const bool fails = world().rank() == 0;
-  const auto batches = make_source_feeder(options("block"), world(),
-                                          std::make_shared<Numbers>(1000, [&](std::uint64_t, std::int64_t next) {
-                                            if (fails && next == 2) throw std::out_of_range("the third");
-                                          }));
-  REQUIRE(batches->next_epoch());
-  if (fails) {
-    CHECK(epoch_of(batches, 2) == List{0, 1});
-    CHECK_THROWS_WITH_AS((void)batches->next(), "the third", std::out_of_range);
-    CHECK_FALSE(batches->next_epoch());
-    batches->close();
-  } else {
-    CHECK_THROWS_AS(epoch_of(batches), Error);
+// Ranks have 2 batches, 3, 4, ...
+TEST_CASE("A state of any step continues with what is left, though that be nothing on some rank") {
+  const std::int64_t mine = 2 + world().rank();
+  for (const bool has_state : {false, true}) {
+    for (std::size_t steps = 1;; ++steps) {
+      CAPTURE(has_state);
+      CAPTURE(steps);
+      const auto make = [&](std::string_view state) {
+        auto batches = make_source_feeder(options("block", 2), world(),
+                                          std::make_shared<Numbers>(mine, nullptr, has_state), {}, state);
+        REQUIRE(batches->next_epoch());
+        return batches;
+      };
+      auto batches = make("");
+      List all = epoch_of(batches, steps);
+      const bool is_over = all.size() < steps;
+      all = distinct(all);
+      const std::int64_t last = all.back();
+      batches = make(batches->state());
+      const List rest = epoch_of(batches);
+      CHECK(is_alike(rest.size()));
+      // The second epoch; a rank that waits for others serves batches of either again.
+      const auto is_whole = [&](List served) {
+        served = distinct(served);
+        return std::ranges::count_if(served, [](std::int64_t each) { return each >= 10; }) == mine;
+      };
+      if (is_over) {
+        CHECK(is_whole(rest));
+        CHECK(rest.front() == 10);
+        CHECK_FALSE(batches->next_epoch());
+        break;
+      }
+      for (const std::int64_t each : distinct(rest)) {
+        if (each != last) all.push_back(each);
+      }
+      CHECK(all == distinct(all));  // nothing but the last is served again
+      CHECK(all.size() == static_cast<std::size_t>(mine));
+      REQUIRE(batches->next_epoch());
+      CHECK(is_whole(epoch_of(batches)));
+      CHECK_FALSE(batches->next_epoch());
+    }
   }
+}
+
+TEST_CASE("An epoch without batches is empty, and no reuse serves what came in its place") {
+  const auto some = [](std::uint64_t epoch) { return static_cast<std::int64_t>(epoch % 2) * 8; };
+  const auto source = std::make_shared<Numbers>(some, [](std::uint64_t, std::int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a policy would reuse
+  });
+  if (world().size() > 1) {  // others may have batches, and this one has nothing to serve until they have none
+    const auto batches = make_source_feeder(options("greedy", 4), world(), source);
+    REQUIRE(batches->next_epoch());
+    CHECK_THROWS_WITH_AS((void)epoch_of(batches), doctest::Contains("the source has no batch"), Error);
+    return;
+  }
+  const auto batches = make_source_feeder(options("greedy", 4), world(), source);
+  for (std::int64_t epoch = 0; epoch < 4; ++epoch) {
+    REQUIRE(batches->next_epoch());
+    List all;
+    for (std::int64_t batch = 0; batch < some(static_cast<std::uint64_t>(epoch)); ++batch)
+      all.push_back(10 * epoch + batch);
+    const List served = distinct(epoch_of(batches, 1'000'000));
+    CHECK(std::ranges::includes(served, all));
+    CHECK((epoch > 0 || served.empty()));
+    CHECK((served.empty() || served[0] >= 10));
+  }
+  CHECK_FALSE(batches->next_epoch());
+}
+
+TEST_CASE("After a stop, the run's steps or an error the state is of the middle of the epoch") {
+  enum class End { stop, steps, error };
+  for (const End end : {End::stop, End::steps, End::error}) {
+    for (const bool has_state : {false, true}) {
+      CAPTURE(static_cast<int>(end));
+      CAPTURE(has_state);
+      Options first = options("block", 2);
+      if (end == End::steps) first.run.steps = 3;
+      const bool fails = end == End::error && world().rank() == 0;
+      auto batches = make_source_feeder(first, world(),
+                                        std::make_shared<Numbers>(
+                                            6,
+                                            [&](std::uint64_t, std::int64_t next) {
+                                              if (fails && next == 3) throw std::out_of_range("the fourth");
+                                            },
+                                            has_state));
+      REQUIRE(batches->next_epoch());
+      List all = epoch_of(batches, 3);
+      if (end == End::stop) batches->feeder().request_stop();
+      if (end == End::error) {
+        while (true) {
+          try {
+            const List more = epoch_of(batches, 1);
+            if (more.empty()) break;
+            all.push_back(more[0]);
+          } catch (const std::exception&) {
+            break;
+          }
+        }
+      } else {
+        std::ranges::copy(epoch_of(batches), std::back_inserter(all));
+      }
+      CHECK_FALSE((end != End::error && batches->next_epoch()));
+      const std::string state = batches->state();
+      CHECK(is_alike(0));
+      batches =
+          make_source_feeder(options("block", 2), world(), std::make_shared<Numbers>(6, nullptr, has_state), {}, state);
+      REQUIRE(batches->next_epoch());
+      all = distinct(all);
+      for (const std::int64_t each : distinct(epoch_of(batches))) all.push_back(each);
+      CHECK(all == List{0, 1, 2, 3, 4, 5});
+      REQUIRE(batches->next_epoch());
+      CHECK(distinct(epoch_of(batches)) == List{10, 11, 12, 13, 14, 15});
+    }
+  }
+}
+
+TEST_CASE("A state of a finished run has no epoch more, and ranks begin with the same epoch") {
+  auto batches = make_source_feeder(options("block", 1), world(), std::make_shared<Numbers>(2));
+  const std::string begin = batches->state();
+  REQUIRE(batches->next_epoch());
+  (void)epoch_of(batches);
+  const std::string end = batches->state();
+  batches = make_source_feeder(options("block", 1), world(), std::make_shared<Numbers>(2), {}, end);
+  CHECK_FALSE(batches->next_epoch());
+  CHECK_FALSE(batches->next());
+  CHECK(batches->state() == end);
+  if (world().size() == 1) return;
+  const bool is_last = world().rank() + 1 == world().size();
+  const auto make = [&](std::int64_t epochs) {
+    return make_source_feeder(options("block", epochs), world(), std::make_shared<Numbers>(2), {},
+                              is_last ? end : begin);
+  };
+  const std::string who = "rank " + std::to_string(world().size() - 1);
+  CHECK_THROWS_WITH_AS((void)make(2), doctest::Contains(("epoch 0 of 2 and " + who + " with epoch 1").c_str()),
+                       ConfigError);
+  CHECK_THROWS_WITH_AS((void)make(is_last ? 3 : 2), doctest::Contains(who.c_str()), ConfigError);
+}
+
+TEST_CASE("What the source throws leaves next() in its place, and other ranks throw it with the rank's number") {
+  const bool fails = world().rank() == 0;
+  Options quick = options("block");
+  quick.policy.watchdog_s = 5;
+  for (const bool between : {false, true}) {  // epochs
+    CAPTURE(between);
+    quick.run.epochs = 2;
+    auto source = std::make_shared<Numbers>(between ? 3 : 30, [&](std::uint64_t, std::int64_t next) {
+      if (fails && next == 2 && !between) throw std::out_of_range("the third");
+    });
+    if (fails && between) source->fails_in = 1;
+    const auto batches = make_source_feeder(quick, world(), source);
+    REQUIRE(batches->next_epoch());
+    if (between) CHECK(distinct(epoch_of(batches)) == List{0, 1, 2});
+    if (fails) {
+      if (!between) CHECK(epoch_of(batches, 2) == List{0, 1});
+      CHECK_THROWS_WITH_AS((void)(between ? batches->next_epoch() : batches->next().has_value()), "the third",
+                           std::out_of_range);
+      if (!between) CHECK_FALSE(batches->next_epoch());
+    } else {
+      (void)batches->next_epoch();
+      CHECK_THROWS_WITH_AS((void)epoch_of(batches), "rank 0: the third", Error);
+      CHECK_THROWS_WITH_AS((void)batches->next(), "rank 0: the third", Error);
+    }
+    CHECK(is_alike(0));  // none has closed its feeder
+  }
+}
+
+TEST_CASE("A rank that waits for others has no cap of uses, and nobody's watchdog counts the time") {
+  const bool is_early = world().rank() == 0;
+  Options capped = options("block");
+  capped.policy.max_uses = 2;
+  capped.policy.watchdog_s = 1;
+  const auto slow = [&](std::uint64_t, std::int64_t) {
+    if (!is_early) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  };
+  const std::size_t mine = is_early ? 2 : 30;
+  const auto batches =
+      make_source_feeder(capped, world(), std::make_shared<Numbers>(static_cast<std::int64_t>(mine), slow));
+  REQUIRE(batches->next_epoch());
+  CHECK(distinct(epoch_of(batches)).size() == mine);
+}
+
+TEST_CASE("The watchdog does not count the time in which the source waits for the next epoch") {
+  if (world().size() > 1) return;
+  Options quick = options("block", 2);
+  quick.policy.watchdog_s = 1;
+  quick.queue.capacity = 8;
+  const auto batches = make_source_feeder(quick, world(), std::make_shared<Numbers>(6));
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    REQUIRE(batches->next_epoch());
+    for (std::int64_t batch = 0; batch < 6; ++batch) {
+      CHECK(epoch_of(batches, 1) == List{10 * epoch + batch});
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    CHECK(epoch_of(batches).empty());
+  }
+}
+
+TEST_CASE("Batches that a resumed run passes over show the watchdog that the source works") {
+  if (world().size() > 1) return;
+  auto batches = make_source_feeder(options("block"), world(), std::make_shared<Numbers>(30));
+  REQUIRE(batches->next_epoch());
+  (void)epoch_of(batches, 25);
+  Options quick = options("block");
+  quick.policy.watchdog_s = 1;
+  const auto slow = [](std::uint64_t, std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(80)); };
+  const std::string state = batches->state();
+  batches = make_source_feeder(quick, world(), std::make_shared<Numbers>(30, slow), {}, state);
+  REQUIRE(batches->next_epoch());
+  CHECK(epoch_of(batches) == List{25, 26, 27, 28, 29});
+  CHECK_THROWS_WITH_AS((void)make_source_feeder(quick, world(), std::make_shared<Numbers>(20), {}, state)->next(),
+                       doctest::Contains("ended after 20 of the 25 batches"), Error);
+}
+
+TEST_CASE("A start that fails leaves no reader behind that waits for the next epoch") {
+  if (world().size() == 1) return;
+  const bool fails = world().rank() == 1;
+  std::atomic<bool> is_asked{false};
+  std::atomic<bool> is_open{false};
+  int calls = 0;
+  std::mutex mutex;
+  std::string lines;
+  Parts parts;
+  parts.log = [&](LogLevel, std::string_view line) {
+    const std::lock_guard lock(mutex);
+    lines.append(line).append("\n");
+  };
+  parts.while_waiting = [&] {
+    if (!fails || !is_asked || ++calls < 20) return;
+    is_open = true;
+    throw std::runtime_error("not today");
+  };
+  const auto source = std::make_shared<Numbers>(1, [&](std::uint64_t, std::int64_t) {
+    is_asked = true;
+    for (int i = 0; fails && !is_open && i < 6000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  });
+  CHECK_THROWS_WITH_AS((void)make_source_feeder(options("block"), world(), source, parts),
+                       doctest::Contains("rank 1: not today"), Error);
+  const std::lock_guard lock(mutex);
+  CHECK(lines.find("waits up to") == std::string::npos);
+}
+
+TEST_CASE("Memory that is refused loses no batch of the source") {
+  struct Target final : ReadTarget {
+    std::span<std::byte> reserve(std::size_t bytes) override {
+      if (std::exchange(refuses, false)) throw std::bad_alloc();
+      memory.resize(bytes);
+      return memory;
+    }
+    bool refuses = true;
+    std::vector<std::byte> memory;
+  } target;
+  feeder::SourceIntake intake(std::make_shared<Numbers>(2), 4);
+  intake.begin(0);
+  CHECK_THROWS_AS(intake.read(0, target), std::bad_alloc);
+  intake.read(0, target);
+  intake.read_field(0, 0, target);
+  CHECK(target.memory[0] == std::byte(100 * world().rank() % 256));
 }
 
 TEST_CASE("A feeder whose epoch is not served, whose source waits, or that is asked to stop ends") {

@@ -471,6 +471,36 @@ TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time 
   }
 }
 
+TEST_CASE("the watchdog does not count the time in which what makes the batches is paused") {
+  Bench bench;
+  bench.publish();
+  (void)bench.step();
+  bench.claim();
+  auto now = RunningTime::Clock::time_point{};
+  bench.is_paused = true;
+  bench.interrupted = [&] {
+    bench.time.tick(now += 1s);
+    return false;
+  };
+  bench.script.decide = [](const Signals&) { return Decision::reuse; };
+  for (int step = 0; step < 40; ++step) {
+    (void)bench.interrupted();
+    (void)bench.step();
+  }
+  CHECK_FALSE(bench.failure.happened());
+  bench.script.decide = [](const Signals&) { return Decision::fresh; };
+  int seconds = 0;
+  bench.interrupted = [&] {  // in a wait
+    bench.time.tick(now += 1s);
+    bench.is_paused = ++seconds < 30;
+    return false;
+  };
+  (void)bench.step();
+  CHECK(bench.failure.text().starts_with("no fresh batch for 1"));
+  CHECK(seconds >= 40);
+  CHECK(seconds < 60);
+}
+
 TEST_CASE("a reserve does not hide a store from which nothing arrives") {
   for (const bool in_lockstep : {false, true}) {
     for (const bool must_pad : {false, true}) {

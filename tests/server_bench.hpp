@@ -61,7 +61,8 @@ struct Bench {
                                   .interrupted = [this] { return interrupted(); },
                                   .workers = [] { return std::string("2 readers asleep"); },
                                   .warn = [this](const std::string& line) { warnings.push_back(line); },
-                                  .open_epochs = 2},
+                                  .open_epochs = 2,
+                                  .is_paused = [this] { return is_paused; }},
                options, with_rules(std::make_unique<Scripted>(script), rules(options))) {}
 
   static PolicyOptions rules(const Options& options) {
@@ -103,6 +104,7 @@ struct Bench {
   std::vector<std::uint64_t> retired;
   std::vector<std::string> warnings;
   bool stop = false;
+  bool is_paused = false;
   std::function<bool()> interrupted = [] { return false; };
   serve::Server server;
 };

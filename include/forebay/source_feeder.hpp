@@ -28,13 +28,14 @@ class BatchSource {
   // Begins an epoch, counted from 0; after restore() the one that it is in the middle of.
   virtual void begin_epoch(std::uint64_t epoch) = 0;
   // Goes to the next batch; false at the end of the epoch. May wait. What it throws leaves SourceFeeder::next() in the
-  // place of the batch, and ends the run, as a source does that never had a batch.
+  // place of the batch, and ends the run. So does, where there are several ranks, a source that never had a batch.
   [[nodiscard]] virtual bool next() = 0;
   // Writes a field of this batch, by its number in fields(), straight to where it is to be decoded. Once for each
   // field, after next(); throws as next() does.
   virtual void fill(std::size_t field, std::span<std::byte> to) = 0;
   // Where the source is behind this batch, or behind the end of an epoch, for restore(); any bytes. Empty: it cannot
   // say. A resumed run then begins the epoch again, and as many batches are passed over: its order must be the same.
+  // With several ranks the last batch that was served is passed over in any case.
   [[nodiscard]] virtual std::string state() { return {}; }
   virtual void restore(std::string_view /*state*/) {}
 };
@@ -55,12 +56,14 @@ class SourceFeeder {
   virtual ~SourceFeeder() = default;  // close()
 
   // Begins an epoch, or continues the one that a resumed run or a `break` left; false after the last one
-  // (run.epochs, run.steps) and after a stop. Throws what begin_epoch() throws.
+  // (run.epochs, run.steps) and after a stop. Throws what begin_epoch() throws; other ranks as with next().
   [[nodiscard]] virtual bool next_epoch() = 0;
   // The next step's batch, fresh or reused, or nothing at the end of the epoch. Collective with several ranks. Throws
-  // what the source threw; other ranks then throw Error, at one of their next steps.
+  // what the source threw; other ranks then throw Error with rank and cause, at one of their next steps.
   [[nodiscard]] virtual std::optional<Lease> next(StreamView stream = {}) = 0;
-  // The source's state as of the last batch that was served here, and how many were in this epoch. Of this rank alone.
+  // Where the source is as of the last batch that was served here, and how many were in this epoch, which a stop or an
+  // error does not end. Of this rank alone; to resume, all ranks need theirs of the same step. May be called after
+  // close(), too.
   [[nodiscard]] virtual std::string state() const = 0;
   // For figures and request_stop(). Its state and its epochs are not those of the source.
   [[nodiscard]] virtual Feeder& feeder() noexcept = 0;
@@ -69,7 +72,8 @@ class SourceFeeder {
 };
 
 // Begins the source's first epoch and waits for its first batch. `state`: of state(), where the run is to continue.
-// `parts`: its dataset and its `resume` are not used. Collective; throws ConfigError and Error on all ranks alike.
+// `parts`: its dataset and its `resume` are not used. Collective; throws ConfigError and Error on all ranks alike, also
+// where their states are of different epochs.
 [[nodiscard]] std::unique_ptr<SourceFeeder> make_source_feeder(Options options, const Communicator& communicator,
                                                                std::shared_ptr<BatchSource> source, Parts parts = {},
                                                                std::string_view state = {});

@@ -134,6 +134,7 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
   if (!pipeline || is_left_behind_) return !is_left_behind_;
   if (!production_end_) {
     production_end_ = std::make_unique<EndingWork>([this] {
+      if (intake != nullptr) intake->give_up();  // a reader may wait for the next epoch
       pipeline->stop();
       jpeg.index.reset();                // a thread of it reads ahead
       data::close_kept_files(*dataset);  // which the program may hold for long
@@ -259,14 +260,16 @@ ranks::Progress Run::progress(Clock::time_point now) noexcept {
   return progress;
 }
 
-// A rank pads when it has served everything, when the ranks promised a batch that it lacks, and
-// when its next batch belongs to an epoch that the others have not reached.
+// A rank pads when it has served everything, when the ranks promised a batch that it lacks, when
+// its next batch belongs to an epoch that the others have not reached, and when its source has ended
+// an epoch and theirs have not.
 serve::StepContext Run::context() noexcept {
   ring::SlotRing& ring = pipeline->ring();
   const bool is_over = ring.state() == ring::SlotRing::State::ended;
   const bool is_alone = communicator->size() == 1;
   const bool lacks_batch = ranks->is_left_out() && ring.depth() == 0;
-  return {.must_pad = is_over || lacks_batch || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
+  const bool waits = intake != nullptr && intake->is_waiting();
+  return {.must_pad = is_over || lacks_batch || waits || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
           .is_all_planned = ranks->is_all_planned(),
           .is_alone = is_alone,
           .is_waited_for =

@@ -37,6 +37,7 @@
 #include "ranks/ranks.hpp"
 #include "ranks/saves.hpp"
 #include "serve/server.hpp"
+#include "source_intake.hpp"
 #include "stop_request.hpp"
 #include "store/cache.hpp"
 
@@ -69,6 +70,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
   std::shared_ptr<const Dataset> dataset;  // as the program sees it
   std::shared_ptr<const Dataset> safe_dataset;    // the same behind its contract
+  const SourceIntake* intake = nullptr;           // the same, where it is a source of batches
   std::shared_ptr<const store::NodeCache> cache;  // null: none
   std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
   std::optional<Order> order;

@@ -138,6 +138,7 @@ void Startup::open_dataset() {
   const std::uint64_t after = job::resident_bytes();
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = data::guarded(run_.dataset);
+  run_.intake = dynamic_cast<const SourceIntake*>(run_.given.dataset.get());
   if (run_.safe_dataset != run_.dataset) collectively([this] { data::try_out(*run_.safe_dataset); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
@@ -364,7 +365,8 @@ void Startup::start_server() {
                          .interrupted = [&run = run_] { return run.interrupted(); },
                          .workers = [&run = run_] { return run.pipeline->report(); },
                          .warn = [&run = run_](const std::string& line) { run.console->warn(line); },
-                         .open_epochs = order::Ledger::kEpochs + 1},
+                         .open_epochs = order::Ledger::kEpochs + 1,
+                         .is_paused = [&run = run_] { return run.intake != nullptr && run.intake->is_paused(); }},
       run_.options, std::move(policy_));
 }
 

@@ -288,6 +288,8 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
     });
     if (state != ring::SlotRing::State::starved) return true;
     if (is_broken()) return false;
+    if (is_paused()) watchdog_.feed();
+    watchdog_.starve();
     if (watchdog_.barks()) {
       bark();
       return false;
@@ -300,7 +302,7 @@ void Server::watch(bool needs_batch) {
   const std::uint64_t arrived = links_.ring.produced();
   // A reserve hides a dead store for long, and so do ranks that are waited for: what counts is what arrives, as soon as
   // something is on its way. A queue that is full expects nothing.
-  const bool expects = needs_batch || links_.ring.claims() > arrived;
+  const bool expects = (needs_batch || links_.ring.claims() > arrived) && !is_paused();
   if (std::exchange(arrived_, arrived) != arrived || !expects) watchdog_.feed();
   if (!expects) return;
   watchdog_.starve();

@@ -56,6 +56,8 @@ struct ServerLinks {
   std::function<std::string()> workers;               // what each is doing, for the watchdog
   std::function<void(const std::string& line)> warn;  // for people
   std::size_t open_epochs = 1;                        // whose batches may be served by turns
+  // What makes the batches is not expected to, or has just shown that it works: the watchdog begins anew.
+  std::function<bool()> is_paused = {};
 };
 
 // Decides each step and serves it: asks the policy, takes a batch from the ring or one of the residents again, waits
@@ -141,6 +143,7 @@ class Server {
   // The same for a step that all ranks serve fresh; false once this rank has failed.
   [[nodiscard]] bool wait_alike();
   [[nodiscard]] bool is_broken() { return links_.failure.happened() || links_.interrupted(); }
+  [[nodiscard]] bool is_paused() { return links_.is_paused && links_.is_paused(); }
   // Feeds the watchdog, or lets it bark. `needs_batch`: a batch of this rank's own, and the queue is empty.
   void watch(bool needs_batch);
   void bark();
