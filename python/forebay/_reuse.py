@@ -76,34 +76,48 @@ class Held:
 
 class Intake:
     """The batches of a source that are ready or may be served again, by number, in the source's order. The library
-    calls take() on a thread of its own."""
+    calls begin() on the trainer's thread, and take() on one of its own. ``place``: a state of forebay::SourceFeeder,
+    which passes over as many batches of the source as ``passed_over``."""
 
-    def __init__(self, source: Any, new_memory: bool, watches: bool) -> None:
+    def __init__(self, source: Any, new_memory: bool, watches: bool, place: str, passed_over: int) -> None:
         self._source, self._new_memory, self._watches = source, new_memory, watches
-        self._batches: Iterator[Any] = iter(())
+        self.place, self._passed_over = place, passed_over
+        self.batches: Iterator[Any] = iter(())
+        self.begun_with: Any = None  # the generator's state
+        self.end_state: Any = None  # the source's, behind the last epoch
+        self.failure: BaseException | None = None
         self._count = 0
-        self.kept: dict[int, Any] = {}
+        self.kept: dict[int, Held] = {}
 
-    def begin(self, batches: Iterator[Any], passed_over: int) -> None:
+    def begin(self) -> None:
         """An epoch of the source. On the trainer's thread, so that what it draws at random is drawn there."""
-        self._batches, self._passed_over = batches, passed_over
+        self.begun_with = _generator_state(self._source)
+        self.batches = iter(self._source)
 
     def take(self) -> int | None:
-        """The number of the next batch, or of an exception that the source raised in its place; None at the end."""
+        """The number of the next batch; None at the end of the epoch."""
         try:
-            while self._passed_over > 0:
-                self._passed_over -= 1
-                next(self._batches)
-            batch = next(self._batches)
-            state = self._source.state_dict() if hasattr(self._source, "state_dict") else None
-            kept: Any = Held(batch if self._new_memory else _mapped(batch, _copied), state, self._watches)
-        except StopIteration:
-            return None
+            return self._take()
         except BaseException as error:  # for the step whose batch it is
-            kept = error
+            self.failure = error
+            raise
+
+    def _take(self) -> int | None:
+        passes, self._passed_over = self._passed_over, max(self._passed_over - 1, 0)
+        try:
+            batch = next(self.batches)
+        except StopIteration:
+            self.end_state = self._state()
+            return None
+        if passes > 1:  # the last of them is kept: where the epoch has no more, other ranks may
+            return 0
         self._count += 1
-        self.kept[self._count] = kept
+        kept = batch if self._new_memory else _mapped(batch, _copied)
+        self.kept[self._count] = Held(kept, self._state(), self._watches)
         return self._count
+
+    def _state(self) -> Any:
+        return self._source.state_dict() if hasattr(self._source, "state_dict") else None
 
 
 class Reuse:
@@ -129,11 +143,12 @@ class Reuse:
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
         self._ranks = ranks_of(comm)
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
-        self._passed_over = self._served = self._epoch = 0
-        self._state: Any = None
-        self._batches: Any = None
+        self._epoch = 0
+        self._first = 0  # batches of it that an earlier run has served
+        # A state of the source and how many batches come after it: those that were served, and those before the last.
+        self._state: tuple[Any, int] = (None, 0)
+        self._before = self._state
         self._exhausted: Any = None
-        self._begun_with: Any = None
         self.feeder: Any = None  #: behind the batches, with its figures; made by the first loop
         keys = {name: value for name, value in self._options.items() if name not in _FEEDER}
         take_policy(keys)
@@ -145,11 +160,11 @@ class Reuse:
     def _renew(self) -> None:
         if self.feeder is not None:
             self.feeder.close()
-        is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
-        self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy)
         self.feeder = None
+        self._intake: Any = None
         self._newest = 0  # number of a batch that was served
         self._is_open = False  # an epoch of the source has begun and is not over
+        self._failure: BaseException | None = None  # of the source, that was raised
 
     def __len__(self) -> int:
         """Batches of the source in an epoch, if it knows: the steps unless the policy reuses."""
@@ -158,71 +173,95 @@ class Reuse:
     def __iter__(self) -> Iterator[Any]:
         if self._is_open and self._restart:
             self._renew()
+            self._first, self._state = 0, (self._state[0], 0)
+            self._before = self._state
         if not self._is_open:
-            self._begun_with = _generator_state(self._source)
-            batches = iter(self._source)
-            if batches is self._exhausted:  # a generator, which gives nothing more
+            if self._exhausted is self._source:  # a generator, which gives nothing more
                 return iter(())
-            self._intake.begin(batches, self._passed_over)
-            self._batches = batches
-            self._served, self._passed_over, self._is_open = self._passed_over, 0, True
-            if self.feeder is None:  # it waits for its first batch
-                ranks = SOLO if self._ranks is None else self._ranks
-                self.feeder = Feeder(_source=self._intake.take, comm=ranks, **self._options)
-            self.feeder.next_epoch()
+            if self.feeder is None:
+                self._begin()
+            self._is_open = self.feeder.next_epoch()
         return self._steps()
+
+    def _begin(self) -> None:
+        """Makes the feeder, which waits for its first batch."""
+        is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
+        passed = self._state[1]
+        place = f"forebay.source 2 {self._epoch} {self._first} {passed}\n"
+        self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy, place, passed)
+        ranks = SOLO if self._ranks is None else self._ranks
+        self.feeder = Feeder(_source=self._intake, comm=ranks, **self._options)
+        self._newest = min(passed, 1)
+
+    def _at(self) -> tuple[int, int]:
+        """The epoch, and how many batches of it were served."""
+        if self.feeder is None:
+            return self._epoch, self._first
+        _, _, epoch, served, _ = self.feeder._place().split()
+        return int(epoch), int(served)
 
     def _steps(self) -> Iterator[Any]:
         while self._is_open:
-            token = self.feeder.next()
+            token = self._next()
             if token is None:
-                break
+                epoch, _ = self._at()
+                if epoch != self._epoch:  # else the run was stopped
+                    self._epoch, self._is_open, self._exhausted = epoch, False, self._intake.batches
+                    self._before = self._state = (self._intake.end_state, 0)
+                return
             number = token.numpy("number").item()
             token.release()
             held = self._intake.kept[number]
-            if not isinstance(held, Held):
-                raise held
             if number > self._newest:
                 self._newest = number
                 self._intake.kept.pop(number - self._pool, None)
-                self._state = held.state
-                self._served += 1
+                self._before, self._state = (self._state[0], self._state[1] + 1), (held.state, 0)
             yield held.serve(self._copy)
-        self._is_open, self._exhausted = False, self._batches
-        if self._newest == 0:  # a feeder whose first epoch has no batch is over
-            self._renew()
-        self._epoch += 1
-        self._served = 0
+
+    def _next(self) -> Any:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self.feeder.next()
+        except Error:
+            self._failure = self._intake.failure
+            if self._failure is None:
+                raise
+        raise self._failure
 
     def state_dict(self) -> dict[str, Any]:
         """The source's state, if it has one, as of the batches that were served, and how many those are; of this rank.
         A source without a state begins again, and as many batches are passed over: its order must then be the same."""
         sampler = getattr(self._source, "sampler", None)
-        if type(sampler).__name__ == "RandomSampler" and self._begun_with is None and self._served:
+        epoch, served = self._at()
+        generator = self._intake.begun_with if self._is_open else _generator_state(self._source)
+        if type(sampler).__name__ == "RandomSampler" and generator is None and served:
             raise Error(
                 "the order of this loader is drawn from torch's global state, and cannot be drawn again: give it a "
                 "generator=torch.Generator(), or use torchdata's StatefulDataLoader"
             )
+        # Another rank may have more batches of the epoch than this one, which then serves its last one again.
+        source, passed = self._before if served and self._ranks is not None else self._state
         return {
             "format": "forebay.reuse",
-            "version": 1,
-            "epoch": self._epoch,
-            "served": self._served,
-            "source": self._state,
-            "generator": self._begun_with,
+            "version": 2,
+            "epoch": epoch,
+            "served": served,
+            "source": source,
+            "passed": served if source is None else passed,
+            "generator": generator,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next loop continues from what state_dict() returned, on this rank."""
-        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 1:
-            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 1")
+        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 2:
+            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 2")
         self._renew()
-        self._epoch, self._served, self._state = state["epoch"], state["served"], state["source"]
+        self._epoch, self._first = state["epoch"], state["served"]
+        self._before = self._state = state["source"], state["passed"]
         if state["source"] is not None:
             self._source.load_state_dict(state["source"])  # type: ignore[attr-defined]
-        else:
-            self._passed_over = state["served"]
-        if state["generator"] is not None and self._passed_over:
+        elif state["generator"] is not None:
             _generator_of(self._source).set_state(state["generator"])
 
     def summary(self) -> dict[str, Any]:

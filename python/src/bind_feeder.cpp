@@ -168,6 +168,7 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
 
 void bind_state(nb::class_<PythonFeeder>& feeder) {
   feeder.def("_state", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.state(); }); })
+      .def("_place", &PythonFeeder::place)
       .def("_restore_state",
            [](PythonFeeder& self, const std::string& text) { self.call([&](Feeder& f) { f.restore_state(text); }); })
       .def("_save",

@@ -90,11 +90,16 @@ std::shared_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
                                                   ? solo_communicator()
                                                   : std::make_unique<PythonCommunicator>(given.communicator, raised);
   std::shared_ptr<Feeder> made;
-  const std::shared_ptr<BatchSource> batches = given.source.is_none() ? nullptr : source_of(given.source);
+  std::shared_ptr<BatchSource> batches;
+  std::string place;
+  if (!given.source.is_none()) {
+    batches = source_of(given.source, raised);
+    place = nb::cast<std::string>(given.source.attr("place"));
+  }
   try {
     const nb::gil_scoped_release others_may_run;
     if (batches) {
-      source = make_source_feeder(std::move(given.options), *ranks, batches, std::move(parts));
+      source = make_source_feeder(std::move(given.options), *ranks, batches, std::move(parts), place);
       made = std::shared_ptr<Feeder>(std::shared_ptr<void>(), &source->feeder());
     } else {
       made = std::make_shared<Feeder>(std::move(given.options), *ranks, std::move(parts));
@@ -202,6 +207,10 @@ std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
 
 bool PythonFeeder::next_epoch() {
   return call([this](Feeder& feeder) { return source_ ? source_->next_epoch() : feeder.next_epoch(); });
+}
+
+std::string PythonFeeder::place() {
+  return ask([this](const Feeder&) { return source_->state(); });
 }
 
 // Only if as many batches are held as may be: then next() could only fail, where waiting for JAX

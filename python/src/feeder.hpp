@@ -31,7 +31,7 @@ struct Ingredients {
   nb::object waiting;     // called without arguments on the trainer's thread, while it waits; None = nothing is
   nb::object policy;      // a GivenPolicy of forebay/policy.py; None = one of the library's
   nb::object operations;  // GivenOperations
-  nb::object source;      // `take` of a source of batches, in the place of a dataset; None = none
+  nb::object source;      // of batches, in the place of a dataset: an Intake of forebay/_reuse.py; None = none
 };
 
 // A feeder that is safe for any Python code: it refuses other threads while one is inside, and forked processes. Each
@@ -52,6 +52,8 @@ class PythonFeeder {
   [[nodiscard]] std::optional<Batch> next() { return next(stream_); }
   [[nodiscard]] std::optional<Batch> next(const GivenStream& stream);
   [[nodiscard]] bool next_epoch();
+  // SourceFeeder::state(). REQUIRES: it has a source.
+  [[nodiscard]] std::string place();
   // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
   // refuses.
   void close(nb::handle begin);

@@ -70,24 +70,34 @@ class PythonPolicy final : public Policy {
 
 class PythonSource final : public BatchSource {
  public:
-  explicit PythonSource(nb::object take) : take_(std::move(take)) {}
+  // REQUIRES: the GIL.
+  PythonSource(nb::handle intake, std::shared_ptr<Raised> raised)
+      : begin_(intake.attr("begin")), take_(intake.attr("take")), raised_(std::move(raised)) {}
 
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
-  void begin_epoch(std::uint64_t /*epoch*/) override {}
+  void begin_epoch(std::uint64_t /*epoch*/) override {
+    with_python(*raised_, [this] { begin_.get()(); });
+  }
   [[nodiscard]] bool next() override {
     if (!is_running()) throw Error("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
-    const nb::object number = take_.get()();
-    if (number.is_none()) return false;
-    number_ = nb::cast<std::int64_t>(number);
-    return true;
+    try {
+      const nb::object number = take_.get()();
+      if (number.is_none()) return false;
+      number_ = nb::cast<std::int64_t>(number);
+      return true;
+    } catch (const nb::python_error& error) {
+      throw Error(text_of(error));
+    }
   }
   void fill(std::size_t /*field*/, std::span<std::byte> to) override {
     std::memcpy(to.data(), &number_, sizeof(number_));
   }
 
  private:
+  Held begin_;
   Held take_;
+  std::shared_ptr<Raised> raised_;
   std::int64_t number_ = 0;
   std::vector<Field> fields_{{.name = "number", .kind = FieldKind::array, .dtype = DType::int64, .shape = {1}}};
 };
@@ -158,7 +168,9 @@ class PythonOperation final : public Operation {
 
 }  // namespace
 
-std::shared_ptr<BatchSource> source_of(nb::object take) { return std::make_shared<PythonSource>(std::move(take)); }
+std::shared_ptr<BatchSource> source_of(nb::handle intake, std::shared_ptr<Raised> raised) {
+  return std::make_shared<PythonSource>(intake, std::move(raised));
+}
 
 void add_policy(PolicyRegistry& policies, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   if (given.is_none()) return;

@@ -10,9 +10,10 @@
 
 namespace forebay::python {
 
-// Batches that Python keeps (forebay/_reuse.py): the ring has the number of each, as the field "number". `take` goes
-// to the next and returns its number, or None at the end of an epoch. REQUIRES: the GIL.
-[[nodiscard]] std::shared_ptr<BatchSource> source_of(nb::object take);
+// Batches that Python keeps (forebay/_reuse.py): the ring has the number of each, as the field "number". `intake` has
+// begin(), which begins an epoch on the trainer's thread, and take(), which goes to the next batch and returns its
+// number, or None at the end of an epoch, and keeps what it raises. REQUIRES: the GIL.
+[[nodiscard]] std::shared_ptr<BatchSource> source_of(nb::handle intake, std::shared_ptr<Raised> raised);
 
 // Policies and operations that a program wrote in Python; forebay/policy.py describes what is given. What they raise is
 // kept in `raised`. REQUIRES of all: the GIL.

@@ -83,10 +83,36 @@ def test_what_the_source_raises_is_raised_in_its_place(reuse: Any) -> None:
             yield from Numbers(2)
             raise KeyError("third")
 
-    batches = iter(reuse(Failing(3)))
+    loop = reuse(Failing(3))
+    batches = iter(loop)
     assert [next(batches)[1]["number"] for _ in range(2)] == [[0], [1]]
-    with pytest.raises(KeyError, match="third"):
-        next(batches)
+    for step in (batches, iter(loop)):
+        with pytest.raises(KeyError, match="third"):
+            next(step)
+    state = loop.state_dict()
+    again = reuse(Numbers(3))
+    again.load_state_dict(state)
+    assert numbers(again) == [2]
+
+
+def test_a_loop_that_could_not_begin_begins_later(reuse: Any) -> None:
+    class Late(Numbers):
+        def __iter__(self) -> Iterator[Any]:
+            if self.count == 0:
+                raise KeyError("later")
+            return super().__iter__()
+
+    source = Late(0)
+    batches = reuse(source)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="later"):
+            list(batches)
+    source.count = 3
+    assert numbers(batches) == [0, 1, 2]
+    with pytest.raises(forebay.ConfigError, match="policy"):
+        list(wrong := reuse(Numbers(2), policy="x"))
+    with pytest.raises(forebay.ConfigError, match="policy"):
+        list(wrong)
 
 
 def test_a_tensor_that_was_written_to_is_not_served_again(reuse: Any) -> None:
@@ -116,7 +142,7 @@ def test_a_state_continues_behind_what_was_served(reuse: Any) -> None:
     for memory, _ in first:
         if memory[0] == 2:
             break
-    state = first.state_dict()
+    state = first_state = first.state_dict()
     second = reuse(Numbers(6))
     second.load_state_dict(state)
     assert numbers(second) == [3, 4, 5] and numbers(second) == list(range(6))
@@ -144,6 +170,43 @@ def test_a_state_continues_behind_what_was_served(reuse: Any) -> None:
     second = reuse(Stateful(6))
     second.load_state_dict(state)
     assert numbers(second) == [2, 3, 4, 5]
+    state = second.state_dict()
+    third = reuse(Stateful(6))
+    third.load_state_dict(state)
+    assert numbers(third) == list(range(6))
+    fewer = reuse(Numbers(1))
+    fewer.load_state_dict(first_state)
+    with pytest.raises(forebay.Error, match="ended after 1 of the 3 batches"):
+        list(fewer)
+
+
+def test_a_stop_leaves_the_epoch_where_it_is(reuse: Any) -> None:
+    batches = reuse(Numbers(6))
+    served = []
+    for memory, _ in batches:
+        served.append(int(memory[0]))
+        if len(served) == 3:
+            batches.feeder.request_stop()
+    assert list(batches) == []
+    state = batches.state_dict()
+    again = reuse(Numbers(6))
+    again.load_state_dict(state)
+    assert served + numbers(again) == list(range(6)) and numbers(again) == list(range(6))
+
+
+def test_a_state_between_epochs_has_the_generators_state(reuse: Any) -> None:
+    torch = pytest.importorskip("torch")
+
+    def loader() -> Any:
+        generator = torch.Generator().manual_seed(1)
+        return reuse(torch.utils.data.DataLoader(list(range(20)), 5, shuffle=True, generator=generator))
+
+    first, second = loader(), loader()
+    epochs = [[batch.tolist() for batch in first] for _ in range(2)]
+    list(second)
+    third = loader()
+    third.load_state_dict(second.state_dict())
+    assert [batch.tolist() for batch in third] == epochs[1] != epochs[0]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +235,69 @@ if rank == 0:
         assert len(one) == len(two) >= 9, (one, two)
         assert sorted(set(one)) == list(range(5)) and sorted(set(two)) == list(range(9)), (one, two)
     print("together")
+"""
+    assert "together" in run_program(text, command=mpirun(2))
+
+
+def test_ranks_resume_and_fail_together() -> None:
+    pytest.importorskip("mpi4py")
+    text = """
+from mpi4py import MPI
+import forebay, numpy
+comm = MPI.COMM_WORLD
+rank = comm.rank
+class Source:
+    fails = None
+    def __init__(self, has_state=False):
+        self.at = 0
+        if has_state: self.state_dict, self.load_state_dict = lambda: self.at, lambda at: setattr(self, "at", at)
+    def __iter__(self):
+        while self.at < 2 + 2 * rank:
+            if self.at == self.fails: raise KeyError("lost")
+            self.at += 1
+            yield numpy.full(2, self.at - 1)
+        self.at = 0
+def loop(has_state, state=None):
+    batches = forebay.reuse(Source(has_state), policy="block", comm=comm, watchdog_s=6)
+    if state is not None: batches.load_state_dict(state)
+    return batches
+def served(steps): return sorted({int(batch[0]) for batch in steps})
+mine = list(range(2 + 2 * rank))
+for has_state in (False, True):
+    for steps in range(1, 7):
+        first = loop(has_state)
+        before = served(batch for _, batch in zip(range(steps), first))
+        state = first.state_dict()
+        first.close()
+        second = loop(has_state, state)
+        after = served(second)
+        again = served(second)
+        second.close()
+        assert comm.allgather(state["epoch"]) == [0, 0], state
+        assert sorted({*before, *after}) == mine and set(before) & set(after) <= {before[-1]}, (steps, before, after)
+        assert again == mine, (steps, again)
+first = loop(True)
+served(first)
+end = first.state_dict()
+first.close()
+try:
+    list(loop(True, [end, state][rank]))
+    raise SystemExit("accepted")
+except forebay.ConfigError as error:
+    assert "epoch 1 of" in str(error) and "rank 1 with epoch 0" in str(error), error
+first = loop(False)
+served(first)
+if rank == 1: first._source.fails = 2
+try:
+    served(first)
+    raise SystemExit("goes on")
+except KeyError as error:
+    assert rank == 1 and error.args == ("lost",), error
+except forebay.Error as error:
+    assert rank == 0 and "rank 1: KeyError: 'lost'" in str(error), error
+comm.barrier()  # none has closed its feeder
+first.close()
+print("together" if rank == 0 else "")
 """
     assert "together" in run_program(text, command=mpirun(2))
 
