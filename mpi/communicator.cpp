@@ -15,11 +15,11 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include <forebay/error.hpp>
 
+#include "base/clock.hpp"
 #include "mpi_error.hpp"
 
 namespace forebay::mpi {
@@ -50,18 +50,6 @@ void reduce_channel(void* in, void* inout, int* channels, MPI_Datatype* type) {
     const std::size_t first_minimum = size - static_cast<std::size_t>(from[0]);
     for (std::size_t i = 1; i < size; ++i) into[i] = i < first_minimum ? into[i] + from[i] : std::min(into[i], from[i]);
   }
-}
-
-// The pause between two tests of an operation: at first the other rank is probably there, and later decoders make
-// better use of the core.
-void pause(int looks) {
-  // Chosen, like the next.
-  constexpr int kYields = 64;
-  constexpr std::chrono::microseconds kSleep{50};
-  if (looks < kYields)
-    std::this_thread::yield();
-  else
-    std::this_thread::sleep_for(kSleep);
 }
 
 void require_mpi() {
@@ -233,7 +221,7 @@ void MpiCommunicator::wait_for_gather() {
     check(MPI_Test(&traffic_->gather->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     if (done != 0) return;
     if (hook_) hook_();
-    pause(looks);
+    pause_before_look(looks);
   }
 }
 
@@ -313,7 +301,7 @@ bool MpiCommunicator::close(double timeout_s) {
     if (ending != Ending::waiting) return true;
     if (std::chrono::steady_clock::now() >= deadline) return false;
     if (hook_) hook_();
-    pause(looks);
+    pause_before_look(looks);
   }
 }
 

@@ -1,7 +1,10 @@
+#include <ranges>
 #include <utility>
 
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
+
+#include "base/text.hpp"
 
 namespace forebay {
 
@@ -10,10 +13,8 @@ void PolicyRegistry::add(std::string name, PolicyFactory factory) {
 }
 
 std::vector<std::string> PolicyRegistry::names() const {
-  std::vector<std::string> names;
-  names.reserve(factories_.size());
-  for (const auto& [name, factory] : factories_) names.push_back(name);
-  return names;
+  const auto names = factories_ | std::views::keys;
+  return {names.begin(), names.end()};
 }
 
 // A factory of a program's own may return nothing, which would crash at the first step.
@@ -24,9 +25,8 @@ std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const
     if (policy == nullptr) throw ConfigError("policy.name = \"" + options.name + "\": its factory made nothing");
     return policy;
   }
-  std::string known;
-  for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
-  throw ConfigError("policy.name = \"" + options.name + "\": there is no such policy; known policies: " + known);
+  throw ConfigError("policy.name = \"" + options.name +
+                    "\": there is no such policy; known policies: " + joined(factories_ | std::views::keys, ", "));
 }
 
 }  // namespace forebay

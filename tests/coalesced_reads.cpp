@@ -1,7 +1,7 @@
 // Samples that lie side by side are read by one request.
 #include <forebay/feeder.hpp>
 
-#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
 #include "container_files.hpp"
 #include "data/placed_samples.hpp"
 #include "dataset_support.hpp"

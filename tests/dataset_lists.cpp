@@ -1,6 +1,6 @@
 // The list files that people have: Caffe's, ImageNet's, tables with tabs, CSV with a header; and what is no list of
 // classes.
-#include "data/sample_files.hpp"
+#include "data/placed_samples.hpp"
 #include "dataset_support.hpp"
 #include "test.hpp"
 

@@ -1,8 +1,8 @@
-#include "data/exif.hpp"
+#include "data/image_size.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
+#include "make/image.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "make/raw_sample.hpp"
 #include "test.hpp"
 
 namespace forebay::test_jpeg {

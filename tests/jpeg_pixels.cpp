@@ -10,7 +10,7 @@
 #include "jpeg_samplings.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
-#include "make/jpeg_memory.hpp"
+#include "make/libjpeg_managers.hpp"
 #include "test.hpp"
 
 namespace forebay::test_jpeg_pixels {

@@ -8,7 +8,6 @@
 
 #include "base/cores.hpp"
 #include "base/launch.hpp"
-#include "base/launcher.hpp"
 #include "fake_job.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"

@@ -57,7 +57,7 @@ FieldOptions place(const std::string& name, const std::string& from) { return {.
 
 TEST_CASE("an archive or a file of images is a dataset, with the labels that go with it") {
   const TemporaryDirectory folder;
-  const std::vector<ZipMember> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
+  const std::vector<testing::ZipMember> members{{"x_train.npy", kImages}, {"y_train.npy", kLabels}};
   for (const bool deflate : {false, true}) {
     for (const bool wide : {false, true}) {
       CAPTURE(deflate);
@@ -110,7 +110,7 @@ TEST_CASE("other arrays are fields") {
   const std::string ages =
       npy_of("<f8", "(3,)",
              std::string("\0\0\0\0\0\0\xf0\x3f", 8) + std::string(8, '\0') + std::string("\0\0\0\0\0\0\0\x40", 8));
-  const std::vector<ZipMember> members{
+  const std::vector<testing::ZipMember> members{
       {"x.npy", kImages},
       {"y.npy", kLabels},
       {"age.npy", ages},
@@ -159,7 +159,7 @@ TEST_CASE("other arrays are fields") {
     CHECK_FALSE(feeder.next());
   }
   // A changed label is another archive.
-  std::vector<ZipMember> changed = members;
+  std::vector<testing::ZipMember> changed = members;
   changed[1].contents.back() = '\0';
   changed[1].contents[changed[1].contents.size() - 8] = '\2';
   write_file(folder / "data.npz", zip_of(changed, {.deflate = true}));
@@ -206,7 +206,7 @@ TEST_CASE("an array of an archive may be the file of a field, or an image") {
 
 TEST_CASE("an archive that is not sound is refused, with the member and the byte") {
   const TemporaryDirectory folder;
-  const std::vector<ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  const std::vector<testing::ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
   CHECK(contains(refusal(folder, zip_of(members, {.flags = 1})), "member \"x.npy\" at byte 0: it is encrypted"));
   CHECK(contains(refusal(folder, zip_of(members, {.method = 14})), "compressed by method 14"));
   CHECK(contains(refusal(folder, zip_of(members, {.overlap = true})), "overlap another member"));
@@ -303,7 +303,7 @@ TEST_CASE("an archive takes no memory for what its members claim") {
   const TemporaryDirectory folder;
   // Another array than the one that is served, and a sample.
   constexpr std::int64_t kClaims = std::int64_t{1} << 30;
-  const std::vector<ZipMember> members{{"big.npy", kLabels}, {"x.npy", kImages}};
+  const std::vector<testing::ZipMember> members{{"big.npy", kLabels}, {"x.npy", kImages}};
   for (const bool deflate : {false, true}) {
     CAPTURE(deflate);
     const std::string archive = zip_of(members, {.deflate = deflate, .claims = kClaims});
@@ -327,7 +327,7 @@ TEST_CASE("an archive takes no memory for what its members claim") {
 
 TEST_CASE("whatever is in an archive, it ends in samples or in errors") {
   const TemporaryDirectory folder;
-  const std::vector<ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
+  const std::vector<testing::ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
   use_broken_files(folder, "stored.npz", zip_of(members), "npy");
   use_broken_files(folder, "wide.npz", zip_of(members, {.deflate = true, .wide = true}), "npy");
 }

@@ -1,5 +1,5 @@
 // Samples that decoders read themselves, because reads are quick, and those that they leave to the readers.
-#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
 #include "read/read_pace.hpp"
 #include "reader_stage.hpp"
 #include "test.hpp"

@@ -1,4 +1,4 @@
-#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
 #include "base/wait.hpp"
 #include "read/workload.hpp"
 #include "reader_stage.hpp"

@@ -16,7 +16,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/launch.hpp"
-#include "config/settings.hpp"
+#include "config/values.hpp"
 #include "measure/figures.hpp"
 
 #include "communicator.hpp"

@@ -9,10 +9,11 @@
 
 #include <chrono>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include <nanobind/stl/string.h>
+
+#include "base/clock.hpp"
 
 namespace forebay::python {
 namespace {
@@ -46,18 +47,6 @@ class PythonMemory final : public SharedMemory {
  private:
   std::unique_ptr<Buffer> buffer_;
 };
-
-// At first the other rank has probably arrived; later, decoders make better use of the core.
-// 64 looks and 50 us are chosen.
-void pause(int looks) {
-  constexpr int kYields = 64;
-  constexpr std::chrono::microseconds kSleep{50};
-  if (looks < kYields) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(kSleep);
-  }
-}
 
 }  // namespace
 
@@ -121,7 +110,7 @@ std::vector<std::string> PythonCommunicator::all_gather(std::string_view text) {
       return *std::move(all);
     }
     if (hook_) hook_();
-    pause(looks);
+    pause_before_look(looks);
   }
 }
 
@@ -163,7 +152,7 @@ bool PythonCommunicator::close(double timeout_s) {
     if (is_closed_) return true;
     if (std::chrono::steady_clock::now() >= deadline) return false;
     if (hook_) hook_();
-    pause(looks);
+    pause_before_look(looks);
   }
 }
 

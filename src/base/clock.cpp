@@ -23,6 +23,15 @@ RunningTime::Duration period_for(double limit_s) noexcept {
 
 }  // namespace
 
+void pause_before_look(int look) {
+  constexpr int kYields = 64;
+  if (look < kYields) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(50us);
+  }
+}
+
 // A gap of more than most_, two periods, means that the process did not run, and counts as no more.
 void RunningTime::tick(Clock::time_point now) noexcept {
   const Duration gap = std::clamp<Duration>(now - last_, Duration::zero(), most_);

@@ -19,6 +19,12 @@ namespace forebay {
   return std::chrono::duration<double>(time).count();
 }
 
+// The pause before the next look at something that tells nobody when it is done, such as an operation of MPI. The first
+// looks (64, chosen) only let other threads run, because what is waited for is mostly microseconds away. Later ones
+// sleep for 50 us (chosen): spinning would take a core from this rank's decoders, and on a crowded node from the rank
+// that is behind. Any thread.
+void pause_before_look(int look);
+
 // How long this process has run. Time in which it was suspended does not count: stopped by SIGSTOP, frozen in its
 // cgroup, or on a suspended or paused machine. A thread of the process counts ticks. A late tick counts for two periods
 // at most, because the thread was not running when the earlier ones were due. So a limit measured here does not expire

@@ -3,9 +3,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace forebay {
+
+// A folder of the control groups that this process is in.
+struct GroupFolder {
+  std::string path;
+  int version = 2;  // 1 or 2: files have other names
+};
+
+// The groups of a controller, such as "memory" or "cpu", that this process is in, and those above them, whose limits
+// hold for it too. Looks into `root` + "/proc/self/cgroup" and "/sys/fs/cgroup"; folders that are not there are among
+// them, because a container does not see all of the path that its group has outside.
+[[nodiscard]] std::vector<GroupFolder> groups_of_process(std::string_view controller, const std::string& root = "");
 
 // What this process may use of the processors of its machine.
 struct Cores {
@@ -19,8 +31,8 @@ struct Cores {
   [[nodiscard]] bool is_bound() const noexcept { return !allowed.empty() && allowed.size() < online; }
 };
 
-// Asks the system. The control groups are those under `root` (cgroup.hpp): `cpu.max` of version 2, `cpu.cfs_quota_us`
-// of version 1, as containers, Kubernetes and systemd set them.
+// Asks the system. The control groups are those under `root` (groups_of_process()): `cpu.max` of version 2,
+// `cpu.cfs_quota_us` of version 1, as containers, Kubernetes and systemd set them.
 [[nodiscard]] Cores cores_of_process(const std::string& root = "");
 
 // The same in a line, for the other processes of a node.

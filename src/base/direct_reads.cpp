@@ -5,7 +5,7 @@
 
 #include "direct_reads.hpp"
 
-#include "file_errors.hpp"
+#include "file_io.hpp"
 #include "limits.hpp"
 
 #include <fcntl.h>

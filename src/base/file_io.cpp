@@ -19,7 +19,6 @@
 #include <string>
 #include <system_error>
 
-#include "file_errors.hpp"
 #include "limits.hpp"
 #include "retry.hpp"
 #include "text.hpp"
@@ -37,8 +36,6 @@ bool may_pass(int error) noexcept {
                                 ENONET,       ETIME,    EKEYEXPIRED};
   return std::find(kPassing.begin(), kPassing.end(), error) != kPassing.end();
 }
-
-std::string in_bytes(std::size_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
 constexpr std::size_t kBuffer = std::size_t{64} << 10U;
 
@@ -108,7 +105,7 @@ bool is_on_local_disk(const std::string& path) noexcept {
 }
 
 SampleError ended_early(std::size_t at, std::size_t expected) {
-  return SampleError("ended at byte " + std::to_string(at) + " where " + in_bytes(expected) + " were expected",
+  return SampleError("ended at byte " + std::to_string(at) + " where " + counted(expected, "byte") + " were expected",
                      SampleError::Kind::transient);
 }
 
@@ -176,14 +173,15 @@ OpenFile open_sample_file(const std::string& path) {
   OpenFile file = open_regular(path);
   if (file.size == 0) throw SampleError("is empty");
   if (file.size > kLargestSampleFile) {
-    throw SampleError("has " + in_bytes(file.size) + ", more than the 1 GiB that a sample may have");
+    throw SampleError("has " + counted(file.size, "byte") + ", more than the 1 GiB that a sample may have");
   }
   return file;
 }
 
 std::vector<std::byte> load_file(const OpenFile& file, std::size_t limit) {
   if (file.size > limit) {
-    throw SampleError("has " + in_bytes(file.size) + ", more than the " + in_bytes(limit) + " allowed here");
+    throw SampleError("has " + counted(file.size, "byte") + ", more than the " + counted(limit, "byte") +
+                      " allowed here");
   }
   std::vector<std::byte> bytes(file.size);
   read_at(file, 0, bytes);
@@ -195,7 +193,7 @@ std::vector<std::byte> load_file(const std::string& path, std::size_t limit) {
 }
 
 std::vector<std::string> lines_of(std::span<const std::byte> bytes) {
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string_view text = as_text(bytes);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::vector<std::string> lines;
   while (!text.empty()) {

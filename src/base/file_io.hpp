@@ -1,15 +1,10 @@
 #pragma once
 
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <forebay/dataset.hpp>
-#include <forebay/error.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,9 +12,35 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
+
 // Files. Whatever a name leads to, opening it never blocks and reading it never takes more memory than stated. Errors
 // do not name the file: the caller knows the name that people recognise.
 namespace forebay {
+
+// Errors of files that their readers answer in ways of their own.
+
+// A file ended before its size said: it may be written at this moment. It is read a few times more within moments, and
+// then is bad.
+class TruncatedFile final : public SampleError {
+ public:
+  explicit TruncatedFile(const SampleError& error) : SampleError(error) {}
+};
+
+[[nodiscard]] inline bool is_truncated(const SampleError& error) noexcept {
+  return dynamic_cast<const TruncatedFile*>(&error) != nullptr;
+}
+
+// The process, or the machine, has no descriptor left for a file.
+class NoDescriptor final : public SampleError {
+ public:
+  explicit NoDescriptor(const SampleError& error) : SampleError(error) {}
+};
 
 // Owns an open file descriptor; below 0 it owns none.
 class FileDescriptor {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+
+#include "text.hpp"
 
 // Whether a job launcher started this process as one of several, judging by the environment. Needs no MPI: it is for
 // code that should have been given a communicator and was not.
@@ -38,14 +40,9 @@ template <typename Variable>
     const char* const processes = variable(sign.processes);
     const char* const rank = variable(sign.rank);
     if (processes == nullptr || rank == nullptr) continue;
-    const auto number = [](std::string_view text) -> std::optional<unsigned> {
-      unsigned value = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-    };
-    const unsigned count = number(processes).value_or(0);
+    const unsigned count = parse_number<unsigned>(processes).value_or(0);
     if (count < 2) continue;
-    std::optional<unsigned> own = number(rank);
+    std::optional<unsigned> own = parse_number<unsigned>(rank);
     if (own && *own >= count) own.reset();
     return Launch{sign.processes, processes, count, own};
   }
@@ -55,5 +52,20 @@ template <typename Variable>
 [[nodiscard]] inline std::optional<Launch> launched_with_others() {
   return launched_with_others([](const char* name) -> const char* { return std::getenv(name); });
 }
+
+// What the program that started this process says of its place on the node, in environment variables.
+struct LauncherPlace {
+  std::optional<unsigned> local_rank;
+  std::optional<unsigned> local_ranks;  // on this node
+  std::string variable;                 // that says the first
+  std::string problem;                  // variables contradict each other, or one is no number: a line; mostly empty
+};
+
+// torchrun's variables come first, then those of MPI's own launchers, then Flux's and Slurm's: a launcher may have been
+// started by one of those that follow, once on each node, and theirs still say 0. `variable` gives a
+// variable's value, or null.
+[[nodiscard]] LauncherPlace launcher_place(const std::function<const char*(const char*)>& variable);
+// Of this process.
+[[nodiscard]] LauncherPlace launcher_place();
 
 }  // namespace forebay

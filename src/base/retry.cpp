@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "clock.hpp"
-#include "file_errors.hpp"
+#include "file_io.hpp"
 #include "text.hpp"
 
 namespace forebay {

@@ -153,6 +153,38 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+std::vector<std::string_view> split(std::string_view text, char divider) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const std::size_t end = std::min(text.find(divider), text.size());
+    parts.push_back(text.substr(0, end));
+    if (end == text.size()) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
+std::string quoted_names(std::span<const std::string_view> names, std::size_t most) {
+  const auto quoted = [](std::string_view name) { return "\"" + printable(name) + "\""; };
+  return joined(names.first(std::min(most, names.size())), ", ", quoted) + (names.size() > most ? ", ..." : "");
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return lower;
+}
+
+bool equals_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
+  return std::ranges::equal(text, lower_case, [](char given, char expected) {
+    return (given >= 'A' && given <= 'Z' ? given + 32 : given) == expected;
+  });
+}
+
 std::string_view take_line(std::string_view& text) noexcept {
   const std::string_view line = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(line.size() + 1, text.size()));

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <vector>
 
 namespace forebay {
 
@@ -42,6 +48,51 @@ struct Character {
 
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
+
+// The number that all of `text` is, as std::from_chars reads one: without blanks, without a plus, in every locale
+// alike.
+template <typename Number, typename... Base>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text, Base... base) noexcept {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// The parts of `text` between dividers: one more than there are dividers. Parts may be empty.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char divider);
+
+// What `text` makes of each item, with the separator in between. Numbers are written out.
+template <typename Items, typename Text = std::identity>
+[[nodiscard]] std::string joined(Items&& items, std::string_view separator, Text&& text = {}) {
+  std::string all;
+  for (bool is_first = true; const auto& item : items) {
+    if (!is_first) all += separator;
+    is_first = false;
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(std::invoke(text, item))>>) {
+      all += std::to_string(std::invoke(text, item));
+    } else {
+      all += std::invoke(text, item);
+    }
+  }
+  return all;
+}
+
+// "1 core", "2 cores". `noun`: the singular of one that takes an s.
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
+
+// The first of some names between double quotes, as for people, and then ", ..." where there are more of them.
+[[nodiscard]] std::string quoted_names(std::span<const std::string_view> names, std::size_t most);
+
+// With ASCII's capitals as small letters.
+[[nodiscard]] std::string lower_case(std::string_view text);
+
+// Whether the texts are equal where capitals of ASCII do not count. REQUIRES: lower_case has none.
+[[nodiscard]] bool equals_ignoring_case(std::string_view text, std::string_view lower_case) noexcept;
+
+// The same bytes.
+[[nodiscard]] inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // Takes the first line off `text`, and gives it back without its line feed.
 [[nodiscard]] std::string_view take_line(std::string_view& text) noexcept;

@@ -5,7 +5,6 @@
 // configuration; no state beyond it.
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -59,13 +58,7 @@ class Assign {
       return true;
     }
     const auto digits = node_.value_exact<std::string>();
-    if (!digits || digits->empty()) return false;
-    std::uint64_t number = 0;
-    const char* const end = digits->data() + digits->size();
-    const auto result = std::from_chars(digits->data(), end, number);
-    if (result.ec != std::errc{} || result.ptr != end) return false;
-    seed.field.in(options_) = number;
-    return true;
+    return digits && put(seed.field, parse_number<std::uint64_t>(*digits));
   }
 
   bool operator()(const Bytes& bytes) const {
@@ -221,10 +214,8 @@ class Reader {
   [[nodiscard]] Key field_key(std::string_view section, std::string_view name, const std::string& where) {
     const Key* const found = find_field_key(name);
     if (found == nullptr || section.size() <= kFields.size() + 1) {
-      std::string known;
-      for (const Key& key : field_keys()) known += (known.empty() ? "" : ", ") + std::string(key.name);
       throw ConfigError(where + ": unknown key " + full_name(section, name) + ": the keys of [fields.NAME] are " +
-                        known);
+                        joined(field_keys(), ", ", &Key::name));
     }
     select_field(options_, section.substr(kFields.size() + 1));
     Key key = *found;

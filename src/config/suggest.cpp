@@ -4,8 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <ranges>
 #include <utility>
 #include <vector>
+
+#include "base/text.hpp"
 
 namespace forebay::config {
 namespace {
@@ -59,11 +62,7 @@ std::string place_of(const Key& key) {
 
 template <typename Items, typename Wanted>
 std::string listed(const Items& items, Wanted wanted) {
-  std::string text;
-  for (const auto& item : items) {
-    if (wanted(item)) text += (text.empty() ? "" : ", ") + std::string(item.name);
-  }
-  return text;
+  return joined(items | std::views::filter(wanted), ", ", [](const auto& item) { return item.name; });
 }
 
 }  // namespace

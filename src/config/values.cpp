@@ -15,8 +15,6 @@
 
 #include <forebay/config.hpp>
 
-#include "settings.hpp"
-
 namespace forebay::config {
 namespace {
 

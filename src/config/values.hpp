@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include <forebay/options.hpp>
+
+#include "measure/run_log.hpp"
 #include "schema.hpp"
 
 // The permitted values of keys, and values as text.
@@ -37,5 +40,8 @@ struct Problem {
 
 // The first value, or combination of values, that cannot be honoured; nothing when all is well.
 [[nodiscard]] std::optional<Problem> find_problem(const Options& options);
+
+// Every key with its value: what the runs of a comparison may differ in. In values.cpp.
+[[nodiscard]] measure::Settings settings_of(const Options& options);
 
 }  // namespace forebay::config

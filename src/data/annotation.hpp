@@ -9,7 +9,7 @@
 
 #include <forebay/dataset.hpp>
 
-#include "stated_sizes.hpp"
+#include "object_samples.hpp"
 
 namespace forebay::data {
 

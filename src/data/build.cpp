@@ -23,10 +23,10 @@
 
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "container_bytes.hpp"
 #include "fields.hpp"
 #include "folder_roles.hpp"
 #include "formats.hpp"
-#include "gzip.hpp"
 #include "pairing.hpp"
 #include "parallel.hpp"
 #include "store/files.hpp"
@@ -94,13 +94,7 @@ std::set<std::string_view> class_names(const Scan& scan) {
 
 std::string list_names(const std::set<std::string_view>& names) {
   constexpr std::size_t kNamed = 3;
-  std::string text;
-  std::size_t named = 0;
-  for (const auto name : names) {
-    if (named++ == kNamed) return text + ", ...";
-    text += (text.empty() ? "\"" : ", \"") + printable(name) + "\"";
-  }
-  return text;
+  return quoted_names(std::vector(names.begin(), names.end()), kNamed);
 }
 
 // The error that shows both readings of a folder. `annotations` describes what VOC would use.

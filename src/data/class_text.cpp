@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <forebay/error.hpp>
@@ -40,14 +39,9 @@ bool is_number_like(std::string_view text) {
 
 // "1 0 1": several words, each of them a number.
 bool are_several_numbers(std::string_view text) {
-  std::size_t words = 0;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (end > 0 && !is_real(text.substr(0, end))) return false;
-    words += end > 0 ? 1 : 0;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words > 1;
+  std::vector<std::string_view> words = split(text, ' ');
+  std::erase(words, "");
+  return words.size() > 1 && std::ranges::all_of(words, is_real);
 }
 
 // "a|b" (NIH ChestX-ray), "[1, 2]" and the like.
@@ -61,11 +55,7 @@ bool is_set_of_labels(std::string_view text) {
 // What pandas, R and spreadsheets write for a missing value.
 bool is_missing_value(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords{"nan", "na", "n/a", "#n/a", "<na>", "null", "none", "?", "-nan"};
-  return std::ranges::any_of(kWords, [&](std::string_view word) {
-    return std::ranges::equal(word, text, [](char expected, char given) {
-      return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
-    });
-  });
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return equals_ignoring_case(text, word); });
 }
 
 // "3.0" is 3, as pandas writes whole numbers of a column with gaps.
@@ -80,10 +70,7 @@ std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept {
     if (dot + 1 == text.size() || text.find_first_not_of('0', dot + 1) != std::string_view::npos) return std::nullopt;
     text = text.substr(0, dot);
   }
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::int64_t>(text);
 }
 
 std::optional<std::int64_t> class_number_in(std::string_view text) noexcept {

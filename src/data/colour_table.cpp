@@ -1,7 +1,6 @@
 #include "colour_table.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/text.hpp"
 
@@ -10,23 +9,19 @@ namespace {
 
 // A whole number up to 255.
 std::optional<std::uint8_t> small_number(std::string_view text) {
-  const std::string_view digits = without_blanks(text);
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value > ColourTable::kMostClass) return {};
-  return static_cast<std::uint8_t>(value);
+  const auto value = parse_number<unsigned>(without_blanks(text));
+  if (!value || *value > ColourTable::kMostClass) return {};
+  return static_cast<std::uint8_t>(*value);
 }
 
 std::optional<ColourTable::Colour> colour_in(std::string_view text) {
   ColourTable::Colour colour{};
+  const std::vector<std::string_view> parts = split(text, ',');
+  if (parts.size() != colour.size()) return {};
   for (std::size_t channel = 0; channel < colour.size(); ++channel) {
-    const std::size_t comma = text.find(',');
-    const bool is_last = channel + 1 == colour.size();
-    if (is_last != (comma == std::string_view::npos)) return {};
-    const auto value = small_number(text.substr(0, comma));
+    const auto value = small_number(parts[channel]);
     if (!value) return {};
     colour[channel] = *value;
-    if (!is_last) text.remove_prefix(comma + 1);
   }
   return colour;
 }

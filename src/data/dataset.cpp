@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <ranges>
 #include <system_error>
 
 #include "base/output_file.hpp"
@@ -102,13 +103,16 @@ ConfigError unrecognised_folder(PathContents& contents) {
                                                              : first_foreign_file(contents.root(), tree)));
 }
 
+// The names of those that have a property.
+std::string formats_with(bool Format::*property) {
+  const auto has_it = [property](const NamedFormat& known) { return known.format->*property; };
+  return joined(kFormats | std::views::filter(has_it), ", ", &NamedFormat::name);
+}
+
 ConfigError reads_no_urls(PathContents& contents, std::string_view format) {
-  std::string others;
-  for (const NamedFormat& known : kFormats) {
-    if (known.format->reads_urls) others.append(others.empty() ? "" : ", ").append(known.name);
-  }
   return path_error(contents.options(), "format \"" + std::string(format) +
-                                            "\" is read from local files alone; of URLs " + others +
+                                            "\" is read from local files alone; of URLs " +
+                                            formats_with(&Format::reads_urls) +
                                             " are; `forebay pack` makes a packed dataset of any format");
 }
 
@@ -147,23 +151,15 @@ const NamedFormat& format_of(PathContents& contents) {
 }
 
 ConfigError no_objects(std::string_view format) {
-  std::string others;
-  for (const NamedFormat& known : kFormats) {
-    if (known.format->has_objects) others.append(others.empty() ? "" : ", ").append(known.name);
-  }
-  ConfigError error(R"(dataset.samples = "images": the format ")" + std::string(format) +
-                    "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
-                    others + ")");
-  return error;
+  return ConfigError(R"(dataset.samples = "images": the format ")" + std::string(format) +
+                     "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
+                     formats_with(&Format::has_objects) + ")");
 }
 
 ConfigError no_labels(std::string_view format) {
-  std::string others;
-  for (const NamedFormat& known : kFormats) {
-    if (known.format->takes_labels) others.append(others.empty() ? "" : ", ").append(known.name);
-  }
-  return ConfigError{"dataset.labels: the format \"" + std::string(format) +
-                     "\" says itself which labels there are; leave the key out (it is for " + others + ")"};
+  return ConfigError("dataset.labels: the format \"" + std::string(format) +
+                     "\" says itself which labels there are; leave the key out (it is for " +
+                     formats_with(&Format::takes_labels) + ")");
 }
 
 // What a run should know of labels from which it would learn nothing, or the wrong thing. Where samples have something

@@ -22,17 +22,15 @@
 #include "build.hpp"
 #include "coco_classes.hpp"
 #include "coco_file.hpp"
-#include "coco_masks.hpp"
+#include "coco_segmentation.hpp"
 #include "formats.hpp"
 #include "object_samples.hpp"
 #include "store/files.hpp"
+#include "tool_images.hpp"
 
 namespace forebay::data {
 namespace {
 
-// How many images are looked for to find their folder.
-// Chosen: spread over the file; one image may be missing without harm.
-constexpr std::size_t kImagesTried = 8;
 constexpr std::int32_t kCrowd = -2;  // in place of a class
 
 // COCO's bbox is [x, y, width, height] from the top left corner, in pixels with fractions
@@ -267,46 +265,15 @@ std::vector<std::string> likely_folders(const std::string& file) {
   return folders;
 }
 
-// How many of the first few images exist in the folder.
-std::size_t images_in(const std::string& folder, const CocoFile& coco) {
-  const std::size_t tried = std::min(kImagesTried, coco.paths.size());
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < tried; ++i) {
-    const std::string_view path = coco.paths[i * (coco.paths.size() / tried)];
-    found +=
-        store::problem_of_file(store::is_absolute(path) ? std::string(path) : join_path(folder, path)).empty() ? 1 : 0;
-  }
-  return found;
-}
-
-// The folder that the images' paths are relative to: the one that is named, else the one with most of the images.
-std::string folder_of_images(const DatasetOptions& options, const std::string& file, const CocoFile& coco) {
-  const FieldOptions* const image = find_field(options, "image");
-  std::vector<std::string> folders = likely_folders(file);
-  if (image != nullptr && !image->from.empty()) {
-    folders = {image->from.starts_with('/') ? image->from : join_path(parent_folder(file), image->from)};
-  }
-  if (coco.paths.empty()) return folders.front();
-  std::size_t most = 0;
-  const std::string* best = nullptr;
-  for (const std::string& folder : folders) {
-    const std::size_t found = images_in(folder, coco);
-    if (found > most) best = &folder;
-    most = std::max(most, found);
-  }
-  if (best != nullptr) return *best;
-  std::string looked;
-  for (const std::string& folder : folders) looked += (looked.empty() ? "" : ", ") + folder;
-  throw path_error(options, "its images, such as " + std::string(coco.paths[0]) + ", are not in " + looked +
-                                "; name their folder, relative to the file: [fields.image] from = \"../images\"");
+// A file's path may stand on its own.
+std::string file_in_folder(std::string_view folder, std::string_view path) {
+  return store::is_absolute(path) ? std::string(path) : join_path(folder, path);
 }
 
 // Throws ConfigError for what COCO has and Forebay does not read.
 void refuse_fields(const DatasetOptions& options) {
+  refuse_label_field(options);
   for (const FieldOptions& field : options.fields) {
-    if (field.name == "label") {
-      throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
-    }
     if (CocoMaskFields::is_one(field)) CocoMaskFields::require_mask(field);
   }
 }
@@ -315,8 +282,7 @@ void refuse_fields(const DatasetOptions& options) {
 // better error.
 bool is_coco(PathContents& contents) {
   if (contents.is_folder()) return false;
-  const auto head = contents.head();
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view text = as_text(contents.head());
   const std::string_view rest = text.substr(std::min(text.find_first_not_of("\xEF\xBB\xBF \t\r\n"), text.size()));
   const bool is_json = contents.root().ends_with(".json");
   if (!rest.starts_with('{')) return is_json && rest.starts_with('[');  // so that the error says what it should be
@@ -336,7 +302,9 @@ IndexDraft build_coco(PathContents& contents) {
   try {
     CocoFile coco =
         read_coco(store::open_patiently(contents.root()), progress, CocoMaskFields::wanted(context.options));
-    std::string folder = folder_of_images(context.options, contents.root(), coco);
+    std::string folder = folder_of_images(
+        context.options, contents.root(), likely_folders(contents.root()), coco.paths.size(),
+        [&](std::size_t i) { return std::string(coco.paths[i]); }, file_in_folder);
     return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
   } catch (const SampleError& error) {
     throw path_error(context.options, error.what());

@@ -28,7 +28,6 @@ using tinyxml2::XMLElement;
 
 // Chosen: the tree of an XML text takes several times its bytes.
 constexpr std::size_t kLargestCvat = std::size_t{512} << 20U;
-constexpr std::size_t kCvatImagesTried = 8;
 constexpr double kDegree = 3.14159265358979323846 / 180;
 
 std::string attribute_of(const XMLElement& element, const char* name) {
@@ -76,12 +75,10 @@ void read_cvat_box(const XMLElement& element, ToolObject& object) {
 // "x,y;x,y;...".
 void read_cvat_points(const XMLElement& element, ToolObject& object) {
   const std::string points = attribute_of(element, "points");
-  std::string_view rest = points;
   bool is_first = true;
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find(';'), rest.size());
-    const std::string_view point = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (std::string_view rest = points; !rest.empty();) {
+    const std::string_view point = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(point.size() + 1, rest.size()));
     const auto comma = std::min(point.find(','), point.size());
     const auto x = finite_number_in(without_blanks(point.substr(0, comma)));
     const auto y = finite_number_in(without_blanks(point.substr(std::min(comma + 1, point.size()))));
@@ -143,34 +140,11 @@ CvatFile read_cvat(const std::string& file) {
   return cvat;
 }
 
-// The folder that has most of a few images: images/ beside the file, as CVAT exports them, or the file's own.
-std::string folder_of_cvat_images(const DatasetOptions& options, const std::string& file, const CvatFile& cvat) {
+// The likely folders of the images: images/ beside the file, as CVAT exports them, or the file's own.
+std::vector<std::string> likely_cvat_folders(const std::string& file) {
   const std::string here(parent_folder(file));
-  std::vector<std::string> folders{join_path(here, "images"), here,
-                                   join_path(std::string(parent_folder(here)), "images"),
-                                   std::string(parent_folder(here))};
-  const FieldOptions* const image = find_field(options, "image");
-  if (image != nullptr && !image->from.empty()) {
-    folders = {image->from.starts_with('/') ? image->from : join_path(here, image->from)};
-  }
-  const std::size_t tried = std::min(kCvatImagesTried, cvat.images.size());
-  std::size_t most = 0;
-  std::string best;
-  for (const std::string& folder : folders) {
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < tried; ++i) {
-      const std::string& path = cvat.images[i * (cvat.images.size() / tried)].path;
-      found += store::problem_of_file(join_path(folder, path)).empty() ? 1 : 0;
-    }
-    if (found > most) best = folder;
-    most = std::max(most, found);
-  }
-  if (most > 0) return best;
-  std::string looked;
-  for (const std::string& folder : folders) looked += (looked.empty() ? "" : ", ") + folder;
-  throw path_error(options, "its images, such as " + (cvat.images.empty() ? "none" : cvat.images[0].path) +
-                                ", are not in " + looked +
-                                "; name their folder, relative to the file: [fields.image] from = \"../images\"");
+  const std::string above(parent_folder(here));
+  return {join_path(here, "images"), here, join_path(above, "images"), above};
 }
 
 // Why each image cannot be a sample; "" if it can.
@@ -191,21 +165,19 @@ std::vector<std::string> problems_of_files(const BuildContext& context, const st
 // VOC's root is <annotation>, CVAT's <annotations>.
 bool is_cvat(PathContents& contents) {
   if (contents.is_folder() || !contents.root().ends_with(".xml")) return false;
-  const auto head = contents.head();
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  return text.find("<annotations") != std::string_view::npos;
+  return as_text(contents.head()).find("<annotations") != std::string_view::npos;
 }
 
 IndexDraft build_cvat(PathContents& contents) {
   const DatasetOptions& options = contents.options();
-  if (find_field(options, "label") != nullptr) {
-    throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
-  }
+  refuse_label_field(options);
   IndexDraft draft;
   try {
     CvatFile cvat = read_cvat(contents.root());
     if (cvat.images.empty()) throw SampleError("it has no <image>");
-    draft.root = folder_of_cvat_images(options, contents.root(), cvat);
+    draft.root = folder_of_images(
+        options, contents.root(), likely_cvat_folders(contents.root()), cvat.images.size(),
+        [&](std::size_t i) { return cvat.images[i].path; }, join_path);
     draft.counts = {.images = cvat.images.size(), .annotations = 1};
     std::vector<std::string> problems = problems_of_files(contents.context(), draft.root, cvat.images);
     std::unordered_set<std::string> seen;

@@ -23,7 +23,6 @@
 #include "class_text.hpp"
 #include "formats.hpp"
 #include "list.hpp"
-#include "split_list.hpp"
 #include "store/files.hpp"
 
 namespace forebay::data {

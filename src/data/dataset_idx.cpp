@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <ranges>
 
+#include "base/text.hpp"
 #include "build.hpp"
 #include "formats.hpp"
 #include "idx_file.hpp"
@@ -202,12 +204,11 @@ std::string find_images(PathContents& contents) {
     if (!found.contains(plain) || !is_compressed) found[plain] = join_path(contents.root(), name);
   }
   if (found.empty()) return {};
-  std::string names;
   for (const auto& [name, path] : found) {
     if (found.size() == 1 || name.starts_with("train")) return path;
-    names += (names.empty() ? "" : ", ") + name;
   }
-  throw path_error(contents.options(), "several idx files of images (" + names + "); name one of them");
+  throw path_error(contents.options(),
+                   "several idx files of images (" + joined(found | std::views::keys, ", ") + "); name one of them");
 }
 
 bool is_idx(PathContents& contents) {

@@ -45,7 +45,7 @@ struct LabelmeFile {
 // The callback sees a key before its value, and drops both.
 Json parse_labelme(const std::string& path, DataState::Annotation& state) {
   const auto bytes = load_annotation(path, state);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text = as_text(bytes);
   if (json_depth(text) > kDeepestLabelme) throw SampleError("it is nested too deeply");
   const auto keep = [](int depth, Json::parse_event_t event, Json& parsed) {
     return event != Json::parse_event_t::key || depth != 1 || parsed != "imageData";

@@ -20,13 +20,12 @@
 #include <span>
 
 #include "array_files.hpp"
-#include "array_labels.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "fields.hpp"
 #include "formats.hpp"
 #include "index_image.hpp"
-#include "npz.hpp"
+#include "npy.hpp"
 #include "sample_fields.hpp"
 
 namespace forebay::data {
@@ -64,10 +63,8 @@ std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
     if (std::ranges::find(names, usual) != names.end()) return std::string(usual);
   }
   if (names.size() == 1) return names.front();
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
   throw SampleError("which of its arrays has the images? Say from = \"NAME\" in [fields.image]; it has " +
-                    (list.empty() ? "none" : list));
+                    (names.empty() ? "none" : joined(names, ", ")));
 }
 
 // The array of labels that belongs to an array of images; "" if there is none. An array that a field uses as something
@@ -273,7 +270,7 @@ bool is_array_file(PathContents& contents) {
   constexpr std::size_t kNameAt = 30;
   if (!starts_as_zip(head) || head.size() < kNameAt) return false;
   const auto length = std::to_integer<std::size_t>(head[26]) | std::to_integer<std::size_t>(head[27]) << 8U;
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const std::string_view text = as_text(head);
   return text.substr(kNameAt, length).ends_with(".npy");
 }
 
@@ -295,9 +292,8 @@ ArrayLabels labels_of_file(const DatasetOptions& options, std::size_t images) {
 }
 
 std::string list_arrays(const ArrayFiles& arrays) {
-  std::string list;
-  for (const std::string& name : arrays.names()) list += (list.empty() ? "; it has " : ", ") + printable(name);
-  return list;
+  const std::string names = joined(arrays.names(), ", ", printable);
+  return names.empty() ? "" : "; it has " + names;
 }
 
 // Nothing where there are none. An array that nobody named and that does not fit is not what its name suggests, unless

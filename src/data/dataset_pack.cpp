@@ -20,9 +20,9 @@
 #include "build.hpp"
 #include "fields.hpp"
 #include "formats.hpp"
+#include "object_samples.hpp"
 #include "pack_shard.hpp"
 #include "parallel.hpp"
-#include "stated_sizes.hpp"
 #include "store/url.hpp"
 
 namespace forebay::data {

@@ -23,7 +23,7 @@
 #include "fields.hpp"
 #include "formats.hpp"
 #include "list.hpp"
-#include "stated_sizes.hpp"
+#include "object_samples.hpp"
 #include "store/files.hpp"
 #include "table_fields.hpp"
 
@@ -309,16 +309,12 @@ bool is_table_name(std::string_view name) {
 // A quoted name with a separator in it is split here, which does no harm: names are only looked at
 // for paths.
 Cells first_row(std::string_view text, char separator) {
-  Cells cells;
-  const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
-  for (std::string_view rest = line;;) {
-    const auto end = std::min(rest.find(separator), rest.size());
-    std::string_view cell = without_blanks(rest.substr(0, end));
+  Cells cells = split(text.substr(0, text.find_first_of("\r\n")), separator);
+  for (std::string_view& cell : cells) {
+    cell = without_blanks(cell);
     if (cell.size() > 1 && cell.starts_with('"') && cell.ends_with('"')) cell = cell.substr(1, cell.size() - 2);
-    cells.push_back(cell);
-    if (end == rest.size()) return cells;
-    rest.remove_prefix(end + 1);
   }
+  return cells;
 }
 
 // By the name, unless the row of names has only the other one. Throws ConfigError for other separators.
@@ -333,17 +329,13 @@ char separator_of_table(const DatasetOptions& options, std::string_view text) {
   return line.find(usual) == std::string_view::npos && line.find(other) != std::string_view::npos ? other : usual;
 }
 
-std::string_view characters_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // A list of paths and labels looks the same. Only a field that comes from a column makes it a table, so that labels do
 // not change with a field of files beside the images; and only a row of names makes a header.
 bool is_table(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   const bool is_by_column = std::ranges::any_of(options.fields, [](const auto& field) { return !is_beside(field); });
   if (contents.is_folder() || !is_by_column || !is_table_name(contents.root())) return false;
-  std::string_view text = characters_of(contents.head());
+  std::string_view text = as_text(contents.head());
   // The byte order mark of UTF-8, as spreadsheets write it, would be a part of the first name.
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
@@ -361,14 +353,14 @@ IndexDraft build_table(PathContents& contents) {
   } catch (const SampleError& error) {
     throw path_error(options, error.what());
   }
-  std::string_view whole = characters_of(text);
+  std::string_view whole = as_text(text);
   if (whole.starts_with("\xEF\xBB\xBF")) whole.remove_prefix(3);
   whole.remove_prefix(std::min(whole.size(), whole.find_first_not_of("\r\n")));
   const char separator = separator_of_table(options, whole);
   std::unique_ptr<TableBuilder> builder;
   IndexDraft draft;
   for (bool again = true; again;) {
-    CsvRows rows(characters_of(text), options.path, separator);
+    CsvRows rows(as_text(text), options.path, separator);
     Cells cells;
     if (!rows.next(cells)) throw path_error(options, "the table is empty; its first row names the columns");
     auto next = std::make_unique<TableBuilder>(options, cells);

@@ -17,8 +17,8 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
+#include "object_samples.hpp"
 #include "shards.hpp"
-#include "stated_sizes.hpp"
 #include "tf_example.hpp"
 
 namespace forebay::data {
@@ -72,10 +72,9 @@ bool is_encoded(ContainerBytes& bytes, const Extent& image) {
 
 std::string names_of_features(const TfExample& example) {
   constexpr std::size_t kNamed = 40;
-  std::string names;
-  const auto& features = example.features();
-  for (std::size_t i = 0; i < std::min(kNamed, features.size()); ++i) names += (i == 0 ? "" : ", ") + features[i].name;
-  return features.size() > kNamed ? names + ", ..." : names;
+  const std::span features(example.features());
+  return joined(features.first(std::min(kNamed, features.size())), ", ", &TfFeature::name) +
+         (features.size() > kNamed ? ", ..." : "");
 }
 
 // The feature of this name. Throws SampleError listing the existing names.
@@ -99,14 +98,13 @@ Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const s
     if (!values.empty()) return values.front();
   }
   std::vector<Extent> pictures;
-  std::string names;
   for (const TfFeature& feature : example.features()) {
-    names += (names.empty() ? "" : ", ") + feature.name;
     const auto values = example.byte_strings(feature, 1);
     if (!values.empty() && is_encoded(bytes, values.front())) pictures.push_back(values.front());
   }
   if (pictures.size() == 1) return pictures.front();
-  throw SampleError(names.empty() ? "an Example without features" : "no image among its features (" + names + ")");
+  if (example.features().empty()) throw SampleError("an Example without features");
+  throw SampleError("no image among its features (" + joined(example.features(), ", ", &TfFeature::name) + ")");
 }
 
 // A second text is asked for only to know that there is not one class.

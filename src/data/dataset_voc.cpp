@@ -14,6 +14,7 @@
 #include <forebay/error.hpp>
 
 #include "annotation.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "folder_roles.hpp"
 #include "formats.hpp"
@@ -277,9 +278,9 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
   const bool is_one = scan.images.size() == 1;
   throw path_error(
       context.options,
-      std::string("found ") + (is_one ? "1 image (" : std::to_string(scan.images.size()) + " images (") +
-          std::string(kImageEndings) + "), in no class folder and without annotations (.xml), so nothing " +
-          "says what " + (is_one ? "it shows" : "they show") +
+      "found " + counted(scan.images.size(), "image") + " (" + std::string(kImageEndings) +
+          "), in no class folder and without annotations (.xml), so nothing " + "says what " +
+          (is_one ? "it shows" : "they show") +
           ". For classes, move them to CLASS/x.jpg below this path, or list them in a file. For masks and " +
           "other fields that lie elsewhere, set dataset.format = \"folder\" and add a section [fields.NAME] " +
           "for each (docs/data.md)");

@@ -23,7 +23,6 @@
 #include "formats.hpp"
 #include "object_samples.hpp"
 #include "shards.hpp"
-#include "stated_sizes.hpp"
 #include "tar_file.hpp"
 
 namespace forebay::data {
@@ -115,11 +114,9 @@ class TarSamples {
   }
   // ".cls, .txt"
   [[nodiscard]] std::string list(const Group& group) const {
-    std::string text;
     constexpr std::size_t kNamed = 8;
-    for (const Member& member : std::span(group.members).first(std::min(kNamed, group.members.size()))) {
-      text += (text.empty() ? "." : ", .") + kinds_[member.kind];
-    }
+    std::string text = joined(std::span(group.members).first(std::min(kNamed, group.members.size())), ", ",
+                              [&](const Member& member) { return "." + kinds_[member.kind]; });
     if (group.members.size() > kNamed) text += ", ... (" + std::to_string(group.members.size()) + " members)";
     return text;
   }

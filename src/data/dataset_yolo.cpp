@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/retry.hpp"
+#include "base/text.hpp"
 #include "build.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
@@ -61,7 +62,7 @@ YoloLabels unusable(std::string problem) {
 YoloLabels read_labels(const std::string& file, const YoloRules& rules, DataState::Annotation& state) {
   try {
     const auto bytes = load_annotation(file, state);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view text = as_text(bytes);
     YoloLabels labels = parse_yolo_labels(text, rules);
     if (!labels.problem.empty()) labels.problem += nature_as_cause(bytes);
     return labels;
@@ -303,10 +304,7 @@ class YoloBuilder {
 
   [[noreturn]] void nothing_usable() const {
     const auto& paths = images_.paths;
-    std::string looked;
-    if (!paths.empty()) {
-      for (const std::string& place : places_of_labels(paths.front())) looked += (looked.empty() ? "" : " or ") + place;
-    }
+    const std::string looked = paths.empty() ? "" : joined(places_of_labels(paths.front()), " or ");
     throw path_error(contents_.options(),
                      "found " + std::to_string(paths.size()) + " images and labels of " +
                          std::to_string(draft_.counts.annotations) + " of them, none usable" +

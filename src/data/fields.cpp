@@ -18,7 +18,7 @@
 #include "colour_table.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
-#include "npz.hpp"
+#include "npy.hpp"
 #include "store/url.hpp"
 
 namespace forebay::data {
@@ -88,12 +88,6 @@ RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& d
   }
   look_for_files(options, draft, column);
   return column;
-}
-
-std::string names_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
-  return text;
 }
 
 }  // namespace
@@ -192,7 +186,7 @@ void complete_fields(const DatasetOptions& options, std::string_view format, Ind
     return draft.table.field_names.empty() ? std::string(
                                                  "; give a pattern of files beside the images, such as "
                                                  "from = \"masks/{stem}.png\"")
-                                           : "; it has " + names_of(draft.table.field_names);
+                                           : "; it has \"" + joined(draft.table.field_names, "\", \"") + "\"";
   };
   for (const FieldOptions& wanted : options.fields) {
     const auto filled = std::ranges::find(built, wanted.name, [](const auto& column) { return column.field.name; });

@@ -9,12 +9,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <forebay/error.hpp>
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "store/files.hpp"
 
 namespace forebay::data {
@@ -64,10 +64,6 @@ std::vector<std::byte> head_of(const std::string& path) {
   }
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // "BZh", the level as a digit, and the block's magic, which is pi in BCD.
 bool is_bzip2(std::string_view head) noexcept {
   constexpr auto kBlock = "1AY&SY"sv;  // pi; the level of compression is before it
@@ -108,10 +104,7 @@ std::string_view wide_text(std::string_view head) noexcept {
 }
 
 bool begins_with_tag(std::string_view text, std::string_view lower_case) noexcept {
-  return text.size() >= lower_case.size() &&
-         std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char expected, char given) {
-           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
-         });
+  return equals_ignoring_case(text.substr(0, lower_case.size()), lower_case);
 }
 
 // What a web server or an object store answered in place of the file.
@@ -130,7 +123,7 @@ std::string_view error_page(std::string_view head) noexcept {
 }  // namespace
 
 std::string nature_of(std::span<const std::byte> bytes) {
-  const std::string_view head = text_of(bytes).substr(0, 512);
+  const std::string_view head = as_text(bytes).substr(0, 512);
   for (const auto& [start, nature] : kKnownStarts) {
     if (head.starts_with(start)) return std::string(nature);
   }
@@ -152,7 +145,7 @@ void refuse_foreign(const std::string& path) {
   if (!nature.empty()) throw SampleError("the file is " + nature);
 }
 
-bool is_lfs_pointer(const std::string& path) { return text_of(head_of(path)).starts_with(kLfsPointer); }
+bool is_lfs_pointer(const std::string& path) { return as_text(head_of(path)).starts_with(kLfsPointer); }
 
 // RFC 1950: method 8 and a window of 32 KiB, and a header that is a multiple of 31.
 bool may_be_zlib(std::span<const std::byte> head) noexcept {

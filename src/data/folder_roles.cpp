@@ -13,10 +13,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <forebay/error.hpp>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "base/text.hpp"
@@ -99,8 +99,7 @@ constexpr std::array kSpellings{
 // "Train2017" as "train", "fold_3" as "fold".
 // Digits at the end are numbers of folds or years.
 std::string plain_name(std::string_view name) {
-  std::string text(name);
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string text = lower_case(name);
   std::ranges::replace_if(
       text, [](char c) { return c == '-' || c == ' ' || c == '.'; }, '_');
   const auto last = text.find_last_not_of("_0123456789");
@@ -118,13 +117,11 @@ Role role_of(std::string_view name) {
   const std::string text = plain_name(name);
   if (const Spelling* whole = find_spelling(text)) return {whole->word, whole->is_target, true};
   Role role;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('_'), rest.size());
-    if (const Spelling* part = find_spelling(rest.substr(0, end))) {
-      if (role.word.empty() || part->is_target) role.word = part->word;
-      role.is_target = role.is_target || part->is_target;
-    }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::string_view each : split(text, '_')) {
+    const Spelling* const part = find_spelling(each);
+    if (part == nullptr) continue;
+    if (role.word.empty() || part->is_target) role.word = part->word;
+    role.is_target = role.is_target || part->is_target;
   }
   return role;
 }
@@ -166,14 +163,7 @@ bool would_mislead(const Scan& scan, std::string_view folder) {
 
 std::string as_argument(const std::string& text) { return "\"" + text + "\""; }
 
-std::string first_names(const std::vector<std::string_view>& names) {
-  constexpr std::size_t kNamed = 4;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kNamed); ++i) {
-    text += (text.empty() ? "\"" : ", \"") + printable(names[i]) + "\"";
-  }
-  return text + (names.size() > kNamed ? ", ..." : "");
-}
+std::string first_names(const std::vector<std::string_view>& names) { return quoted_names(names, 4); }
 
 bool lies_among_targets(std::string_view path) {
   for (std::string_view above = parent_folder(path); !above.empty(); above = parent_folder(above)) {
@@ -313,9 +303,7 @@ std::vector<std::string_view> folders_with_images(const Scan& scan, std::string_
 bool is_split_list(std::string_view path) noexcept {
   constexpr std::string_view kSets = "imagesets";
   const std::string_view sets = base_name(parent_folder(parent_folder(path)));
-  return path.ends_with(".txt") && std::ranges::equal(sets, kSets, [](unsigned char given, char expected) {
-           return std::tolower(given) == expected;
-         });
+  return path.ends_with(".txt") && equals_ignoring_case(sets, kSets);
 }
 
 // VOC and ILSVRC come as one tree with lists of its splits; reading the tree means reading all of
@@ -333,9 +321,7 @@ std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
     if (is_split(path)) lists.push_back(path);
   }
   if (!lists.empty()) {
-    std::string names;
-    for (const std::string_view list : lists) names += (names.empty() ? "" : ", ") + printable(list);
-    return place + " (" + names + "); for one of them set dataset.path = \"" +
+    return place + " (" + joined(lists, ", ", printable) + "); for one of them set dataset.path = \"" +
            printable(join_path(options.path, lists.front())) + "\"";
   }
   std::map<std::string_view, std::string_view> folders;  // by word: the first folder of each
@@ -348,10 +334,9 @@ std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
     }
   }
   if (folders.size() < 2) return {};
-  std::string names;
-  for (const auto& [word, folder] : folders) names += (names.empty() ? "" : ", ") + printable(folder);
-  return place + " (" + names + "); for one of them set dataset.path = \"" +
-         printable(join_path(options.path, folders.begin()->second)) + "\"";
+  return place + " (" + joined(folders | std::views::values, ", ", printable) +
+         "); for one of them set dataset.path = \"" + printable(join_path(options.path, folders.begin()->second)) +
+         "\"";
 }
 
 void refuse_roles_as_classes(const BuildContext& context, const Scan& scan) {

@@ -14,8 +14,8 @@
 #include "base/limits.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "container_bytes.hpp"
 #include "file_nature.hpp"
-#include "gzip.hpp"
 #include "store/files.hpp"
 
 namespace forebay::data {
@@ -67,11 +67,7 @@ void check_magic(std::span<const std::byte, 4> magic) {
   }
 }
 
-std::string in_words(const IdxHeader& header) {
-  std::string text;
-  for (const auto dimension : header.dimensions) text += (text.empty() ? "" : " x ") + std::to_string(dimension);
-  return text;
-}
+std::string in_words(const IdxHeader& header) { return joined(header.dimensions, " x "); }
 
 }  // namespace
 

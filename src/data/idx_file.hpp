@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/file_io.hpp"
-#include "gzip.hpp"
+#include "container_bytes.hpp"
 
 namespace forebay::data {
 

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <forebay/error.hpp>
 #include <utility>
 #include <vector>
@@ -50,10 +49,8 @@ void for_each_line(std::string_view text, OnLine&& on_line) {
 // The first that is neither empty nor a comment.
 std::string_view first_line_of(std::string_view text) {
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto line = without_blanks(text.substr(0, end));
+    const auto line = without_blanks(take_line(text));
     if (!line.empty() && line.front() != '#') return line;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return {};
 }
@@ -294,11 +291,7 @@ bool is_picture_name(std::string_view name) noexcept {
   const auto dot = end.rfind('.');
   if (dot == kNowhere) return false;
   const auto extension = end.substr(dot + 1);
-  return std::any_of(kOther.begin(), kOther.end(), [&](std::string_view other) {
-    return std::equal(extension.begin(), extension.end(), other.begin(), other.end(), [](char given, char expected) {
-      return static_cast<char>(std::tolower(static_cast<unsigned char>(given))) == expected;
-    });
-  });
+  return std::ranges::any_of(kOther, [&](std::string_view other) { return equals_ignoring_case(extension, other); });
 }
 
 // A tab wins over a comma if all lines have one. A blank separates only if there is neither: "a.jpg

@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 13> kLabelWords{
 // Where no column is called like a label.
 constexpr std::array<std::string_view, 8> kKindWords{"diagnosis", "breed", "species", "targets",
                                                      "dx",        "y",     "level",   "categories"};
+constexpr std::size_t kNamed = 6;  // columns, in an error
 constexpr std::array<std::string_view, 7> kBoxWords{"xmin", "ymin", "xmax", "ymax", "box", "x1", "x2"};
 
 // "Image Index" and "image_index" as "imageindex".
@@ -59,15 +60,6 @@ std::vector<std::size_t> columns_named(std::span<const std::string_view> fields,
   return columns.empty() ? columns_named(fields, others) : columns;
 }
 
-std::string in_quotes(std::span<const std::string_view> fields) {
-  constexpr std::size_t kNamed = 6;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(fields.size(), kNamed); ++i) {
-    text.append(i == 0 ? "\"" : ", \"").append(fields[i]).append("\"");
-  }
-  return fields.size() > kNamed ? text + ", ..." : text;
-}
-
 }  // namespace
 
 std::vector<std::size_t> path_columns(std::span<const std::string_view> names) {
@@ -84,9 +76,8 @@ std::string problem_of_separator(std::string_view line) {
   constexpr std::array<std::pair<char, std::string_view>, 2> kOthers{{{';', "semicolons"}, {'|', "bars"}}};
   for (const auto& [separator, name] : kOthers) {
     if (line.find(separator) == kNowhere || line.find_first_of(",\t") != kNowhere) continue;
-    for (std::string_view rest = line; !rest.empty();) {
-      const auto end = std::min(rest.find(separator), rest.size());
-      std::string_view part = without_blanks(rest.substr(0, end));
+    for (std::string_view part : split(line, separator)) {
+      part = without_blanks(part);
       if (part.size() > 1 && part.starts_with('"') && part.ends_with('"')) part = part.substr(1, part.size() - 2);
       if (is_picture_name(part) || !path_columns(std::span(&part, 1)).empty()) {
         return "its fields are separated by " + std::string(name) +
@@ -94,7 +85,6 @@ std::string problem_of_separator(std::string_view line) {
                "write it with commas, such as by pandas: pd.read_csv(name, sep=\"" +
                separator + "\").to_csv(name, index=False)";
       }
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   return {};
@@ -124,7 +114,7 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
         "with "
         "the column of labels as `from` of a section [fields.label]";
   }
-  if (!found.problem.empty()) found.problem = "the columns are " + in_quotes(fields) + ": " + found.problem;
+  if (!found.problem.empty()) found.problem = "the columns are " + quoted_names(fields, kNamed) + ": " + found.problem;
   return found;
 }
 

@@ -20,6 +20,7 @@
 #include <limits>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "file_nature.hpp"
 
 namespace forebay::data {
@@ -267,9 +268,7 @@ std::string NpyArray::dtype() const {
 }
 
 std::string NpyArray::shape_text() const {
-  std::string text = "(";
-  for (std::size_t i = 0; i < dimensions; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
-  return text + (dimensions == 1 ? ",)" : ")");
+  return "(" + joined(std::span(shape).first(dimensions), ", ") + (dimensions == 1 ? ",)" : ")");
 }
 
 bool starts_as_npy(std::span<const std::byte> bytes) noexcept {

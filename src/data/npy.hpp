@@ -3,10 +3,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
+
+#include "zip_file.hpp"
 
 namespace forebay::data {
 
@@ -67,5 +72,24 @@ enum class NpyTexts : std::uint8_t { refused, read };
 // Copies the elements in C order (the last index runs fastest) and this machine's byte order.
 // REQUIRES: to.size() == array.elements.size(). Any thread may call.
 void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept;
+
+// Arrays in .npz archives. A path of a sample or a field may name one: "depth/a.npz:depth" is the array "depth" (the
+// member "depth.npy") of the archive "depth/a.npz", and "a.npz:" the only one in it. Any thread may call.
+
+struct ArrayPlace {
+  std::string archive;
+  std::string array;  // "": the only one
+};
+// Nothing if the path names a file.
+[[nodiscard]] std::optional<ArrayPlace> array_place(std::string_view path);
+
+// The member that holds this array. Throws SampleError listing the existing arrays.
+[[nodiscard]] const ZipMember& find_array(const ZipFile& archive, std::string_view array);
+
+// Reads the array of an archive into the target, as an npy file. Throws SampleError.
+void read_array(const OpenFile& file, std::string_view array, ReadTarget& target);
+
+// problem_of_file() for paths that may name an array.
+[[nodiscard]] std::string problem_of_source(const std::string& path);
 
 }  // namespace forebay::data

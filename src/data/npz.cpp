@@ -1,4 +1,4 @@
-#include "npz.hpp"
+#include "npy.hpp"
 
 #include <algorithm>
 #include <forebay/error.hpp>
@@ -36,10 +36,8 @@ const ZipMember& find_array(const ZipFile& archive, std::string_view array) {
   const auto found = std::ranges::find(members, array, array_name);
   if (!array.empty() && found != members.end()) return *found;
   constexpr std::size_t kListed = 10;
-  std::string names;
-  for (const ZipMember& member : std::span(members).first(std::min(kListed, members.size()))) {
-    names += (names.empty() ? "" : ", ") + printable(array_name(member));
-  }
+  std::string names = joined(std::span(members).first(std::min(kListed, members.size())), ", ",
+                             [](const ZipMember& member) { return printable(array_name(member)); });
   if (members.size() > kListed) names += ", ...";
   throw SampleError("npz: " +
                     (array.empty() ? "say which of its arrays is meant, as FILE.npz:NAME"

@@ -11,11 +11,11 @@
 #include "pairing.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <forebay/error.hpp>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/text.hpp"
 #include "store/files.hpp"
 
 #include "annotation.hpp"
@@ -46,8 +46,7 @@ constexpr std::size_t kNone = AnnotationLookup::kNone;
 
 // "SegmentationClass" of VOC, "masks", "image_masks".
 bool lies_in_mask_folder(std::string_view path) {
-  std::string folders(parent_folder(path));
-  std::ranges::transform(folders, folders.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string folders = lower_case(parent_folder(path));
   return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
 }
 
@@ -239,7 +238,7 @@ bool is_voc_annotation(const std::string& path) {
   constexpr std::string_view kRoot = "annotation";
   try {
     const auto bytes = store::load_file(path, kLargestAnnotationFile);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::string_view text = as_text(bytes);
     const std::size_t name = first_element(text);
     if (name == std::string_view::npos || !text.substr(name).starts_with(kRoot)) return false;
     const std::string_view rest = text.substr(name + kRoot.size());

@@ -9,12 +9,12 @@
 
 #include <glob.h>
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <forebay/error.hpp>
 #include <optional>
 #include <unordered_set>
 
+#include "base/text.hpp"
 #include "scan.hpp"
 #include "store/url.hpp"
 
@@ -34,10 +34,8 @@ struct PatternNumber {
 };
 
 std::optional<PatternNumber> pattern_number(std::string_view text) {
-  PatternNumber number{.digits = text.size()};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  const auto value = parse_number<std::uint64_t>(text);
+  return value ? std::optional(PatternNumber{*value, text.size()}) : std::nullopt;
 }
 
 // "0000..0009": padded to the width of the wider number if either begins with a zero.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -51,5 +53,24 @@ class PlacedSamples {
 
 // The dataset's PlacedSamples; null for a program's own dataset, and if samples are whole files.
 [[nodiscard]] const PlacedSamples* placed_samples(const Dataset& dataset) noexcept;
+
+// A dataset that knows the files that its samples, and their fields, are in. Any thread may call.
+class SampleFiles {
+ public:
+  virtual ~SampleFiles() = default;
+  [[nodiscard]] virtual std::uint64_t files() const noexcept = 0;
+  // REQUIRES: id < size().
+  [[nodiscard]] virtual std::uint64_t file_of(std::uint64_t id) const = 0;
+  // REQUIRES: file < files().
+  [[nodiscard]] virtual std::string file_path(std::uint64_t file) const = 0;
+};
+
+// Source files that are missing or not regular files.
+struct MissingFiles {
+  std::vector<Skipped> files;                 // in order
+  std::unordered_set<std::uint64_t> samples;  // in them
+};
+// Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
+[[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
 }  // namespace forebay::data

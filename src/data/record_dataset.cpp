@@ -21,12 +21,11 @@
 
 #include "base/file_io.hpp"
 #include "formats.hpp"
-#include "npz.hpp"
+#include "npy.hpp"
 #include "piecewise_read.hpp"
 #include "placed_samples.hpp"
 #include "record_checksum.hpp"
 #include "record_layout.hpp"
-#include "sample_files.hpp"
 #include "scan.hpp"
 #include "source_files.hpp"
 #include "store/url.hpp"

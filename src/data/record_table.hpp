@@ -50,7 +50,7 @@ struct RecordTable {
     std::uint32_t before = 0;
     std::uint32_t after = 0;
   };
-  // How the bytes of a sample are to be read. The members have the same meaning as in Sample (stated_sizes.hpp).
+  // How the bytes of a sample are to be read. The members have the same meaning as in Sample (object_samples.hpp).
   struct Kind {
     Encoding encoding = Encoding::image;
     std::int32_t width = 0;

@@ -9,7 +9,6 @@
 #include "sample_fields.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <forebay/error.hpp>
 #include <limits>
@@ -113,13 +112,6 @@ double exact_float(std::int64_t number) {
   throw SampleError("has whole numbers beyond 2^53 beside others that are fractions: " + std::to_string(number));
 }
 
-// Whether all of the text is one number.
-template <typename Number>
-bool is_all_of(std::string_view text, Number& number) noexcept {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 }  // namespace
 
 // One more than the field can take, so that too many are noticed; bounded for fields with absurd
@@ -205,12 +197,10 @@ FieldValue value_of_text(std::string_view text, FieldKind kind) {
       value.texts.emplace_back(part);
       continue;
     }
-    std::int64_t whole = 0;
-    double real = 0;
-    if (is_all_of(part, whole)) {
-      add_number(value, whole);
-    } else if (is_all_of(part, real)) {
-      add_number(value, real);
+    if (const auto whole = parse_number<std::int64_t>(part)) {
+      add_number(value, *whole);
+    } else if (const auto real = parse_number<double>(part)) {
+      add_number(value, *real);
     } else {
       throw SampleError("has \"" + printable(part.substr(0, 40)) + "\" where a number is expected");
     }

@@ -30,11 +30,9 @@
 #include <system_error>
 #include <utility>
 
-#include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 #include "parallel.hpp"
-#include "scan_objects.hpp"
 #include "store/url.hpp"
 
 #define XXH_INLINE_ALL

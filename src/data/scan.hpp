@@ -1,11 +1,8 @@
 #pragma once
 
-#include <sys/stat.h>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <forebay/dataset.hpp>
-#include <forebay/error.hpp>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -13,6 +10,11 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <sys/stat.h>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
 
 #include "image_kinds.hpp"
 
@@ -132,5 +134,10 @@ struct Scan {
 // The same for `folder` below `root` alone, without going deeper: its folders are listed, not entered. A folder that
 // cannot be listed is empty, and kAbsent.
 [[nodiscard]] Scan scan_folder(const std::string& root, const std::string& folder);
+
+// scan_folder() and scan_tree() of objects, which have no folders: those follow from their names. Nothing of the
+// folders is noted for later, when nobody lists them again. Throw SampleError, ConfigError.
+[[nodiscard]] Scan scan_objects(const std::string& root, const std::string& folder, bool is_deep);
+[[nodiscard]] Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress& progress);
 
 }  // namespace forebay::data

@@ -2,19 +2,16 @@
 #include <array>
 #include <cctype>
 
+#include "base/text.hpp"
 #include "scan.hpp"
 
 // What names alone say.
 namespace forebay::data {
 namespace {
 
-// ASCII only, and `lower_case` must be in lower case; compared from the end, where names differ
-// least often.
 bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case) noexcept {
   return text.size() >= lower_case.size() &&
-         std::equal(lower_case.rbegin(), lower_case.rend(), text.rbegin(), [](char expected, char given) {
-           return expected == static_cast<char>(std::tolower(static_cast<unsigned char>(given)));
-         });
+         equals_ignoring_case(text.substr(text.size() - lower_case.size()), lower_case);
 }
 
 // The endings of kOtherImageEndings one by one.

@@ -1,4 +1,4 @@
-#include "scan_objects.hpp"
+#include "scan.hpp"
 
 #include <set>
 

@@ -16,9 +16,9 @@
 
 #include "base/text.hpp"
 #include "class_text.hpp"
+#include "object_samples.hpp"
 #include "path_pattern.hpp"
 #include "shards.hpp"
-#include "stated_sizes.hpp"
 
 namespace forebay::data {
 namespace {

@@ -20,11 +20,11 @@
 #include "base/crc32c.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "container_bytes.hpp"
 #include "file_nature.hpp"
-#include "gzip.hpp"
+#include "object_samples.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
-#include "stated_sizes.hpp"
 #include "store/files.hpp"
 
 namespace forebay::data {

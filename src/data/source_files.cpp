@@ -24,11 +24,11 @@
 
 #include <forebay/error.hpp>
 
-#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
 #include "base/limits.hpp"
 #include "base/retry.hpp"
 #include "base/text.hpp"
-#include "npz.hpp"
+#include "npy.hpp"
 #include "parallel.hpp"
 #include "scan.hpp"
 #include "store/files.hpp"
@@ -174,7 +174,10 @@ void SourceFiles::use_cache(std::shared_ptr<const store::NodeCache> cache) {
 std::shared_ptr<const store::NodeCache> SourceFiles::cache() const {
   if (!has_cache_.load(std::memory_order_relaxed)) return nullptr;
   const std::lock_guard lock(cache_mutex_);
-  if (cache_ != nullptr && cache_->has_left()) cache_.reset(), has_cache_.store(false);
+  if (cache_ != nullptr && cache_->has_left()) {
+    cache_.reset();
+    has_cache_.store(false);
+  }
   return cache_;
 }
 

@@ -13,7 +13,6 @@
 #include <forebay/dataset.hpp>
 
 #include "base/direct_reads.hpp"
-#include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "record_table.hpp"
 #include "store/cache.hpp"

@@ -1,4 +1,4 @@
-#include "split_list.hpp"
+#include "list.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -63,13 +63,8 @@ class BoxesOfTable final : public TableField {
       : TableField(options), classes_(options.classes, options.name) {
     const std::string from = options.from.empty() ? usual_columns(header) : options.from;
     const std::string key = key_ + ".from";
-    std::vector<std::string_view> parts;
-    for (std::string_view rest = from;;) {
-      const auto comma = std::min(rest.find(','), rest.size());
-      parts.push_back(without_blanks(rest.substr(0, comma)));
-      if (comma == rest.size()) break;
-      rest.remove_prefix(comma + 1);
-    }
+    std::vector<std::string_view> parts = split(from, ',');
+    for (std::string_view& part : parts) part = without_blanks(part);
     if (parts.size() != 4 && parts.size() != 5) {
       throw ConfigError(key + " = \"" + from +
                         "\": name the columns of left, top, right, bottom and, if there is one, class: " +

@@ -10,7 +10,6 @@
 #include "table_fields.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <forebay/error.hpp>
 #include <limits>
@@ -71,17 +70,12 @@ class NumbersOfTable final : public TableField {
     if (const auto column = header.find(from)) {
       columns_.push_back(*column);
     } else {
-      for (std::string_view rest = from;;) {
-        const auto comma = std::min(rest.find(','), rest.size());
-        columns_.push_back(header.at(without_blanks(rest.substr(0, comma)), key));
-        if (comma == rest.size()) break;
-        rest.remove_prefix(comma + 1);
-      }
+      for (const auto name : split(from, ',')) columns_.push_back(header.at(without_blanks(name), key));
     }
     const std::size_t elements = column_.field.shape.elements();
     if (columns_.size() > 1 && columns_.size() != elements) {
       throw ConfigError(key + " names " + std::to_string(columns_.size()) + " columns, but " + key_ + ".shape has " +
-                        std::to_string(elements) + (elements == 1 ? " number" : " numbers"));
+                        counted(elements, "number"));
     }
   }
   void read(const Cells& cells) override {
@@ -160,15 +154,11 @@ class MultilabelOfTable final : public TableField {
       if (value == 1) row_.push_back(static_cast<std::int32_t>(i));
     }
     if (!set_) return;
-    for (std::string_view rest = cells[*set_];;) {
-      const auto bar = std::min(rest.find('|'), rest.size());
-      const std::string_view name = without_blanks(rest.substr(0, bar));
-      if (!name.empty()) {
-        classes_.require(name);
-        names_.push_back(name);
-      }
-      if (bar == rest.size()) break;
-      rest.remove_prefix(bar + 1);
+    for (const auto part : split(cells[*set_], '|')) {
+      const std::string_view name = without_blanks(part);
+      if (name.empty()) continue;
+      classes_.require(name);
+      names_.push_back(name);
     }
   }
   [[nodiscard]] ClassesOfColumn* classes() noexcept override { return &classes_; }
@@ -247,12 +237,9 @@ class FileOfTable final : public TableField {
 double number_in_cell(std::string_view cell) {
   std::string_view text = without_blanks(cell);
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
-    throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
-  }
-  return value;
+  const auto value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value)) throw BadRow{"\"" + std::string(cell) + "\" is no finite number"};
+  return *value;
 }
 
 TableHeader::TableHeader(const Cells& names, std::string file) : file_(std::move(file)) {
@@ -270,10 +257,8 @@ std::optional<std::size_t> TableHeader::find(std::string_view name) const {
 
 std::size_t TableHeader::at(std::string_view name, const std::string& key) const {
   if (const auto column = find(name)) return *column;
-  std::string known;
-  for (const std::string& each : names_) known += (known.empty() ? "\"" : ", \"") + each + "\"";
-  throw ConfigError(key + " = \"" + std::string(name) + "\": the table " + file_ + " has no such column; it has " +
-                    known);
+  throw ConfigError(key + " = \"" + std::string(name) + "\": the table " + file_ + " has no such column; it has \"" +
+                    joined(names_, "\", \"") + "\"");
 }
 
 std::optional<std::size_t> TableHeader::first_of(std::initializer_list<std::string_view> names) const {

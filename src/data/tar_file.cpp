@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.hpp"
+
 namespace forebay::data {
 namespace {
 
@@ -197,10 +199,9 @@ bool TarReader::next(TarMember& member) {
     } else {
       std::uint64_t size = number(kTarSize, 12);
       if (const std::string* given = header("size")) {
-        const auto [end, error] = std::from_chars(given->data(), given->data() + given->size(), size);
-        if (error != std::errc() || end != given->data() + given->size()) {
-          throw at_byte(begins_, "the size of a tar member is no number");
-        }
+        const auto stated = parse_number<std::uint64_t>(*given);
+        if (!stated) throw at_byte(begins_, "the size of a tar member is no number");
+        size = *stated;
       }
       // Links, devices, folders and FIFOs, whatever size they claim.
       const bool has_no_contents = type >= '1' && type <= '6';

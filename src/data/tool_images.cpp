@@ -1,14 +1,20 @@
 #include "tool_images.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include <forebay/error.hpp>
+
 #include "base/text.hpp"
+#include "store/files.hpp"
 
 namespace forebay::data {
 namespace {
 
 // Longer than any class name of a real dataset, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestToolName = 256;
+// How many images are looked for to find their folder. Chosen: spread over the file; one may be missing without harm.
+constexpr std::size_t kImagesTried = 8;
 
 // Asked twice per object, once for its class and once for itself, since the classes must be known
 // before the first sample.
@@ -22,12 +28,40 @@ std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& 
     problem = "lies outside its image of " + std::to_string(size.width) + "x" + std::to_string(size.height);
   }
   if (problem.empty()) return {};
-  std::string shown;
-  for (const double side : object.sides) shown.append(shown.empty() ? "" : ", ").append(shortest(side));
-  return "its box (" + shown + ") " + problem;
+  return "its box (" + joined(object.sides, ", ", shortest) + ") " + problem;
 }
 
 }  // namespace
+
+std::string folder_of_images(const DatasetOptions& options, const std::string& annotations,
+                             std::vector<std::string> likely, std::size_t images,
+                             const std::function<std::string(std::size_t)>& path_of,
+                             std::string (*file_of)(std::string_view folder, std::string_view path)) {
+  const FieldOptions* const image = find_field(options, "image");
+  if (image != nullptr && !image->from.empty()) {
+    likely = {image->from.starts_with('/') ? image->from : join_path(parent_folder(annotations), image->from)};
+  }
+  if (images == 0) return likely.front();
+  const std::size_t tried = std::min(kImagesTried, images);
+  std::size_t most = 0;
+  const std::string* best = nullptr;
+  for (const std::string& folder : likely) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < tried; ++i) {
+      found += store::problem_of_file(file_of(folder, path_of(i * (images / tried)))).empty() ? 1 : 0;
+    }
+    if (found > most) best = &folder;
+    most = std::max(most, found);
+  }
+  if (best != nullptr) return *best;
+  throw path_error(options, "its images, such as " + path_of(0) + ", are not in " + joined(likely, ", ") +
+                                "; name their folder, relative to the file: [fields.image] from = \"../images\"");
+}
+
+void refuse_label_field(const DatasetOptions& options) {
+  if (find_field(options, "label") == nullptr) return;
+  throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
+}
 
 // Objects keep their number in the file, unusable ones included, as it is part of the sample's
 // name.

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "build.hpp"
@@ -23,6 +26,17 @@ struct ToolImage {
   ImageExtent size{};  // as the annotation says, or {}
   std::vector<ToolObject> objects = {};
 };
+
+// The folder that the paths of an annotation file's images are relative to: that of [fields.image], else the one of
+// `likely` with most of a few of them, the earlier the better. `path_of`: the path of each; `file_of`: the file that it
+// is in a folder. Throws ConfigError where there are images and none is found. REQUIRES: a likely folder.
+[[nodiscard]] std::string folder_of_images(const DatasetOptions& options, const std::string& annotations,
+                                           std::vector<std::string> likely, std::size_t images,
+                                           const std::function<std::string(std::size_t)>& path_of,
+                                           std::string (*file_of)(std::string_view folder, std::string_view path));
+
+// Objects have classes: a section for the label would contradict them. Throws ConfigError.
+void refuse_label_field(const DatasetOptions& options);
 
 // Adds the samples that dataset.samples asks for, in the order of images and, within them, of objects. Classes are
 // sorted by name unless they are given. Sets classes, objects in counts and fields; logs objects that cannot be used.

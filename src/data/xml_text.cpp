@@ -12,8 +12,6 @@
 #include <tinyxml2.h>
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <forebay/error.hpp>
@@ -70,10 +68,7 @@ std::string declared_encoding(std::string_view text) {
   const auto open = key == npos ? npos : declaration.find_first_of("'\"", key);
   const auto close = open == npos ? npos : declaration.find(declaration[open], open + 1);
   if (close == npos) return "utf-8";
-  std::string name(declaration.substr(open + 1, close - open - 1));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+  return lower_case(declaration.substr(open + 1, close - open - 1));
 }
 
 // ISO-8859-1 has the first 256 code points of Unicode, two bytes each in UTF-8 from 0x80 on.
@@ -110,9 +105,8 @@ std::size_t skip_exclamation(std::string_view text, std::size_t at) {
 bool is_character_reference(std::string_view name) {
   const bool is_hex = name.starts_with("#x");
   const auto digits = name.substr(is_hex ? 2 : 1);
-  std::uint32_t code = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, is_hex ? 16 : 10);
-  return error == std::errc{} && end == digits.data() + digits.size() && is_character(code);
+  const auto code = parse_number<std::uint32_t>(digits, is_hex ? 16 : 10);
+  return code && is_character(*code);
 }
 
 // Longer references than 16 bytes are none of those that are known.
@@ -163,7 +157,7 @@ void blank(std::string& document, std::size_t begin, std::size_t end) {
 // declaration names it. Throws SampleError for other encodings, bytes that are not UTF-8, and characters that XML does
 // not have (XML 1.0, production 2).
 std::string annotation_text(std::span<const std::byte> xml) {
-  std::string_view text(reinterpret_cast<const char*>(xml.data()), xml.size());
+  std::string_view text = as_text(xml);
   const auto is_utf16 = [&](std::string_view mark) { return text.starts_with(mark); };
   if (is_utf16("\xFF\xFE") || is_utf16("\xFE\xFF")) {
     throw SampleError("line 1: the document is UTF-16; convert it to UTF-8");
@@ -255,10 +249,8 @@ std::string shown_text(std::string_view value) {
 
 std::optional<double> finite_number_in(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 const XMLElement& parse_xml(std::span<const std::byte> xml, std::string_view root, XMLDocument& document) {

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <forebay/error.hpp>
 #include <optional>
 #include <utility>
@@ -46,11 +45,9 @@ class YamlReader {
   YamlReader(std::string_view text, const std::string& file) : file_(file) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     while (!text.empty()) {
-      const auto end = std::min(text.find('\n'), text.size());
-      std::string_view line = text.substr(0, end);
+      std::string_view line = take_line(text);
       if (line.ends_with('\r')) line.remove_suffix(1);
       lines_.push_back(line);
-      text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
 
@@ -296,12 +293,11 @@ class YamlReader {
 };
 
 std::size_t whole_number(const YamlReader& reader, const YamlValue& value, std::string_view text, std::size_t most) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number > most) {
+  const auto number = parse_number<std::size_t>(text);
+  if (!number || *number > most) {
     reader.refuse(value.line - 1, "\"" + std::string(text) + "\" is no whole number from 0 to " + std::to_string(most));
   }
-  return number;
+  return *number;
 }
 
 // A list in order, or a number for each name.

@@ -181,8 +181,7 @@ class YoloFinder {
     const YoloConfig config = read_yolo_config(file);
     const YoloConfig::Split* const split = config.find(wanted);
     if (split == nullptr) {
-      std::string there;
-      for (const auto& other : config.splits) there += (there.empty() ? "" : ", ") + other.name;
+      const std::string there = joined(config.splits, ", ", &YoloConfig::Split::name);
       throw ConfigError(file + " has no \"" + wanted + "\"; it has " + (there.empty() ? "no images at all" : there) +
                         (there.empty() ? "" : ": dataset.path = \"" + file + ":" + config.splits.front().name + "\""));
     }
@@ -286,8 +285,7 @@ class YoloFinder {
 
   // "train2017" and "val_1" are parts, too.
   static bool is_name_of_part(std::string_view name) {
-    std::string word(name);
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::string word = lower_case(name);
     while (!word.empty() && (std::isdigit(static_cast<unsigned char>(word.back())) != 0 || word.back() == '_')) {
       word.pop_back();
     }

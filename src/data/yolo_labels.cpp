@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -44,9 +43,8 @@ void read_numbers(std::string_view line, std::vector<double>& numbers, std::stri
     std::string_view word = line.substr(at, end - at);
     at = end;
     const std::string_view digits = word.starts_with('+') ? word.substr(1) : word;
-    double number = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc{} || stop != digits.data() + digits.size() || !std::isfinite(number)) {
+    const auto number = parse_number<double>(digits);
+    if (!number || !std::isfinite(*number)) {
       problem = shown_word(word) + " is not a number";
       return;
     }
@@ -54,7 +52,7 @@ void read_numbers(std::string_view line, std::vector<double>& numbers, std::stri
       problem = "more than " + std::to_string(kMostNumbers) + " numbers";
       return;
     }
-    numbers.push_back(number);
+    numbers.push_back(*number);
   }
 }
 

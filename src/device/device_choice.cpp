@@ -5,25 +5,17 @@
 // trainer's thread.
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
 
 #include <forebay/error.hpp>
 
-#include "base/launcher.hpp"
+#include "base/launch.hpp"
+#include "base/text.hpp"
 #include "device_choice.hpp"
 #include "host_device.hpp"
 
 namespace forebay::device {
 namespace {
-
-std::optional<unsigned> whole_number(std::string_view text) noexcept {
-  unsigned number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
 
 DeviceChoice on_host(std::string notice) {
   return {.device = std::make_unique<HostDevice>(), .notice = std::move(notice), .gpu = "", .doubt = ""};
@@ -60,7 +52,7 @@ std::optional<DeviceName> parse_device_name(std::string_view text) noexcept {
   if (text == "host") return DeviceName{.kind = DeviceName::Kind::host};
   if (text == "cuda") return DeviceName{.kind = DeviceName::Kind::cuda};
   if (!text.starts_with(kNumbered)) return std::nullopt;
-  const std::optional<unsigned> gpu = whole_number(text.substr(kNumbered.size()));
+  const auto gpu = parse_number<unsigned>(text.substr(kNumbered.size()));
   if (!gpu) return std::nullopt;
   return DeviceName{.kind = DeviceName::Kind::cuda, .gpu = gpu};
 }

@@ -37,7 +37,7 @@ struct DeviceChoice {
 // The device that `name` asks for. "auto" takes a GPU where this build and this machine have one that works, else the
 // host. Without a number it is the GPU that is current on the calling thread, on which the trainer works; where none
 // is, the local rank's modulo the number that the process sees; a `place` with one rank looks into the environment for
-// it (base/launcher.hpp). Throws ConfigError, saying why and what to do, when a GPU is asked for by name and there is
+// it (base/launch.hpp). Throws ConfigError, saying why and what to do, when a GPU is asked for by name and there is
 // none, or not that one; Error when the GPU does not work.
 [[nodiscard]] DeviceChoice make_device(const std::string& name, NodePlace place = {});
 

@@ -13,6 +13,7 @@
 
 #include "base/launch.hpp"
 #include "base/limits.hpp"
+#include "base/text.hpp"
 #include "feeder_impl.hpp"
 
 namespace forebay {
@@ -114,9 +115,8 @@ std::size_t Feeder::field_number(std::string_view name) const {
   const std::vector<Field>& all = fields();
   const auto found = std::ranges::find(all, name, &Field::name);
   if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
-  std::string known;
-  for (const Field& field : all) known += (known.empty() ? "\"" : ", \"") + field.name + "\"";
-  throw ConfigError("a batch has no field \"" + std::string(name) + "\"; it has " + known);
+  throw ConfigError("a batch has no field \"" + std::string(name) + "\"; it has \"" +
+                    joined(all, "\", \"", &Field::name) + "\"");
 }
 const Options& Feeder::options() const noexcept { return impl_->run().options; }
 std::string Feeder::describe() const { return impl_->run().describe(); }

@@ -22,7 +22,7 @@
 
 #include "base/clock.hpp"
 #include "base/text.hpp"
-#include "config/settings.hpp"
+#include "config/values.hpp"
 #include "data/source_files.hpp"
 #include "job/start_checks.hpp"
 #include "make/image_decoder.hpp"
@@ -40,9 +40,7 @@ constexpr auto kSoon = 1s;
 constexpr auto kHearEvery = 5ms;
 
 std::string operations_text(const std::vector<std::string>& operations) {
-  std::string text;
-  for (const std::string& name : operations) text += (text.empty() ? "; operations " : ", ") + printable(name);
-  return text;
+  return operations.empty() ? "" : "; operations " + joined(operations, ", ", printable);
 }
 
 // What a field with more than 8 bits for each number needs besides: a float for each of three channels.

@@ -343,7 +343,7 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   const std::string key = run_key(options, dataset);
   const auto bytes = std::as_bytes(std::span(key));
   const auto first = communicator.broadcast({bytes.begin(), bytes.end()}, 0);
-  const std::string_view wanted(reinterpret_cast<const char*>(first.data()), first.size());
+  const std::string_view wanted = as_text(first);
   // Only a difference is told: everybody's configuration on every rank would be gigabytes in a large job.
   const std::string difference = key == wanted ? "" : first_difference(key, wanted);
   const std::vector<std::string> differences = communicator.all_gather(difference);

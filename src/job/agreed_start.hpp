@@ -10,7 +10,7 @@
 #include <forebay/order.hpp>
 
 #include "base/cores.hpp"
-#include "base/launcher.hpp"
+#include "base/launch.hpp"
 #include "data/saved_index.hpp"
 #include "device/device_choice.hpp"
 #include "order/selection.hpp"

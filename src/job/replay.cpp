@@ -108,9 +108,8 @@ ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32
   header_ = std::move(recording.header);
   steps_ = recording.fresh.size();
   if (header_.ranks != ranks) {
-    refuse(file_, "the run was recorded on " + std::to_string(header_.ranks) +
-                      (header_.ranks == 1 ? " rank" : " ranks") + " and this job has " + std::to_string(ranks) +
-                      ": start it with as many");
+    refuse(file_, "the run was recorded on " + counted(header_.ranks, "rank") + " and this job has " +
+                      std::to_string(ranks) + ": start it with as many");
   }
   if (header_.rank != rank) {
     refuse(file_, "this is the recording of rank " + std::to_string(header_.rank) + ", not of rank " +

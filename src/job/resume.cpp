@@ -209,7 +209,7 @@ order::Ledger ResumePoint::take_ledger(const order::Partition& partition) {
 std::string ResumePoint::describe() const {
   return "resumes from " + printable(saved_.source) + ": step " + std::to_string(job_.steps) + ", epoch " +
          std::to_string(job_.epochs) + ", " + std::to_string(job_.fresh_samples) + " samples served fresh, saved by " +
-         std::to_string(job_.ranks) + (job_.ranks == 1 ? " rank" : " ranks");
+         counted(job_.ranks, "rank");
 }
 
 order::JobState begin_state(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {

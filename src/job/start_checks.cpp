@@ -19,7 +19,8 @@
 
 #include <forebay/error.hpp>
 
-#include "base/cgroup.hpp"
+#include "base/cores.hpp"
+#include "base/text.hpp"
 
 namespace forebay::job {
 namespace {
@@ -176,8 +177,8 @@ bool is_scaled_for_unit_pixels(const TransformOptions& transform) noexcept {
 }
 
 std::string too_many(const char* key, std::int64_t threads, unsigned cores) {
-  return std::string(key) + " = " + std::to_string(threads) + ", and this rank has " + std::to_string(cores) +
-         (cores == 1 ? " core" : " cores") + R"(: so many threads only take turns; "auto" finds the number that helps)";
+  return std::string(key) + " = " + std::to_string(threads) + ", and this rank has " + counted(cores, "core") +
+         R"(: so many threads only take turns; "auto" finds the number that helps)";
 }
 
 // In lockstep an epoch is as long as the rank with the most shards needs, and the others are padded.

@@ -10,10 +10,9 @@
 #include <array>
 #include <vector>
 
-#include <hwy/highway.h>
-
 #include "coefficients.hpp"
 #include "jpeg_math.hpp"
+#include "supported_kernels.hpp"
 
 namespace forebay::jpeg {
 namespace {
@@ -102,27 +101,16 @@ void from_grey_scalar(const std::uint8_t* const* parts, std::size_t count, std::
 constexpr PixelKernels kScalarPixels{"scalar",        transform_scalar, double_across_scalar, mix_rows_scalar,
                                      from_ycc_scalar, from_rgb_scalar,  from_grey_scalar};
 
-// Highway lists targets from the best one on.
-std::vector<PixelKernels> make_supported_pixels() {
-  std::vector<PixelKernels> all;
-  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
-    PixelKernels kernels = kScalarPixels;
-    kernels.name = hwy::TargetName(target);
-    set_transform_kernel(target, kernels);
-    set_row_kernels(target, kernels);
-    // Highway's target without vectors has no kernels.
-    if (kernels.transform != kScalarPixels.transform) all.push_back(kernels);
-  }
-  all.push_back(kScalarPixels);
-  return all;
-}
-
 }  // namespace
 
 const PixelKernels& scalar_pixel_kernels() noexcept { return kScalarPixels; }
 
 std::span<const PixelKernels> supported_pixel_kernels() {
-  static const std::vector<PixelKernels> all = make_supported_pixels();
+  static const std::vector<PixelKernels> all =
+      kernels_that_run_here(kScalarPixels, &PixelKernels::transform, [](auto target, PixelKernels& kernels) {
+        set_transform_kernel(target, kernels);
+        set_row_kernels(target, kernels);
+      });
   return all;
 }
 

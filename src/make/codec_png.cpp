@@ -20,7 +20,7 @@
 #include <forebay/error.hpp>
 
 #include "codecs.hpp"
-#include "data/exif.hpp"
+#include "data/image_size.hpp"
 #include "png_inflater.hpp"
 
 namespace forebay::make {

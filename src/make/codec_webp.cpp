@@ -10,7 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "codecs.hpp"
-#include "data/exif.hpp"
+#include "data/image_size.hpp"
 #include "signature.hpp"
 
 namespace forebay::make {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <hwy/cache_control.h>
-#include <hwy/highway.h>
 
+#include "jpeg/supported_kernels.hpp"
 #include "pixel_math.hpp"
 
 namespace forebay::make {
@@ -96,26 +96,16 @@ void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::s
 constexpr Kernels kScalar{"scalar",       resample_scalar,     blend_scalar,
                           convert_scalar, convert_grey_scalar, recolour_scalar};
 
-std::vector<Kernels> make_supported() {
-  std::vector<Kernels> all;
-  for (const auto target : hwy::SupportedAndGeneratedTargets()) {
-    Kernels kernels = kScalar;
-    kernels.name = hwy::TargetName(target);
-    set_resize_kernels(target, kernels);
-    set_convert_kernel(target, kernels);
-    // Highway's target without vectors has no kernels.
-    if (kernels.resample != kScalar.resample) all.push_back(kernels);
-  }
-  all.push_back(kScalar);
-  return all;
-}
-
 }  // namespace
 
 const Kernels& scalar_kernels() noexcept { return kScalar; }
 
 std::span<const Kernels> supported_kernels() {
-  static const std::vector<Kernels> all = make_supported();
+  static const std::vector<Kernels> all =
+      jpeg::kernels_that_run_here(kScalar, &Kernels::resample, [](auto target, Kernels& kernels) {
+        set_resize_kernels(target, kernels);
+        set_convert_kernel(target, kernels);
+      });
   return all;
 }
 

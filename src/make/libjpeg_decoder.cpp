@@ -1,7 +1,7 @@
 // Decodes JPEG files with libjpeg-turbo: open() reads the header, decode() the part of the image
 // that is wanted, at full size or shrunk in the DCT. It is the reference for pixels and for damage:
 // what src/jpeg decodes faster has to be equal to what comes from here. One decoder per thread,
-// made once; libjpeg's memory is kept from image to image (jpeg_memory.hpp).
+// made once; libjpeg's memory is kept from image to image (libjpeg_managers.hpp).
 //
 // A part must have the pixels that the whole image has there, and libjpeg-turbo's cropping does not
 // see to that by itself: several functions below say where it would choose another upsampling or
@@ -21,7 +21,8 @@
 
 #include <forebay/error.hpp>
 
-#include "data/exif.hpp"
+#include "base/text.hpp"
+#include "data/image_size.hpp"
 #include "signature.hpp"
 
 namespace forebay::make {
@@ -57,7 +58,7 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels
 // The search starts at the end, where the marker normally is.
 // Anywhere behind the header: bytes after it are common, and no damage.
 bool OpenJpeg::has_end_marker() const noexcept {
-  const std::string_view text(reinterpret_cast<const char*>(scans.data()), scans.size());
+  const std::string_view text = as_text(scans);
   return text.rfind("\xff\xd9") != std::string_view::npos;
 }
 

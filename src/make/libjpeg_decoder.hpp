@@ -13,8 +13,7 @@
 
 #include "image.hpp"
 #include "jpeg_decoder.hpp"
-#include "jpeg_memory.hpp"
-#include "jpeg_source.hpp"
+#include "libjpeg_managers.hpp"
 
 namespace forebay::make {
 

@@ -1,11 +1,13 @@
 #include "operation_chain.hpp"
 
 #include <exception>
+#include <ranges>
 #include <utility>
 
 #include <forebay/error.hpp>
 #include <forebay/operation.hpp>
 
+#include "base/text.hpp"
 #include "builtin_operations.hpp"
 
 namespace forebay::make {
@@ -100,10 +102,8 @@ void OperationRegistry::add(std::string name, OperationFactory factory) {
 }
 
 std::vector<std::string> OperationRegistry::names() const {
-  std::vector<std::string> names;
-  names.reserve(factories_.size());
-  for (const auto& [name, factory] : factories_) names.push_back(name);
-  return names;
+  const auto names = factories_ | std::views::keys;
+  return {names.begin(), names.end()};
 }
 
 // Names the operations there are, as a program may have added its own.
@@ -114,10 +114,8 @@ std::unique_ptr<const Operation> OperationRegistry::make(std::string_view name, 
     if (operation) return operation;
     throw ConfigError("transform.operations: the factory of \"" + std::string(name) + "\" returned no operation");
   }
-  std::string known;
-  for (const auto& [each, factory] : factories_) known += (known.empty() ? "" : ", ") + each;
   throw ConfigError("transform.operations: there is no operation \"" + std::string(name) +
-                    "\"; known operations: " + known);
+                    "\"; known operations: " + joined(factories_ | std::views::keys, ", "));
 }
 
 }  // namespace forebay

@@ -16,8 +16,8 @@
 
 #include <forebay/error.hpp>
 
+#include "image.hpp"
 #include "pack/packed_jpeg.hpp"
-#include "raw_sample.hpp"
 
 namespace forebay::make {
 namespace {

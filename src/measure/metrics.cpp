@@ -11,9 +11,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -44,13 +42,6 @@ constexpr std::uint32_t kLastPort = 65535;
   throw ConfigError("telemetry.prometheus = \"" + printable(text) + "\": " + why);
 }
 
-std::optional<std::uint32_t> port_in(std::string_view digits) {
-  std::uint32_t port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return port;
-}
-
 bool is_address(const std::string& text) {
   in6_addr parsed{};
   return ::inet_pton(AF_INET, text.c_str(), &parsed) == 1 || ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1;
@@ -69,7 +60,7 @@ MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uin
   const std::size_t colon = text.rfind(':');
   std::string address = colon == std::string::npos ? "127.0.0.1" : text.substr(0, colon);
   if (address.starts_with('[') && address.ends_with(']')) address = address.substr(1, address.size() - 2);
-  const std::optional<std::uint32_t> port = port_in(std::string_view(text).substr(colon + 1));
+  const auto port = parse_number<std::uint32_t>(std::string_view(text).substr(colon + 1));
   if (!port || !is_address(address)) {
     refuse_place(text,
                  R"(expected a file that ends in ".prom", a port such as "9400", which is bound to 127.0.0.1, or an )"
@@ -194,7 +185,7 @@ namespace {
 // "bytes_read" as "forebay_bytes_read_total", "read_s" as "forebay_read_seconds_total", "R" as "forebay_r".
 std::string metric_name(const Figure<Interval>& figure) {
   std::string name = "forebay_";
-  for (const char c : figure.key) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  name += lower_case(figure.key);
   if (figure.unit == "s") {
     if (name.ends_with("_s")) name.resize(name.size() - 2);
     name += "_seconds";

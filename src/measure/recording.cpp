@@ -21,8 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
+#include "base/json_numbers.hpp"
 #include "base/text.hpp"
-#include "json_numbers.hpp"
 #include "run_files.hpp"
 
 namespace forebay::measure {
@@ -100,9 +100,7 @@ void extend(std::vector<std::uint64_t>& runs, bool is_first_kind) {
   }
 }
 
-void append_text(std::string& line, std::span<const std::uint64_t> runs) {
-  for (std::size_t i = 0; i < runs.size(); ++i) line += (i > 0 ? "," : "") + std::to_string(runs[i]);
-}
+void append_text(std::string& line, std::span<const std::uint64_t> runs) { line += joined(runs, ","); }
 
 class Reader {
  public:

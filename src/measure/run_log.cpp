@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
+#include "base/json_numbers.hpp"
 #include "base/text.hpp"
-#include "json_numbers.hpp"
 
 namespace forebay::measure {
 namespace {

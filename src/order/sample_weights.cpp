@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -44,10 +43,8 @@ using Weights = std::unordered_map<std::string, Weight>;
 }
 
 std::optional<double> weight_in(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value >= 0 && value <= kLargestWeight ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<double>(text);
+  return value && *value >= 0 && *value <= kLargestWeight ? value : std::nullopt;
 }
 
 // "cat/0001.jpg 0.5" or "cat,2": the number is the last word.
@@ -73,7 +70,7 @@ Weights parse(const std::string& file) {
   Weights weights;
   try {
     const std::vector<std::byte> bytes = load_file(file, kLargestWeightFile);
-    std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    std::string_view rest = as_text(bytes);
     if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // a byte order mark
     for (std::size_t line = 1; !rest.empty(); ++line) {
       const std::string_view text = take_line(rest);

@@ -2,9 +2,8 @@
 
 #include <vector>
 
-#include <hwy/highway.h>
-
 #include "block_loops.hpp"
+#include "jpeg/supported_kernels.hpp"
 #include "lane_loops.hpp"
 
 namespace forebay::pack {
@@ -38,27 +37,13 @@ std::size_t sum_scalar(const std::uint8_t* differences, std::size_t count, std::
 constexpr PackKernels kScalarPack{"scalar",          decode_scalar,      expand_scalar, skip_scalar,
                                   count_bits_scalar, count_equal_scalar, sum_scalar};
 
-// The plain loops come last and are always there.
-std::vector<PackKernels> make_supported_pack() {
-  std::vector<PackKernels> all;
-  // The best target has the lowest bit. Those that are not compiled for this room have none.
-  for (auto targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
-    const auto target = targets & -targets;
-    PackKernels kernels = kScalarPack;
-    kernels.name = hwy::TargetName(target);
-    set_pack_kernels(target, kernels);
-    if (kernels.decode != kScalarPack.decode) all.push_back(kernels);
-  }
-  all.push_back(kScalarPack);
-  return all;
-}
-
 }  // namespace
 
 const PackKernels& scalar_pack_kernels() noexcept { return kScalarPack; }
 
 std::span<const PackKernels> supported_pack_kernels() {
-  static const std::vector<PackKernels> all = make_supported_pack();
+  static const std::vector<PackKernels> all =
+      jpeg::kernels_that_run_here(kScalarPack, &PackKernels::decode, set_pack_kernels);
   return all;
 }
 

@@ -24,7 +24,7 @@
 #include "base/text.hpp"
 #include "base/thread.hpp"
 #include "data/source_files.hpp"
-#include "read/field_error.hpp"
+#include "read/requests.hpp"
 #include "shared_read.hpp"
 
 namespace forebay::produce {

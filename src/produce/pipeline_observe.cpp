@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "measure/timeline_file.hpp"
 #include "pipeline.hpp"
 
@@ -83,8 +84,7 @@ void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> stat
     }
     if (count == 0) continue;
     if (!text_.empty()) text_ += "; ";
-    text_ += std::to_string(count) + " " + std::string(kind) + (count > 1 ? "s " : " ") +
-             std::string(kWords[activity]) + " (longest " + in_seconds(longest_ns);
+    text_ += counted(count, kind) + " " + std::string(kWords[activity]) + " (longest " + in_seconds(longest_ns);
     if (has_sample(static_cast<Activity>(activity)) && sample < dataset_.size()) text_ += ": " + dataset_.name(sample);
     text_ += ")";
   }

@@ -29,8 +29,7 @@ constexpr unsigned kMostReaders = 512;
 }  // namespace
 
 std::string describe(const WorkerCounts& counts) {
-  return std::to_string(counts.io) + (counts.io == 1 ? " reader, " : " readers, ") + std::to_string(counts.decode) +
-         (counts.decode == 1 ? " decoder" : " decoders");
+  return counted(counts.io, "reader") + ", " + counted(counts.decode, "decoder");
 }
 
 std::string describe(const WorkerPlan& plan) {
@@ -59,7 +58,7 @@ WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const 
     plan.first.io = std::clamp(8 * plan.first.decode, 16U, 64U);
     plan.most.io = std::clamp(16 * plan.most.decode, 64U, kMostReaders);
   }
-  plan.reason = std::to_string(mine) + (mine == 1 ? " core" : " cores");
+  plan.reason = counted(mine, "core");
   if (share.is_quota) {
     plan.reason += " by the quota of " + shortest(*cores.quota) + " of its control group";
   } else if (cores.is_bound()) {
@@ -153,9 +152,9 @@ bool Tuner::judge(const WorkerWindow& window) {
   trial.starved_sum += starved_share(window);
   if (trial.windows < kTrialWindows) return false;
 
-  const double counted = kTrialWindows - 1;
-  const double gain = trial.rate_sum / counted / std::max(trial.rate, 1e-9);
-  const double starved = trial.starved_sum / counted;
+  const double judged = kTrialWindows - 1;
+  const double gain = trial.rate_sum / judged / std::max(trial.rate, 1e-9);
+  const double starved = trial.starved_sum / judged;
   const bool relieved = trial.starved > kStarving && starved < 0.5 * trial.starved;
   // More decoders than there are bytes for: now the readers are to be tried.
   const bool passed_on = trial.pause == &decoders_pause_ && starved > kStarving && gain > 0.97;
@@ -167,8 +166,8 @@ bool Tuner::judge(const WorkerWindow& window) {
     return false;
   }
   set_aside(pause);
-  return change(before, text("%u readers with %u %s brought %.0f %% of the rate before", counts_.io, counts_.decode,
-                             counts_.decode == 1 ? "decoder" : "decoders", 100 * gain));
+  return change(before, text("%u readers with %s brought %.0f %% of the rate before", counts_.io,
+                             counted(counts_.decode, "decoder").c_str(), 100 * gain));
 }
 
 void Tuner::try_out(const WorkerWindow& window, WorkerCounts counts, Pause& pause, double wanted_gain,

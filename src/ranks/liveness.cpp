@@ -14,11 +14,14 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
+#include <ranges>
 #include <sstream>
 #include <thread>
 #include <tuple>
 
 #include <forebay/error.hpp>
+
+#include "base/text.hpp"
 
 namespace forebay::ranks {
 namespace {
@@ -257,10 +260,7 @@ std::string Liveness::missing(std::uint64_t event) const {
   if (ranks.empty()) {
     return "other ranks, which wait too: all ranks must call next(), state() and save() in the same order";
   }
-  std::string names = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < std::min(ranks.size(), kNamed); ++i) {
-    names += (i == 0 ? " " : ", ") + std::to_string(ranks[i]);
-  }
+  std::string names = (ranks.size() == 1 ? "rank " : "ranks ") + joined(ranks | std::views::take(kNamed), ", ");
   if (ranks.size() > kNamed) names += " and " + std::to_string(ranks.size() - kNamed) + " more";
   return names + ", not heard of since: see what keeps " + (ranks.size() == 1 ? "it" : "them") +
          " from calling next(), or raise the number";

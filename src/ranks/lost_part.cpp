@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <ranges>
 #include <string_view>
 
 #include <forebay/error.hpp>
@@ -151,11 +152,8 @@ std::string LostParts::by_class(const std::unordered_set<std::uint64_t>& bad) co
   counts.erase(kNoClass);
   std::vector<std::pair<std::int64_t, std::uint64_t>> classes(counts.begin(), counts.end());
   std::ranges::stable_sort(classes, std::ranges::greater(), [](const auto& each) { return each.second; });
-  std::string text;
-  for (std::size_t i = 0; i < std::min(kMost, classes.size()); ++i) {
-    text += (i > 0 ? ", " : "") + std::to_string(classes[i].second) + " " + title({classes[i].first, ""});
-  }
-  return text + (classes.size() > kMost ? ", ..." : "");
+  const auto text = [this](const auto& each) { return std::to_string(each.second) + " " + title({each.first, ""}); };
+  return joined(classes | std::views::take(kMost), ", ", text) + (classes.size() > kMost ? ", ..." : "");
 }
 
 std::string LostParts::title(const Part& part) const {

@@ -25,11 +25,10 @@
 #include <forebay/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/file_errors.hpp"
 #include "base/file_io.hpp"
 #include "base/limits.hpp"
 #include "encoded_parts.hpp"
-#include "field_error.hpp"
+#include "requests.hpp"
 #include "store/cache.hpp"
 
 namespace forebay::read {

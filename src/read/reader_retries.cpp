@@ -7,7 +7,7 @@
 
 #include <forebay/error.hpp>
 
-#include "base/file_errors.hpp"
+#include "base/file_io.hpp"
 
 namespace forebay::read {
 

@@ -6,8 +6,12 @@
 #include <cstring>
 #include <exception>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <forebay/dataset.hpp>
+#include <forebay/error.hpp>
 
 // The interfaces between the reader threads and the decoder threads.
 namespace forebay::read {
@@ -120,5 +124,14 @@ struct WorkerTotals {
   std::atomic<std::uint64_t> nvjpeg_samples{0};
   std::atomic<std::uint64_t> nvjpeg_fallbacks{0};
 };
+
+// The error for a sample that is bad because of a field. Names the field, and its file if it has one. Any thread.
+[[nodiscard]] inline SampleError field_error(const Dataset& dataset, std::uint64_t id, std::size_t field,
+                                             const SampleError& error) {
+  const std::string file = dataset.field_name(id, field);
+  return SampleError(
+      "field \"" + dataset.fields()[field].name + "\"" + (file.empty() ? "" : " (" + file + ")") + ": " + error.what(),
+      error.is_transient() ? SampleError::Kind::transient : SampleError::Kind::permanent);
+}
 
 }  // namespace forebay::read

@@ -13,7 +13,6 @@
 #include <tinyxml2.h>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <forebay/error.hpp>
 #include <mutex>
@@ -61,21 +60,15 @@ struct ContentRange {
 std::optional<ContentRange> content_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes ";
   if (!text.starts_with(kUnit)) return std::nullopt;
-  const char* at = text.data() + kUnit.size();
-  const char* const end = text.data() + text.size();
-  ContentRange range;
-  const auto number = [&](std::uint64_t& value, char after) {
-    const auto [stop, error] = std::from_chars(at, end, value);
-    const bool is_good = error == std::errc() && (after == '\0' ? stop == end : stop != end && *stop == after);
-    at = stop + (after == '\0' ? 0 : 1);
-    return is_good;
-  };
-  if (!number(range.begin, '-') || !number(range.last, '/')) return std::nullopt;
-  std::uint64_t size = 0;
-  if (at != end && *at == '*') return range;
-  if (!number(size, '\0')) return std::nullopt;
-  range.size = size;
-  return range;
+  const auto parts = split(text.substr(kUnit.size()), '/');
+  const auto ends = split(parts.front(), '-');
+  const auto begin = parse_number<std::uint64_t>(ends.front());
+  const auto last = parse_number<std::uint64_t>(ends.back());
+  const auto size = parse_number<std::uint64_t>(parts.back());
+  if (parts.size() != 2 || ends.size() != 2 || !begin || !last || (!size && !parts.back().starts_with('*'))) {
+    return std::nullopt;
+  }
+  return ContentRange{.begin = *begin, .last = *last, .size = size};
 }
 
 std::string range_header(std::uint64_t begin, std::uint64_t end) {

@@ -9,7 +9,7 @@
 #include <forebay/error.hpp>
 
 #include "data/csv.hpp"
-#include "data/exif.hpp"
+#include "data/image_size.hpp"
 #include "data/npy.hpp"
 #include "targets.hpp"
 

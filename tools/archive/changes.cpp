@@ -15,7 +15,7 @@
 #include <forebay/error.hpp>
 
 #include "data/fields.hpp"
-#include "data/npz.hpp"
+#include "data/npy.hpp"
 #include "data/parallel.hpp"
 
 namespace forebay::archive {

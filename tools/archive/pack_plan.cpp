@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
+#include "base/json_numbers.hpp"
 #include "base/text.hpp"
 #include "data/fields.hpp"
 #include "data/parallel.hpp"
@@ -206,12 +207,6 @@ ConfigError bad_manifest(const fs::path& file, const std::string& problem) {
   return ConfigError{file.string() + ": " + problem + "; remove the folder, or name another"};
 }
 
-// What the library would convert to one, however large or fractional, is none.
-std::uint64_t whole_number(const Json& value) {
-  if (!value.is_number_unsigned()) throw Error("is damaged: \"" + value.dump() + "\" is no number of samples");
-  return value.get<std::uint64_t>();
-}
-
 // Checked as anything from a disk: the numbers must ascend from 0 to the number of samples.
 PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint64_t samples) {
   PackPlan plan{.set = set, .firsts = {}};
@@ -222,8 +217,10 @@ PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint
     if (json_depth(text) > kDeepest) throw Error("is no manifest of a packed dataset");
     const Json manifest = Json::parse(text);
     found = manifest.at("set").get<std::string>();
-    for (const Json& shard : manifest.at("shards")) plan.firsts.push_back(whole_number(shard.at("first")));
-    plan.firsts.push_back(whole_number(manifest.at("samples")));
+    for (const Json& shard : manifest.at("shards")) {
+      plan.firsts.push_back(whole_number<std::uint64_t>(shard, "first"));
+    }
+    plan.firsts.push_back(whole_number<std::uint64_t>(manifest, "samples"));
   } catch (const nlohmann::json::exception& error) {
     throw bad_manifest(file, "is no manifest of a packed dataset, or damaged (" + std::string(error.what()) + ")");
   } catch (const Error& error) {

@@ -29,7 +29,6 @@
 #include "data/parallel.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "make/image.hpp"
-#include "make/raw_sample.hpp"
 #include "make/signature.hpp"
 #include "pack/pack_tables.hpp"
 #include "part_file.hpp"

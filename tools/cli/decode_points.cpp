@@ -30,7 +30,7 @@
 #include "make/jpeg_decoder.hpp"
 #include "make/signature.hpp"
 #include "output.hpp"
-#include "read/field_error.hpp"
+#include "read/requests.hpp"
 
 namespace forebay::cli {
 namespace {

@@ -18,6 +18,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
 #include "config/schema.hpp"
 
@@ -96,20 +97,7 @@ std::vector<CommandUsage> usage_of(const CLI::App& app) {
   return commands;
 }
 
-std::string joined(std::span<const std::string> words, std::string_view separator) {
-  std::string text;
-  for (const std::string& word : words) {
-    if (!text.empty()) text += separator;
-    text += word;
-  }
-  return text;
-}
-
-std::string names_of(std::span<const CommandUsage> commands) {
-  std::string names;
-  for (const CommandUsage& command : commands) names += (names.empty() ? "" : " ") + command.name;
-  return names;
-}
+std::string names_of(std::span<const CommandUsage> commands) { return joined(commands, " ", &CommandUsage::name); }
 
 // For text between single quotes of a shell, read by _arguments, for which colons and brackets are separators.
 // In single quotes, where only the quote itself cannot stand: it is closed, escaped and opened
@@ -147,12 +135,9 @@ std::string bash_completion(std::span<const CommandUsage> commands) {
   std::string choices;
   std::string plain;  // patterns of flags whose value cannot be completed
   for (const CommandUsage& command : commands) {
-    std::string names;
     for (const FlagUsage& flag : command.flags) {
-      names += (names.empty() ? "" : " ") + joined(flag.names, " ");
       if (flag.value.empty() || takes_path(flag)) continue;
-      std::string pattern;
-      for (const std::string& name : flag.names) pattern += (pattern.empty() ? "" : "|") + command.name + name;
+      const std::string pattern = joined(flag.names, "|", [&](const auto& name) { return command.name + name; });
       if (flag.choices.empty()) {
         plain += (plain.empty() ? "" : "|") + pattern;
       } else {
@@ -160,7 +145,8 @@ std::string bash_completion(std::span<const CommandUsage> commands) {
                    "' -- \"$word\"); return ;;\n";
       }
     }
-    flags += "    " + command.name + ") flags='" + names + "' ;;\n";
+    flags += "    " + command.name + ") flags='" +
+             joined(command.flags, " ", [](const FlagUsage& flag) { return joined(flag.names, " "); }) + "' ;;\n";
   }
   return "# Completion of forebay for bash.\n"
          "_forebay() {\n"
@@ -245,8 +231,7 @@ std::string roff(const std::string& text) {
 }
 
 std::string heading(const FlagUsage& usage) {
-  std::string text;
-  for (const std::string& name : usage.names) text += (text.empty() ? "\\fB" : ", \\fB") + roff(name) + "\\fR";
+  std::string text = joined(usage.names, ", ", [](const auto& name) { return "\\fB" + roff(name) + "\\fR"; });
   if (!usage.value.empty() && usage.names.front().front() == '-') text += " \\fI" + roff(usage.value) + "\\fR";
   return text;
 }

@@ -31,7 +31,7 @@
 #include "data/formats.hpp"
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
-#include "data/sample_files.hpp"
+#include "data/placed_samples.hpp"
 #include "data/saved_index.hpp"
 #include "decode_points.hpp"
 #include "fill_cache.hpp"

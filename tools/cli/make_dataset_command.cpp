@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -43,13 +42,15 @@ struct MakeDatasetArguments {
 
 // 16384 pixels a side, chosen; a picture of floats has 12 bytes per pixel while it is painted.
 void read_size(const std::string& text, DatasetPlan& plan) {
-  const char* const end = text.data() + text.size();
-  const auto width = std::from_chars(text.data(), end, plan.width);
-  const bool has_x = width.ec == std::errc{} && width.ptr != end && *width.ptr == 'x';
-  const auto height = has_x ? std::from_chars(width.ptr + 1, end, plan.height) : width;
   constexpr int kMost = 16384;
-  const auto is_usable = [](int side) { return side >= kSmallestSide && side <= kMost; };
-  if (has_x && height.ec == std::errc{} && height.ptr == end && is_usable(plan.width) && is_usable(plan.height)) return;
+  const auto side = [](std::string_view digits) {
+    const int pixels = parse_number<int>(digits).value_or(0);
+    return pixels >= kSmallestSide && pixels <= kMost ? pixels : 0;
+  };
+  const auto sides = split(text, 'x');
+  plan.width = side(sides.front());
+  plan.height = side(sides.back());
+  if (sides.size() == 2 && plan.width > 0 && plan.height > 0) return;
   throw ConfigError("--size " + text + ": expected WIDTHxHEIGHT in pixels such as 320x240, from " +
                     std::to_string(kSmallestSide) + " to " + std::to_string(kMost) + " each");
 }

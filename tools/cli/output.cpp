@@ -21,6 +21,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
 #include "measure/figures.hpp"
 
 #include "base/ending.hpp"
@@ -155,8 +156,8 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
     fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
     text += '\n';
   };
-  line("policy    {}, {} {}, {:.2f} s after {:.2f} s of start-up", policy, ranks.size(),
-       ranks.size() == 1 ? "rank" : "ranks", job.wall_s, job.startup_s);
+  line("policy    {}, {}, {:.2f} s after {:.2f} s of start-up", policy, counted(ranks.size(), "rank"), job.wall_s,
+       job.startup_s);
   text += measure::summary_text(job);
   if (ranks.size() == 1) return text;
   line("\n{:>6} {:>8} {:>8} {:>9} {:>9} {:>9} {:>10}", "rank", "steps", "fresh", "AU %", "stall %", "lambda",

@@ -7,7 +7,6 @@
 // that has made them.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -93,18 +92,15 @@ std::uint64_t shard_bytes_of(const std::string& text) {
 // "2/8", or this process's place among those that mpirun or srun started.
 // A launcher that does not tell the rank would make all processes pack everything over each other.
 void find_part(const std::string& text, archive::PackSettings& settings) {
-  std::uint32_t number = 0;
-  std::uint32_t count = 0;
-  const char* const end = text.data() + text.size();
   if (!text.empty()) {
-    const auto first = std::from_chars(text.data(), end, number);
-    const bool has_slash = first.ec == std::errc{} && first.ptr != end && *first.ptr == '/';
-    const auto second = has_slash ? std::from_chars(first.ptr + 1, end, count) : first;
-    if (!has_slash || second.ec != std::errc{} || second.ptr != end || number < 1 || number > count) {
+    const auto numbers = split(text, '/');
+    const auto number = parse_number<std::uint32_t>(numbers.front());
+    const auto count = parse_number<std::uint32_t>(numbers.back());
+    if (numbers.size() != 2 || !number || !count || *number < 1 || *number > *count) {
       throw ConfigError("--part " + text + ": expected the number of this process and how many there are, such as 2/8");
     }
-    settings.part = number - 1;
-    settings.parts = count;
+    settings.part = *number - 1;
+    settings.parts = *count;
   } else if (const auto launch = launched_with_others()) {
     if (!launch->rank) {
       throw ConfigError("a launcher started this process as one of several (" + launch->variable + " is " +

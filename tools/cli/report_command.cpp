@@ -99,8 +99,7 @@ int write_report(const ReportArguments& arguments) {
   } catch (const Error& error) {
     throw Error("--out: cannot write " + printable(file.native()) + ": " + error.what());
   }
-  std::printf("%s: %s, %s\n", printable(file.native()).c_str(),
-              runs.size() == 1 ? "1 run" : (std::to_string(runs.size()) + " runs").c_str(),
+  std::printf("%s: %s, %s\n", printable(file.native()).c_str(), counted(runs.size(), "run").c_str(),
               size_text(page.size()).c_str());
   return 0;
 }

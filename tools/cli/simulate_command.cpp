@@ -23,6 +23,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/text.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 #include "simulate/simulation.hpp"
@@ -246,14 +247,10 @@ int run_simulation(const SimulateArguments& arguments) {
 
 void add_source_options(CLI::App& command, SimulateArguments& arguments) {
   std::vector<std::string> names;
-  std::string listed;
-  for (const simulate::SourceKind kind : kSynthetic) {
-    names.emplace_back(simulate::to_string(kind));
-    listed += (listed.empty() ? "" : "|") + names.back();
-  }
+  for (const simulate::SourceKind kind : kSynthetic) names.emplace_back(simulate::to_string(kind));
   CLI::Option* source = command.add_option("--source", arguments.source_name, "how long batches take")
                             ->check(CLI::IsMember(names).description(""))
-                            ->type_name(listed);
+                            ->type_name(joined(names, "|"));
   CLI::Option* ratio = command.add_option("-R,--ratio", arguments.ratios, "steps per batch of the source; repeatable")
                            ->type_name("R")
                            ->check(CLI::Range(0.01, 10'000.0));

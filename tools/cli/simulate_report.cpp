@@ -13,6 +13,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/text.hpp"
 #include "ring/queue_slots.hpp"
 
 namespace forebay::cli {
@@ -191,8 +192,8 @@ std::string recommendation_text(const simulate::Recommendation& recommendation,
   const simulate::Prediction& best = recommendation.recommended;
   const simulate::Trace& trace = traces.front();
   const double stall = trace.wall_s > 0 ? trace.stall_s / trace.wall_s : 0;
-  line("# From {} steps of {} {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps, traces.size(),
-       traces.size() == 1 ? "rank" : "ranks", 1 / trace.mean_work_s, 1 / trace.mean_step_s,
+  line("# From {} steps of {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps,
+       counted(traces.size(), "rank"), 1 / trace.mean_work_s, 1 / trace.mean_step_s,
        trace.mean_work_s / trace.mean_step_s);
   if (trace.fresh < kFewBatches) {
     line("# Only {} fresh batches were recorded; a longer run says more.", trace.fresh);

@@ -6,7 +6,7 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
-#include "config/settings.hpp"
+#include "config/values.hpp"
 #include "job/replay.hpp"
 #include "measure/counters.hpp"
 #include "measure/run_log.hpp"

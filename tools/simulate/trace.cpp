@@ -29,6 +29,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_io.hpp"
+#include "base/json_numbers.hpp"
 #include "base/text.hpp"
 #include "measure/bounded_lines.hpp"
 #include "measure/run_files.hpp"
@@ -61,13 +62,6 @@ constexpr std::size_t kDeepest = 8;
 constexpr std::uint64_t kMostBefore = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostOfLine = 4096;
 
-// The JSON library would convert fractions and negative numbers.
-std::uint64_t whole(const nlohmann::json& json, const char* key) {
-  const auto& value = json.at(key);
-  if (!value.is_number_unsigned()) throw Error(std::string(key) + " is not a whole number from 0 up");
-  return value.get<std::uint64_t>();
-}
-
 // Of a step or of a run; differences and sums of them stay numbers.
 double seconds(const nlohmann::json& json, const char* key) {
   constexpr double kLongest = 1e9;
@@ -80,12 +74,12 @@ double seconds(const nlohmann::json& json, const char* key) {
 Line parse(const std::string& text) {
   if (json_depth(text) > kDeepest) throw Error("nested too deep");
   const auto json = nlohmann::json::parse(text);
-  return {.step = whole(json, "step"),
-          .epoch = whole(json, "epoch"),
-          .batch = whole(json, "batch"),
-          .use_index = whole(json, "use_index"),
-          .depth = whole(json, "depth"),
-          .produced = whole(json, "produced"),
+  return {.step = whole_number<std::uint64_t>(json, "step"),
+          .epoch = whole_number<std::uint64_t>(json, "epoch"),
+          .batch = whole_number<std::uint64_t>(json, "batch"),
+          .use_index = whole_number<std::uint64_t>(json, "use_index"),
+          .depth = whole_number<std::uint64_t>(json, "depth"),
+          .produced = whole_number<std::uint64_t>(json, "produced"),
           .t_s = seconds(json, "t_s"),
           .wait_s = seconds(json, "wait_s"),
           .step_s = seconds(json, "step_s"),

@@ -137,16 +137,12 @@ std::string pci_address_of(int gpu) {
     static_cast<void>(cudaGetLastError());
     return "";
   }
-  std::string address = text.data();
-  std::ranges::transform(address, address.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return address;
+  return lower_case(text.data());
 }
 
 int numa_node_of_pci(std::string_view pci_address, const std::string& sysfs) {
-  std::string address(pci_address);
-  std::ranges::transform(address, address.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   int node = -1;
-  std::ifstream in(sysfs + "/bus/pci/devices/" + address + "/numa_node");
+  std::ifstream in(sysfs + "/bus/pci/devices/" + lower_case(pci_address) + "/numa_node");
   return in >> node ? node : -1;
 }
 

@@ -14,6 +14,8 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
+
 namespace forebay::device {
 namespace {
 
@@ -37,10 +39,6 @@ bool find(void* library, const char* name, Function*& function) {
   // POSIX allows what C++ leaves to the implementation: an object's address that is a function's.
   function = reinterpret_cast<Function*>(::dlsym(library, name));
   return function != nullptr;
-}
-
-std::string counted(unsigned number, const char* what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // that may have started it. A contradiction between two of them is told, since one of them is
 // probably left over from an outer job.
 
-#include "launcher.hpp"
+#include "launch.hpp"
 
 #include <charconv>
 #include <cstdlib>

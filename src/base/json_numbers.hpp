@@ -8,7 +8,7 @@
 
 #include <forebay/error.hpp>
 
-namespace forebay::measure {
+namespace forebay {
 
 // The member `key` of an object of nlohmann's JSON as a number from 0 up. The library itself would convert one that is
 // negative, fractional or beyond the type's range to any other. Throws Error for such, and the library's exception
@@ -24,4 +24,4 @@ template <std::integral Number, typename Json>
               std::to_string(std::numeric_limits<Number>::max()));
 }
 
-}  // namespace forebay::measure
+}  // namespace forebay

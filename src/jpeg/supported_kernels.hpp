@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include <hwy/highway.h>
+
+namespace forebay::jpeg {
+
+// The kernels that this processor can run, the best first, and last `scalar`: plain loops, which run anywhere.
+// `set(target, kernels)` puts those of one of Highway's targets in place of the plain ones, and leaves the plain ones
+// for targets that are not compiled. `one`: a kernel that every other target has.
+template <typename Kernels, typename Kernel, typename Set>
+[[nodiscard]] std::vector<Kernels> kernels_that_run_here(const Kernels& scalar, Kernel Kernels::*one, Set set) {
+  std::vector<Kernels> all;
+  // The best target has the lowest bit.
+  for (auto targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    const auto target = targets & -targets;
+    Kernels kernels = scalar;
+    kernels.name = hwy::TargetName(target);
+    set(target, kernels);
+    if (kernels.*one != scalar.*one) all.push_back(kernels);
+  }
+  all.push_back(scalar);
+  return all;
+}
+
+}  // namespace forebay::jpeg
