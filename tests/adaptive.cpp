@@ -45,9 +45,7 @@ TEST_CASE("adaptive is close to the best schedule, never stalls and loses nothin
   for (const auto& [kind, bound] : {Bound{SourceKind::exponential, 1.10}, Bound{SourceKind::lognormal, 1.20}}) {
     for (const double ratio : {1.5, 3.0, 6.0}) {
       for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-        CAPTURE(to_string(kind));
-        CAPTURE(ratio);
-        CAPTURE(seed);
+        CAPTURES(to_string(kind), ratio, seed);
         const Scenario scenario = scenario_of(kind, ratio, seed);
         const std::vector<std::uint64_t> arrived = arrivals(scenario);
         const Outcome outcome = outcome_of(scenario);
@@ -73,9 +71,7 @@ TEST_CASE("adaptive needs no tuning from R = 0.2 to 50 and from capacity 2 to 64
   for (const SourceKind kind : {SourceKind::constant, SourceKind::exponential, SourceKind::lognormal}) {
     for (const double ratio : {0.2, 0.5, 0.95, 1.0, 1.1, 1.5, 3.0, 6.0, 20.0, 50.0}) {
       for (const std::int64_t capacity : {2, 3, 4, 8, 16, 32, 64}) {
-        CAPTURE(to_string(kind));
-        CAPTURE(ratio);
-        CAPTURE(capacity);
+        CAPTURES(to_string(kind), ratio, capacity);
         Scenario scenario = scenario_of(kind, ratio, 1);
         scenario.queue.capacity = capacity;
         // Long enough that filling the queue once does not count.
@@ -94,8 +90,7 @@ TEST_CASE("adaptive needs no tuning from R = 0.2 to 50 and from capacity 2 to 64
 TEST_CASE("outages: adaptive loses nothing as long as production in between is slower than the trainer") {
   for (const double batches_per_step : {0.3, 0.55, 0.7, 0.9}) {
     for (const std::int64_t capacity : {2, 8, 16, 64}) {
-      CAPTURE(batches_per_step);
-      CAPTURE(capacity);
+      CAPTURES(batches_per_step, capacity);
       SourceSpec source;
       source.kind = SourceKind::outages;
       source.on_s = 100;
@@ -116,8 +111,7 @@ TEST_CASE("outages: adaptive loses nothing as long as production in between is s
 TEST_CASE("outages: a pool of 8 cuts the longest run of one batch by 4 against greedy on the current one") {
   for (const double ratio : {1.5, 3.0, 6.0}) {
     for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      CAPTURE(ratio);
-      CAPTURE(seed);
+      CAPTURES(ratio, seed);
       Scenario scenario = scenario_of(SourceKind::outages, ratio, seed);
       auto source = std::make_shared<SourceSpec>(*scenario.sources.front());
       source->on_s = 200;

@@ -200,8 +200,7 @@ TEST_CASE("another use of a batch is another view, the same use the same bytes")
 }
 
 TEST_CASE("the host renderer's bytes are the twin's, with every kind of kernels") {
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(kSeed);
   const auto side = [&](std::int64_t most) {
     return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most)));
   };

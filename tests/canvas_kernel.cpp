@@ -67,9 +67,7 @@ bool same(const TransformOptions& options, bool eval, Random& random, std::array
 }
 
 TEST_CASE("the kernels' bytes are the twin's: every dtype and layout, widths that fill lanes and that do not") {
-  const std::uint64_t seed = std::random_device{}();
-  MESSAGE("seed " << seed);
-  Random random(seed);
+  Random random = testing::random_from(std::random_device{}());
   for (const auto dtype : {DType::float32, DType::float16, DType::bfloat16, DType::uint8}) {
     for (const auto layout : {Layout::nchw, Layout::nhwc}) {
       for (const auto& size : {std::array<std::int64_t, 2>{17, 136}, {33, 61}, {5, 4}, {1, 1}}) {
@@ -87,9 +85,7 @@ TEST_CASE("the kernels' bytes are the twin's: every dtype and layout, widths tha
 }
 
 TEST_CASE("the kernels' bytes are the twin's: sizes drawn, canvases up to 8 times as large") {
-  const std::uint64_t seed = std::random_device{}();
-  MESSAGE("seed " << seed);
-  Random random(seed);
+  Random random = testing::random_from(std::random_device{}());
   const auto side = [&](std::int64_t most) {
     return 1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most)));
   };
@@ -106,9 +102,7 @@ TEST_CASE("the kernels' bytes are the twin's: sizes drawn, canvases up to 8 time
 }
 
 TEST_CASE("the kernels' bytes are the twin's with operations: every dtype and layout, sizes drawn") {
-  const std::uint64_t seed = std::random_device{}();
-  MESSAGE("seed " << seed);
-  Random random(seed);
+  Random random = testing::random_from(std::random_device{}());
   for (int round = 0; round < (testing::kSanitized ? 12 : 24); ++round) {
     TransformOptions options;
     options.size = {1 + static_cast<std::int64_t>(random.below(40)), 1 + static_cast<std::int64_t>(random.below(160))};
@@ -134,9 +128,7 @@ TEST_CASE("nothing is read behind a slot that views fill to its end") {
 }
 
 TEST_CASE("windows cut off by a small canvas") {
-  const std::uint64_t seed = std::random_device{}();
-  MESSAGE("seed " << seed);
-  Random random(seed);
+  Random random = testing::random_from(std::random_device{}());
   for (const auto& size : {std::array<std::int64_t, 2>{1, 8}, {8, 4}, {2, 4}}) {
     for (const auto& canvas : {std::array<std::int64_t, 2>{2, 8}, {2, 2}, {3, 3}, {1, 1}}) {
       TransformOptions options;

@@ -252,7 +252,7 @@ TEST_CASE("one bad sample more than allowed fails all ranks at one step and says
   CHECK(outcomes[0].verdict == Verdict::failed);
   CHECK(outcomes[0].steps == 21 + 2);
   for (const char* part : {"9 distinct bad samples", "100", "max_bad allows 8", "run/quarantine.jsonl"})
-    CHECK(outcomes[0].cause.find(part) != std::string::npos);
+    CHECK(contains(outcomes[0].cause, part));
 }
 
 TEST_CASE("bad samples of the very last step still count against the budget") {
@@ -415,7 +415,7 @@ TEST_CASE("ranks that give another one up at the same moment throw one text") {
     if (rank.rank() < 2) causes[rank.rank()] = (rank.rank() == 0 ? a : b).wait_in_vain();
   });
   CHECK(causes[0].find("rank 0 has waited ") == 0);
-  CHECK(causes[0].find(" for rank 2, not heard of since") != std::string::npos);
+  CHECK(contains(causes[0], " for rank 2, not heard of since"));
   CHECK(causes[1] == causes[0]);
   CHECK(a.liveness.cause() == causes[0]);
   CHECK(b.liveness.cause() == causes[0]);
@@ -441,7 +441,7 @@ TEST_CASE("a rank that was left a step behind is not blamed for the one that bot
     passing.pass(0.4);
     const std::string cause = ahead.wait_in_vain();
     CHECK(cause.find("rank 0 has waited ") == 0);
-    CHECK(cause.find(" for rank 2, not heard of since") != std::string::npos);
+    CHECK(contains(cause, " for rank 2, not heard of since"));
     CHECK(behind.wait_in_vain() == cause);
   }
 }
@@ -459,7 +459,7 @@ TEST_CASE("a rank that is busy with what the others wait for is waited for as lo
   }
   CHECK(waiter.wait().empty());
   passing.pass(kGivenUp + 0.2);
-  CHECK(waiter.wait_in_vain().find(" for rank 0, not heard of since") != std::string::npos);
+  CHECK(contains(waiter.wait_in_vain(), " for rank 0, not heard of since"));
 }
 
 TEST_CASE("a rank that comes back after it was given up throws what the others have thrown") {
@@ -470,7 +470,7 @@ TEST_CASE("a rank that comes back after it was given up throws what the others h
   CHECK(here.wait().empty());
   passing.pass(kGivenUp + 0.2);
   const std::string cause = here.wait_in_vain();
-  CHECK(cause.find(" for rank 1, not heard of since") != std::string::npos);
+  CHECK(contains(cause, " for rank 1, not heard of since"));
   CHECK(gone.wait_in_vain() == cause);
   CHECK_THROWS_AS(gone.step(), Error);
 }

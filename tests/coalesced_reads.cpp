@@ -357,7 +357,7 @@ TEST_CASE("what was planned and is not asked for is dropped in the end") {
 // Objects of one image that stand side by side in the order are read and decoded once.
 
 // JPEG files with several boxes each; samples of a file follow one another.
-class ObjectDataset final : public Dataset {
+class ObjectDataset final : public LikeDataset {
  public:
   struct Object {
     std::size_t file;
@@ -365,7 +365,7 @@ class ObjectDataset final : public Dataset {
   };
 
   ObjectDataset(std::size_t files, std::size_t most_objects, std::uint64_t seed, bool told_apart)
-      : told_apart_(told_apart) {
+      : LikeDataset(std::make_shared<MemoryDataset>()), told_apart_(told_apart) {
     Random random(seed);
     for (std::size_t file = 0; file < files; ++file) {
       Recipe recipe;
@@ -383,9 +383,7 @@ class ObjectDataset final : public Dataset {
     }
   }
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "memory"; }
   [[nodiscard]] std::uint64_t size() const noexcept override { return objects_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return base_.classes(); }
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     Sample sample;
     sample.label = static_cast<std::int64_t>(id % 10);
@@ -393,15 +391,12 @@ class ObjectDataset final : public Dataset {
     return sample;
   }
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return told_apart_ ? id : objects_[id].file; }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return base_.name(id); }
   void read(std::uint64_t id, ReadTarget& target) const override {
     ++reads_;
     const auto& file = files_[objects_[id].file];
     std::ranges::copy(file, target.reserve(file.size()).begin());
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return base_.skipped(); }
   [[nodiscard]] IndexCounts counts() const noexcept override { return {}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return base_.serialize(); }
 
   [[nodiscard]] std::size_t files() const { return files_.size(); }
   [[nodiscard]] std::uint64_t reads() const { return reads_; }
@@ -410,7 +405,6 @@ class ObjectDataset final : public Dataset {
   std::vector<Object> objects_;
 
  private:
-  MemoryDataset base_{1};
   bool told_apart_;
   mutable std::atomic<std::uint64_t> reads_{0};
 };

@@ -13,7 +13,7 @@ namespace forebay::testing {
 namespace {
 
 struct TiffRecipe {
-  std::string what;
+  std::string what = {};
   std::int32_t width = 31;
   std::int32_t height = 17;
   int photometric = PHOTOMETRIC_RGB;
@@ -231,107 +231,62 @@ CodecFile tiff_file(const TiffRecipe& recipe) {
 }  // namespace
 
 std::vector<CodecFile> tiff_files() {
-  std::vector<TiffRecipe> recipes;
+  std::vector<CodecFile> files;
+  const auto add = [&](const std::string& what, TiffRecipe recipe) {
+    recipe.what = what;
+    files.push_back(tiff_file(recipe));
+  };
   for (const bool tiled : {false, true}) {
-    const std::string where = tiled ? ", tiles" : ", strips";
     for (const int bits : {1, 2, 4, 8, 16}) {
-      const std::string name = std::to_string(bits) + "-bit ";
-      recipes.push_back({.what = name + "grey" + where,
-                         .photometric = PHOTOMETRIC_MINISBLACK,
-                         .bits = bits,
-                         .samples = 1,
-                         .tiled = tiled});
-      recipes.push_back({.what = name + "grey, white is 0" + where,
-                         .photometric = PHOTOMETRIC_MINISWHITE,
-                         .bits = bits,
-                         .samples = 1,
-                         .tiled = tiled});
-      if (bits <= 8) {
-        recipes.push_back({.what = name + "palette" + where,
-                           .photometric = PHOTOMETRIC_PALETTE,
-                           .bits = bits,
-                           .samples = 1,
-                           .tiled = tiled});
-      }
+      const auto add_one = [&](const std::string& what, TiffRecipe recipe) {
+        recipe.bits = bits;
+        recipe.tiled = tiled;
+        add(std::to_string(bits) + "-bit " + what + (tiled ? ", tiles" : ", strips") +
+                (recipe.separate ? ", planes" : ""),
+            recipe);
+      };
+      add_one("grey", {.photometric = PHOTOMETRIC_MINISBLACK, .samples = 1});
+      add_one("grey, white is 0", {.photometric = PHOTOMETRIC_MINISWHITE, .samples = 1});
+      if (bits <= 8) add_one("palette", {.photometric = PHOTOMETRIC_PALETTE, .samples = 1});
       if (bits < 8) continue;
       for (const bool separate : {false, true}) {
-        const std::string kind = where + (separate ? ", planes" : "");
-        recipes.push_back({.what = name + "RGB" + kind, .bits = bits, .separate = separate, .tiled = tiled});
-        recipes.push_back({.what = name + "RGBA" + kind,
-                           .bits = bits,
-                           .samples = 4,
-                           .separate = separate,
-                           .tiled = tiled,
-                           .alpha = EXTRASAMPLE_UNASSALPHA});
-        recipes.push_back({.what = name + "RGBA, premultiplied" + kind,
-                           .bits = bits,
-                           .samples = 4,
-                           .separate = separate,
-                           .tiled = tiled,
-                           .alpha = EXTRASAMPLE_ASSOCALPHA});
-        recipes.push_back({.what = name + "CMYK" + kind,
-                           .photometric = PHOTOMETRIC_SEPARATED,
-                           .bits = bits,
-                           .samples = 4,
-                           .separate = separate,
-                           .tiled = tiled});
+        add_one("RGB", {.separate = separate});
+        add_one("RGBA", {.samples = 4, .separate = separate, .alpha = EXTRASAMPLE_UNASSALPHA});
+        add_one("RGBA, premultiplied", {.samples = 4, .separate = separate, .alpha = EXTRASAMPLE_ASSOCALPHA});
+        add_one("CMYK", {.photometric = PHOTOMETRIC_SEPARATED, .samples = 4, .separate = separate});
       }
     }
   }
-  recipes.push_back({.what = "grey with alpha",
-                     .photometric = PHOTOMETRIC_MINISBLACK,
-                     .samples = 2,
-                     .alpha = EXTRASAMPLE_UNASSALPHA});
-  recipes.push_back({.what = "grey with alpha, premultiplied",
-                     .photometric = PHOTOMETRIC_MINISBLACK,
-                     .samples = 2,
-                     .alpha = EXTRASAMPLE_ASSOCALPHA});
+  add("grey with alpha", {.photometric = PHOTOMETRIC_MINISBLACK, .samples = 2, .alpha = EXTRASAMPLE_UNASSALPHA});
+  add("grey with alpha, premultiplied",
+      {.photometric = PHOTOMETRIC_MINISBLACK, .samples = 2, .alpha = EXTRASAMPLE_ASSOCALPHA});
   for (const bool separate : {false, true}) {
-    recipes.push_back({.what = "RGBA, premultiplied, and a fifth sample",
-                       .samples = 5,
-                       .separate = separate,
-                       .alpha = EXTRASAMPLE_ASSOCALPHA,
-                       .behind = 1});
-    recipes.push_back({.what = "RGB, a fourth sample, and premultiplied alpha",
-                       .samples = 5,
-                       .separate = separate,
-                       .alpha = EXTRASAMPLE_ASSOCALPHA,
-                       .before = 1});
+    const TiffRecipe five{.samples = 5, .separate = separate, .alpha = EXTRASAMPLE_ASSOCALPHA};
+    TiffRecipe behind = five;
+    behind.behind = 1;
+    add("RGBA, premultiplied, and a fifth sample", behind);
+    TiffRecipe before = five;
+    before.before = 1;
+    add("RGB, a fourth sample, and premultiplied alpha", before);
   }
-  recipes.push_back({.what = "LZW with predictor", .compression = COMPRESSION_LZW, .predictor = 2});
-  recipes.push_back({.what = "16-bit LZW with predictor, big-endian",
-                     .bits = 16,
-                     .compression = COMPRESSION_LZW,
-                     .mode = "wb",
-                     .predictor = 2});
-  recipes.push_back({.what = "Deflate", .compression = COMPRESSION_ADOBE_DEFLATE});
-  recipes.push_back({.what = "PackBits", .compression = COMPRESSION_PACKBITS});
-  recipes.push_back({.what = "fax",
-                     .photometric = PHOTOMETRIC_MINISWHITE,
-                     .bits = 1,
-                     .samples = 1,
-                     .compression = COMPRESSION_CCITTFAX4});
-  recipes.push_back({.what = "JPEG",
-                     .width = 32,
-                     .height = 16,
-                     .photometric = PHOTOMETRIC_YCBCR,
-                     .compression = COMPRESSION_JPEG,
-                     .flat = true});
-  recipes.push_back({.what = "grey JPEG",
-                     .width = 32,
-                     .height = 16,
-                     .photometric = PHOTOMETRIC_MINISBLACK,
-                     .samples = 1,
-                     .compression = COMPRESSION_JPEG,
-                     .flat = true});
-  recipes.push_back({.what = "big-endian 16-bit RGB", .bits = 16, .mode = "wb"});
-  recipes.push_back({.what = "BigTIFF", .mode = "w8"});
-  recipes.push_back({.what = "one pixel", .width = 1, .height = 1});
+  add("LZW with predictor", {.compression = COMPRESSION_LZW, .predictor = 2});
+  add("16-bit LZW with predictor, big-endian",
+      {.bits = 16, .compression = COMPRESSION_LZW, .mode = "wb", .predictor = 2});
+  add("Deflate", {.compression = COMPRESSION_ADOBE_DEFLATE});
+  add("PackBits", {.compression = COMPRESSION_PACKBITS});
+  add("fax", {.photometric = PHOTOMETRIC_MINISWHITE, .bits = 1, .samples = 1, .compression = COMPRESSION_CCITTFAX4});
+  TiffRecipe jpeg{.width = 32, .height = 16, .photometric = PHOTOMETRIC_YCBCR, .compression = COMPRESSION_JPEG};
+  jpeg.flat = true;
+  add("JPEG", jpeg);
+  jpeg.photometric = PHOTOMETRIC_MINISBLACK;
+  jpeg.samples = 1;
+  add("grey JPEG", jpeg);
+  add("big-endian 16-bit RGB", {.bits = 16, .mode = "wb"});
+  add("BigTIFF", {.mode = "w8"});
+  add("one pixel", {.width = 1, .height = 1});
   for (const int orientation : {2, 3, 6, 8}) {
-    recipes.push_back({.what = "orientation " + std::to_string(orientation), .orientation = orientation});
+    add("orientation " + std::to_string(orientation), {.orientation = orientation});
   }
-  std::vector<CodecFile> files;
-  for (const TiffRecipe& recipe : recipes) files.push_back(tiff_file(recipe));
   return files;
 }
 

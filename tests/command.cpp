@@ -11,43 +11,31 @@ namespace fs = std::filesystem;
 using testing::TemporaryDirectory;
 using Json = nlohmann::json;
 
-struct Outcome {
-  int code;
-  std::string output;  // standard output and standard error
-
-  [[nodiscard]] bool says(const std::string& text) const { return output.find(text) != std::string::npos; }
-};
-
-Outcome run(std::vector<std::string> arguments) {
-  const TemporaryDirectory dir;
-  arguments.insert(arguments.begin(), testing::built_command());
-  testing::Process process(arguments, dir / "output");
-  const int code = process.wait();
-  return {code, process.output()};
-}
+using Outcome = testing::Ended;
+using testing::run_command;
 
 std::string made_set(const TemporaryDirectory& dir) {
   std::string data = (dir / "data").string();
-  REQUIRE(run({"make-dataset", data, "--images", "12", "--classes", "3", "--size", "64x48"}).code == 0);
+  REQUIRE(run_command({"make-dataset", data, "--images", "12", "--classes", "3", "--size", "64x48"}).code == 0);
   return data;
 }
 
 TEST_CASE("version and help") {
-  const Outcome version = run({"--version"});
+  const Outcome version = run_command({"--version"});
   CHECK(version.code == 0);
   CHECK(version.output.starts_with("forebay "));
-  const Outcome help = run({"--help"});
+  const Outcome help = run_command({"--help"});
   CHECK(help.code == 0);
-  CHECK(run({"-v"}).output == version.output);
-  CHECK(run({"help"}).output == help.output);
+  CHECK(run_command({"-v"}).output == version.output);
+  CHECK(run_command({"help"}).output == help.output);
   for (const char* command : {"feed", "index", "config", "make-dataset", "simulate", "completion"}) {
     CAPTURE(command);
     CHECK(help.says(command));
-    const Outcome own = run({command, "--help"});
+    const Outcome own = run_command({command, "--help"});
     CHECK(own.code == 0);
     CHECK(own.says("Usage: "));
     CHECK(own.says("Examples:"));
-    CHECK(run({"help", command}).output == own.output);
+    CHECK(run_command({"help", command}).output == own.output);
   }
 }
 
@@ -65,12 +53,12 @@ TEST_CASE("index and pack want some of each class, as runs do") {
   std::ofstream(dir / "list.txt") << lines;
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"index", list}, {"pack", list, (dir / "out").string()}}) {
-    const Outcome lost = run(arguments);
+    const Outcome lost = run_command(arguments);
     CHECK(lost.code == 1);
     CHECK(lost.says(" of the 20 samples of class \"dog\" are bad, such as "));
     std::vector<std::string> allowed = arguments;
     allowed.insert(allowed.end(), {"--set", "max_bad=12"});
-    CHECK(run(allowed).code == 0);
+    CHECK(run_command(allowed).code == 0);
   }
 }
 
@@ -79,26 +67,26 @@ TEST_CASE("index says which files of a list are missing, and fails above the bud
   std::ofstream(dir / "a.jpg") << "jpeg";
   std::ofstream(dir / "list.txt") << "a.jpg 0\ngone.jpg 1\n";
   const std::string list = (dir / "list.txt").string();
-  const Outcome within = run({"index", list, "--set", "max_bad=1"});
+  const Outcome within = run_command({"index", list, "--set", "max_bad=1"});
   CHECK(within.code == 0);
-  CHECK(run({"index", list}).code == 1);  // half of the dataset
+  CHECK(run_command({"index", list}).code == 1);  // half of the dataset
   CHECK(within.says("missing      1 of the 2 files; relative paths begin in " + dir.path().string()));
   CHECK(within.says("gone.jpg: cannot open: no such file"));
-  const Outcome above = run({"index", list, "--set", "max_bad=0", "--json"});
+  const Outcome above = run_command({"index", list, "--set", "max_bad=0", "--json"});
   CHECK(above.code == 1);
   CHECK(above.says("1 of 2 samples are bad, but max_bad allows 0"));
   CHECK(above.says("\"missing\":[{\"path\":"));
-  CHECK(run({"index", list, "--set", "on_bad=fail"}).code == 1);
-  CHECK(run({"index", list, "--set", "max_bad=0.5"}).code == 0);
+  CHECK(run_command({"index", list, "--set", "on_bad=fail"}).code == 1);
+  CHECK(run_command({"index", list, "--set", "max_bad=0.5"}).code == 0);
 
   // The files of a saved index are checked only on request.
   const std::string saved = (dir / "saved").string();
-  CHECK(run({"index", list, "--save", saved, "--set", "max_bad=1"}).code == 0);
-  CHECK(run({"index", saved, "--set", "max_bad=0"}).code == 0);
-  CHECK(run({"index", saved, "--set", "max_bad=0", "--check"}).code == 1);
+  CHECK(run_command({"index", list, "--save", saved, "--set", "max_bad=1"}).code == 0);
+  CHECK(run_command({"index", saved, "--set", "max_bad=0"}).code == 0);
+  CHECK(run_command({"index", saved, "--set", "max_bad=0", "--check"}).code == 1);
 
   std::ofstream(dir / "list.txt") << "gone.jpg 1\n";
-  const Outcome none = run({"index", list});
+  const Outcome none = run_command({"index", list});
   CHECK(none.code == 1);
   CHECK(none.says("1 of 1 samples are bad, but a run needs some that are not"));
 }
@@ -115,7 +103,7 @@ TEST_CASE("names from the disk cannot steer the terminal") {
                                                        {"index", (dir / ("nothing" + evil)).string()},
                                                        {"feed", (dir / ("nothing" + evil)).string()}};
   for (const auto& arguments : commands) {
-    const Outcome outcome = run(arguments);
+    const Outcome outcome = run_command(arguments);
     CAPTURE(outcome.output);
     CHECK_FALSE(outcome.says("\x1b"));
     CHECK_FALSE(outcome.says("\xff"));
@@ -158,9 +146,8 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
            {{"make-dataset", "x", "--images", "many"}, "--images"},
            {{"make-dataset", "x", "--size", "64x48", "--objects", "9"}, "has room for 2"},
            {{"make-dataset", "x", "--images", "5", "--split", "0.01"}, "--split leaves one part without images"}}) {
-    const Outcome outcome = run(bad.arguments);
-    CAPTURE(outcome.output);
-    CAPTURE(bad.message);
+    const Outcome outcome = run_command(bad.arguments);
+    CAPTURES(outcome.output, bad.message);
     CHECK(outcome.code == 2);
     CHECK(outcome.output.starts_with("forebay: error: "));
     CHECK(outcome.says(bad.message));
@@ -186,14 +173,14 @@ TEST_CASE("bash completes commands, flags and choices, and zsh's script knows th
   CHECK(completed("forebay feed --set policy.na") == "policy.name\n");
   CHECK(completed("forebay index /et --save /et") == "/etc\n");
   CHECK(completed("forebay feed --steps /et") == "\n");
-  const Outcome zsh = run({"completion", "zsh"});
+  const Outcome zsh = run_command({"completion", "zsh"});
   REQUIRE(zsh.code == 0);
   CHECK(zsh.output.starts_with("#compdef forebay\n"));
   CHECK(zsh.says("'*--mode[how the ranks decide]:--mode:(local lockstep)'"));
 }
 
 TEST_CASE("the manual page has every command and flag") {
-  const Outcome page = run({"man"});
+  const Outcome page = run_command({"man"});
   REQUIRE(page.code == 0);
   CHECK(page.output.starts_with(".TH FOREBAY 1 "));
   for (const char* part : {".SS forebay feed CONFIG", "\\fB\\-\\-save\\-every\\fR \\fIN\\fR",
@@ -205,13 +192,13 @@ TEST_CASE("the manual page has every command and flag") {
 
 TEST_CASE("config prints a configuration that it reads back") {
   const TemporaryDirectory dir;
-  const Outcome defaults = run({"config"});
+  const Outcome defaults = run_command({"config"});
   REQUIRE(defaults.code == 0);
-  CHECK(run({"config", "--defaults"}).output == defaults.output);
+  CHECK(run_command({"config", "--defaults"}).output == defaults.output);
   const std::string file = (dir / "feed.toml").string();
   std::ofstream(file) << defaults.output;
-  CHECK(run({"config", file}).output == defaults.output);
-  const Outcome changed = run({"config", "--set", "policy.name=greedy", file, "--set", "seed=3"});
+  CHECK(run_command({"config", file}).output == defaults.output);
+  const Outcome changed = run_command({"config", "--set", "policy.name=greedy", file, "--set", "seed=3"});
   CHECK(changed.code == 0);
   CHECK(changed.says("name = \"greedy\""));
   CHECK(changed.says("seed = 3 "));
@@ -220,7 +207,7 @@ TEST_CASE("config prints a configuration that it reads back") {
 TEST_CASE("index says the same to people and to programs") {
   const TemporaryDirectory dir;
   const std::string data = made_set(dir);
-  const Outcome json_text = run({"index", data, "--json"});
+  const Outcome json_text = run_command({"index", data, "--json"});
   REQUIRE(json_text.code == 0);
   const auto json = nlohmann::json::parse(json_text.output);
   CHECK(json.at("format") == "voc");
@@ -233,7 +220,7 @@ TEST_CASE("index says the same to people and to programs") {
   CHECK(in_classes == json.at("samples"));
   CHECK(json.at("classes").size() == 3);
 
-  const Outcome text = run({"index", data});
+  const Outcome text = run_command({"index", data});
   CHECK(text.code == 0);
   CHECK(text.says(json.at("fingerprint").get<std::string>()));
   CHECK(text.says("circle"));
@@ -247,7 +234,7 @@ TEST_CASE("index counts the boxes of whole images, and the images that have more
   const auto with = [&](const std::string& most, const std::string& last) {
     std::vector<std::string> arguments = images;
     arguments.insert(arguments.end(), {"--set", "fields.objects.most=" + most, last});
-    return run(arguments);
+    return run_command(arguments);
   };
   const auto json = nlohmann::json::parse(with("100", "--json").output);
   CHECK(json.at("samples") == 12);
@@ -269,7 +256,7 @@ TEST_CASE("index says how well windows mix the samples, and a global order where
   const std::string data = made_set(dir);
   const auto mixing = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"index", data, "--json"});
-    const Outcome outcome = run(arguments);
+    const Outcome outcome = run_command(arguments);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     const auto json = nlohmann::json::parse(outcome.output);
     return json.contains("mixing") ? json.at("mixing") : nlohmann::json();
@@ -286,11 +273,11 @@ TEST_CASE("index says how well windows mix the samples, and a global order where
   const std::vector<std::string> local{"--set", "dataset.order=local", "--set", "dataset.nodes=5"};
   CHECK(mixing(local).at("meetings") == 5);
 
-  const Outcome text = run({"index", data, "--set", "dataset.order=shards", "--set", "dataset.window=2048"});
+  const Outcome text = run_command({"index", data, "--set", "dataset.order=shards", "--set", "dataset.window=2048"});
   CHECK(text.says("mixed        in windows of 2,048, runs of 32: of a batch of "));
   CHECK(text.says(" samples lie within 32 of each other in storage (a true shuffle: "));
-  CHECK_FALSE(run({"index", data}).says("mixed"));
-  const Outcome parts = run({"index", data, "--set", "dataset.order=local", "--set", "dataset.exchange=0.05"});
+  CHECK_FALSE(run_command({"index", data}).says("mixed"));
+  const Outcome parts = run_command({"index", data, "--set", "dataset.order=local", "--set", "dataset.exchange=0.05"});
   CHECK(parts.says("mixed        in 2 parts, 5 % exchanged: of a batch of "));
   CHECK(parts.says("together again in the next epoch 1.81 times as often as in a true shuffle"));
 }
@@ -301,10 +288,10 @@ TEST_CASE("index takes a configuration, saves, and finds what was saved") {
   const std::string config = (dir / "feed.toml").string();
   const std::string saved = (dir / "saved.index").string();
   std::ofstream(config) << "[dataset]\npath = \"" << data << "\"\nformat = \"voc\"\n";
-  const Outcome built = run({"index", config, "--save", saved, "--json"});
+  const Outcome built = run_command({"index", config, "--save", saved, "--json"});
   REQUIRE_MESSAGE(built.code == 0, built.output);
   REQUIRE(fs::exists(saved));
-  const Outcome loaded = run({"index", config, "--set", "dataset.index=" + saved, "--json"});
+  const Outcome loaded = run_command({"index", config, "--set", "dataset.index=" + saved, "--json"});
   REQUIRE_MESSAGE(loaded.code == 0, loaded.output);
   CHECK(loaded.output == built.output);
 }
@@ -312,8 +299,8 @@ TEST_CASE("index takes a configuration, saves, and finds what was saved") {
 TEST_CASE("index --check reads a saved index whole and names the bytes that are damaged") {
   const TemporaryDirectory dir;
   const std::string saved = (dir / "saved.index").string();
-  REQUIRE(run({"index", made_set(dir), "--save", saved}).code == 0);
-  const Outcome sound = run({"index", saved, "--check"});
+  REQUIRE(run_command({"index", made_set(dir), "--save", saved}).code == 0);
+  const Outcome sound = run_command({"index", saved, "--check"});
   CHECK(sound.code == 0);
   CHECK(sound.says("checked      every byte of the index"));
   CHECK(sound.says("circle"));
@@ -322,7 +309,7 @@ TEST_CASE("index --check reads a saved index whole and names the bytes that are 
     file.seekp(-1, std::ios::end);
     file.put('?');
   }
-  const Outcome damaged = run({"index", saved, "--check"});
+  const Outcome damaged = run_command({"index", saved, "--check"});
   CHECK(damaged.code == 1);
   CHECK(damaged.says("index " + saved + ": a damaged index: the checksum of bytes "));
 }
@@ -331,18 +318,13 @@ TEST_CASE("index names what it left out, and why") {
   const TemporaryDirectory dir;
   const std::string data = made_set(dir);
   std::ofstream(fs::path(data) / "Annotations" / "000003.xml") << "<annotation><object></annotation>";
-  const Outcome text = run({"index", data});
+  const Outcome text = run_command({"index", data});
   CHECK(text.code == 0);
   CHECK(text.says("(1 bad)"));
   CHECK(text.says("000003"));
 }
 
 // `forebay index --decode-index`: what it writes, and when it leaves alone what is there.
-
-std::string content_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write(const fs::path& path, const std::string& content) {
   fs::create_directories(path.parent_path());
@@ -354,11 +336,11 @@ std::vector<std::string> pictures(int count) {
   const testing::TemporaryDirectory dir;
   const std::string data = (dir / "data").string();
   const Outcome made =
-      run({"make-dataset", data, "--images", std::to_string(count), "--classes", "2", "--size", "240x200"});
+      run_command({"make-dataset", data, "--images", std::to_string(count), "--classes", "2", "--size", "240x200"});
   REQUIRE_MESSAGE(made.code == 0, made.output);
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(data)) {
-    if (entry.path().extension() == ".jpg") files.push_back(content_of(entry.path()));
+  for (const fs::path& path : testing::files_in(data)) {
+    if (path.extension() == ".jpg") files.push_back(testing::read_text(path));
   }
   REQUIRE(files.size() == static_cast<std::size_t>(count));
   return files;
@@ -368,7 +350,7 @@ std::vector<std::string> pictures(int count) {
 Json report_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "index");
   arguments.insert(arguments.end(), {"--decode-index", "--json"});
-  const Outcome outcome = run(arguments);
+  const Outcome outcome = run_command(arguments);
   REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
   return Json::parse(outcome.output).at("decode_index");
 }
@@ -376,7 +358,7 @@ Json report_of(std::vector<std::string> arguments) {
 TEST_CASE("what a store does not give now is not left out of a decode index: the one that is there stays") {
   // Ends earlier than its size says, each time: an error that may pass.
   const fs::path failing = "/sys/devices/system/cpu/online";
-  REQUIRE(fs::file_size(failing) > content_of(failing).size());
+  REQUIRE(fs::file_size(failing) > testing::read_text(failing).size());
   const testing::TemporaryDirectory dir;
   const auto all = pictures(4);
   const auto place = [&](std::size_t i) { return dir / "data" / "x" / (std::to_string(i) + ".jpg"); };
@@ -389,24 +371,24 @@ TEST_CASE("what a store does not give now is not left out of a decode index: the
   CHECK(good.at("kept") == false);
   CHECK(good.at("file") == index + ".points");
   CHECK(good.at("bytes") == fs::file_size(index + ".points"));
-  const std::string points = content_of(index + ".points");
+  const std::string points = testing::read_text(index + ".points");
 
   fs::remove(place(2));
   fs::create_symlink(failing, place(2));
   for (const bool is_json : {false, true}) {
     std::vector<std::string> arguments{"index", index, "--decode-index"};
     if (is_json) arguments.emplace_back("--json");
-    const Outcome failed = run(arguments);
+    const Outcome failed = run_command(arguments);
     CAPTURE(failed.output);
     CHECK(failed.code == 1);
     CHECK(testing::contains(failed.output, place(2).string() + ": ended at byte"));
     CHECK(testing::contains(failed.output, "(read 4 times); the decode index was not written"));
-    CHECK(content_of(index + ".points") == points);
+    CHECK(testing::read_text(index + ".points") == points);
   }
   fs::remove(place(2));
   write(place(2), all[2]);
   CHECK(report_of({index}) == good);
-  CHECK(content_of(index + ".points") == points);
+  CHECK(testing::read_text(index + ".points") == points);
 }
 
 TEST_CASE("an empty decode index replaces none") {
@@ -420,14 +402,14 @@ TEST_CASE("an empty decode index replaces none") {
   const std::string index = (dir / "x.index").string();
   put(0);
   CHECK(report_of({(dir / "data").string(), "--save", index}).at("known") == 2);
-  const std::string points = content_of(index + ".points");
+  const std::string points = testing::read_text(index + ".points");
   put(50);
   const Json kept = report_of({index});
   CHECK(kept.at("images") == 2);
   CHECK(kept.at("known") == 0);
   CHECK(kept.at("kept") == true);
-  CHECK(content_of(index + ".points") == points);
-  const Outcome text = run({"index", index, "--decode-index"});
+  CHECK(testing::read_text(index + ".points") == points);
+  const Outcome text = run_command({"index", index, "--decode-index"});
   CHECK_MESSAGE(testing::contains(text.output, "decode index left as it was"), text.output);
   // Where there is none, an empty one says that somebody looked.
   fs::remove(index + ".points");

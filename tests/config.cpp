@@ -104,8 +104,7 @@ TEST_CASE("no two keys are one member") {
             [&](const auto& number) { number.field.in(changed) += 1; }},
         key.kind);
     for (const config::Key& other : config::keys()) {
-      CAPTURE(config::full_name(key));
-      CAPTURE(config::full_name(other));
+      CAPTURES(config::full_name(key), config::full_name(other));
       const bool differs = config::value_text(other, changed) != config::value_text(other, Options{});
       CHECK(differs == (&other == &key));
     }

@@ -17,12 +17,7 @@ inline Options with(const std::vector<std::string>& overrides) { return parse(""
 
 // The message that the text is refused with; "" when it is accepted.
 inline std::string refusal(const std::string& toml, const std::vector<std::string>& overrides = {}) {
-  try {
-    static_cast<void>(parse(toml, overrides));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of<ConfigError>([&] { static_cast<void>(parse(toml, overrides)); });
 }
 
 inline std::string refusal_of(const std::string& override_text) { return refusal("", {override_text}); }

@@ -34,23 +34,16 @@ void set_time(const std::filesystem::path& path, int hours_ago) {
 TEST_CASE("folders of images and of annotations are not taken for containers by what lies beside them") {
   for (const std::string name : {"model.ckpt.data-00000-of-00001", "voice.record", "x.rec", "data.mdb", "x.tar"}) {
     CAPTURE(name);
-    const TemporaryDirectory folder;
-    write_file(folder / "cat/1.jpg", kJpeg);
-    write_file(folder / "dog/1.jpg", kJpeg);
-    write_file(folder / name, "anything");
+    const FolderOf folder{{"cat/1.jpg", kJpeg}, {"dog/1.jpg", kJpeg}, {name, "anything"}};
     const auto dataset = build_dataset(options_for(folder.path()));
     CHECK(dataset->format() == "folder");
     CHECK(dataset->size() == 2);
-    const TemporaryDirectory voc;
-    write_file(voc / "JPEGImages/x.jpg", kJpeg);
-    write_file(voc / "Annotations/x.xml", annotation(object("cat")));
-    write_file(voc / name, "anything");
+    const FolderOf voc{
+        {"JPEGImages/x.jpg", kJpeg}, {"Annotations/x.xml", annotation(object("cat"))}, {name, "anything"}};
     CHECK(build_dataset(options_for(voc.path()))->format() == "voc");
   }
   // Folders without images change nothing.
-  const TemporaryDirectory shards;
-  write_file(shards / "x.rec", record_part(image_record(kJpeg, 0.0F)));
-  write_file(shards / "logs/run.txt", "text");
+  const FolderOf shards{{"x.rec", record_part(image_record(kJpeg, 0.0F))}, {"logs/run.txt", "text"}};
   CHECK(build_dataset(options_for(shards.path()))->format() == "recordio");
 }
 
@@ -121,12 +114,12 @@ TEST_CASE("one damaged class number does not decide how many classes there are")
   const auto by_sum = build_dataset(options_for(folder / "x.tfrecord"));
   CHECK(by_sum->classes().size() == 4);
   CHECK(by_sum->size() == 50);
-  CHECK(contains(find_skipped(*by_sum, "[record 50]")->reason, "damaged"));
+  CHECK(contains(skip_reason(*by_sum, "[record 50]"), "damaged"));
 
   write_file(folder / "x.rec", record_part(image_record(kJpeg, 2.0F)) + record_part(image_record(kJpeg, 3e6F)));
   const auto by_count = build_dataset(options_for(folder / "x.rec"));
   CHECK(by_count->classes().size() == 3);
-  CHECK(contains(find_skipped(*by_count, "[record 1]")->reason, "label 3000000 of 3 classes, too large for so few"));
+  CHECK(contains(skip_reason(*by_count, "[record 1]"), "label 3000000 of 3 classes, too large for so few"));
 }
 
 TEST_CASE("names repeat where archives were joined, and those of one sample do not") {
@@ -140,16 +133,15 @@ TEST_CASE("names repeat where archives were joined, and those of one sample do n
 }
 
 TEST_CASE("a file that a pattern stands for twice comes once, and patterns give names that do not depend on others") {
-  const TemporaryDirectory folder;
-  write_file(folder / "pr/train/x10.tar", tar_sample("a", kJpeg, "0"));
-  write_file(folder / "pr/train/x1.tar", tar_sample("b", kJpeg, "0"));
+  const FolderOf folder{{"pr/train/x10.tar", tar_sample("a", kJpeg, "0")},
+                        {"pr/train/x1.tar", tar_sample("b", kJpeg, "0")}};
   CHECK(build_dataset(options_for(folder / "pr/train/x{1,10}*.tar"))->size() == 2);
   const auto below_root = [&](const std::string& pattern) {
     DatasetOptions options = options_for(folder / pattern);
     options.index = (folder / "saved").string();
     std::filesystem::remove(folder / "saved");
     (void)open_dataset(options);
-    return contains(read_file(folder / "saved"), "train/x1.tar");
+    return contains(read_text(folder / "saved"), "train/x1.tar");
   };
   CHECK(below_root("pr/*/x1.tar"));
   write_file(folder / "pr/val/x1.tar", tar_sample("c", kJpeg, "0"));
@@ -164,7 +156,7 @@ TEST_CASE("what a file can ask for is bounded") {
   const auto dataset = build_dataset(options_for(folder / "x.tfrecord"));
   CHECK(dataset->size() == 1);
   CHECK(count_bad(*dataset) == 10'001);
-  CHECK(contains(find_skipped(*dataset, "x.tfrecord")->reason, "20000 more records that cannot be used"));
+  CHECK(contains(skip_reason(*dataset, "x.tfrecord"), "20000 more records that cannot be used"));
 
   std::string members;
   for (int i = 0; i < 100; ++i) members += tar_member("a." + std::to_string(i), "x");
@@ -259,7 +251,7 @@ TEST_CASE("a file that is something else than its name says is refused by what i
   const TemporaryDirectory folder;
   const auto refusal = [&](const std::string& name, const std::string& content) {
     write_file(folder / name, content);
-    return error_of([&] { (void)build_dataset(options_for(folder / name)); });
+    return build_error(options_for(folder / name));
   };
   const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
   for (const char* const name : {"x.tar", "x.tfrecord", "x.rec", "x.json", "x.npz", "x.csv", "x-images-idx3-ubyte"}) {
@@ -283,12 +275,12 @@ TEST_CASE("a file that is something else than its name says is refused by what i
   write_file(folder / "voc/x.xml", pointer);
   write_file(folder / "voc/y.jpg", kJpeg);
   write_file(folder / "voc/y.xml", annotation(object("cat")));
-  CHECK(contains(find_skipped(*build_dataset(options_for(folder / "voc")), "x.xml")->reason, "pointer of Git LFS"));
+  CHECK(contains(skip_reason(*build_dataset(options_for(folder / "voc")), "x.xml"), "pointer of Git LFS"));
   write_file(folder / "classes/a/1.jpg", kJpeg);
   write_file(folder / "masks/1.png", pointer);
   DatasetOptions masks = options_for(folder / "classes");
   masks.fields = {{.name = "mask", .from = "../masks/{stem}.png", .kind = FieldKind::mask}};
-  CHECK(contains(error_of([&] { (void)build_dataset(masks); }), "1.png: a pointer of Git LFS"));
+  CHECK(contains(build_error(masks), "1.png: a pointer of Git LFS"));
   DatasetOptions indexed = options_for(folder / "classes");
   indexed.index = (folder / "x.csv").string();
   write_file(folder / "x.csv", pointer);
@@ -296,24 +288,23 @@ TEST_CASE("a file that is something else than its name says is refused by what i
       contains(error_of([&] { (void)open_dataset(indexed); }), "not an index of Forebay: it is a pointer of Git LFS"));
   CHECK(contains(error_of([&] { (void)load_options((folder / "x.csv").string()); }), "x.csv is a pointer of Git LFS"));
   write_file(folder / "lmdb/data.mdb", pointer);
-  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "lmdb")); }), "is a pointer of Git LFS"));
+  CHECK(contains(build_error(options_for(folder / "lmdb")), "is a pointer of Git LFS"));
   write_file(folder / "cifar/data_batch_1.bin", pointer);
-  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "cifar")); }), "is a pointer of Git LFS"));
+  CHECK(contains(build_error(options_for(folder / "cifar")), "is a pointer of Git LFS"));
   write_gzip(folder / "y.tar.gz", "<html>404</html>" + std::string(1000, ' '));
-  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "y.tar.gz")); }), "is HTML"));
+  CHECK(contains(build_error(options_for(folder / "y.tar.gz")), "is HTML"));
   // In a folder of shards the others stay; one that is compressed is named.
   write_file(folder / "shards/a.tar", tar_sample("a", kJpeg, "0") + tar_end());
   write_file(folder / "shards/b.tar", pointer);
   write_file(folder / "shards/c.tar.xz", "x");
   const auto dataset = build_dataset(options_for(folder / "shards"));
   CHECK(dataset->size() == 1);
-  CHECK(contains(find_skipped(*dataset, "b.tar")->reason, "the file is a pointer of Git LFS"));
+  CHECK(contains(skip_reason(*dataset, "b.tar"), "the file is a pointer of Git LFS"));
   CHECK(find_skipped(*dataset, "c.tar.xz")->told);
   write_file(folder / "compressed/c.tar.xz", std::string("\xFD"
                                                          "7zXZ\0\0",
                                                          7));
-  CHECK(contains(error_of([&] { (void)build_dataset(options_for(folder / "compressed")); }),
-                 "c.tar.xz is compressed by xz"));
+  CHECK(contains(build_error(options_for(folder / "compressed")), "c.tar.xz is compressed by xz"));
 }
 
 TEST_CASE("records whose lengths look like marks of texts are no texts") {
@@ -326,16 +317,11 @@ TEST_CASE("records whose lengths look like marks of texts are no texts") {
 }
 
 TEST_CASE("shards that are not read because others are for training are named") {
-  const TemporaryDirectory folder;
-  write_file(folder / "train-0.tar", tar_sample("a", kJpeg, "0"));
-  write_file(folder / "extra-0.tar", tar_sample("b", kJpeg, "0"));
+  const FolderOf folder{{"train-0.tar", tar_sample("a", kJpeg, "0")}, {"extra-0.tar", tar_sample("b", kJpeg, "0")}};
   const auto dataset = build_dataset(options_for(folder.path()));
   CHECK(dataset->size() == 1);
-  REQUIRE(find_skipped(*dataset, "extra-0.tar") != nullptr);
-  CHECK(contains(find_skipped(*dataset, "extra-0.tar")->reason, "not read: names of others in the folder say"));
-  const TemporaryDirectory other;
-  write_file(other / "constrained.tar", tar_sample("a", kJpeg, "0"));
-  write_file(other / "free.tar", tar_sample("b", kJpeg, "0"));
+  CHECK(contains(skip_reason(*dataset, "extra-0.tar"), "not read: names of others in the folder say"));
+  const FolderOf other{{"constrained.tar", tar_sample("a", kJpeg, "0")}, {"free.tar", tar_sample("b", kJpeg, "0")}};
   CHECK(build_dataset(options_for(other.path()))->size() == 2);
 }
 

@@ -20,12 +20,7 @@ namespace {
 using namespace testing;
 
 std::string refusal(const std::string& name) {
-  try {
-    static_cast<void>(make_device(name));
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of<ConfigError>([&] { static_cast<void>(make_device(name)); });
 }
 
 // An environment variable for as long as this lives.
@@ -234,7 +229,7 @@ TEST_CASE("ranks are on the GPUs that they made current, and are told if that is
       while (feeder.next(feeder.stream())) continue;
     });
     CHECK(gpus == (is_shared ? std::array<std::int32_t, 2>{0, 0} : std::array<std::int32_t, 2>{0, 1}));
-    CHECK((said[0].find("ranks 0, 1 share one GPU") != std::string::npos) == is_shared);
+    CHECK((contains(said[0], "ranks 0, 1 share one GPU")) == is_shared);
   }
 }
 
@@ -310,15 +305,10 @@ TEST_CASE("a GPU that cannot run the kernels is found out when the renderer is m
   FakeCuda machine;
   cuda::CudaDevice device(0);
   machine.fail_next("launch of drawing", cudaErrorNoKernelImageForDevice);
-  std::string error;
-  try {
-    static_cast<void>(device.make_renderer(small_plan(), 0));
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const std::string error = testing::error_of([&] { static_cast<void>(device.make_renderer(small_plan(), 0)); });
   CAPTURE(error);
-  CHECK(error.find("the kernel that draws views failed") != std::string::npos);
-  CHECK(error.find("no code for this GPU") != std::string::npos);
+  CHECK(contains(error, "the kernel that draws views failed"));
+  CHECK(contains(error, "no code for this GPU"));
 }
 
 TEST_CASE("a stream of another GPU is refused before a kernel is put there") {
@@ -331,15 +321,11 @@ TEST_CASE("a stream of another GPU is refused before a kernel is put there") {
   const std::unique_ptr<CanvasRenderer> renderer = device.make_renderer(plan, 0);
   const StreamView foreign = other.make_stream();
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
-  std::string error;
-  try {
-    renderer->render({.canvases = memory->bytes().data(), .size = kBatch}, out->bytes().data(), foreign);
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const std::string error = testing::error_of(
+      [&] { renderer->render({.canvases = memory->bytes().data(), .size = kBatch}, out->bytes().data(), foreign); });
   CAPTURE(error);
-  CHECK(error.find("cudaEventRecord failed") != std::string::npos);
-  CHECK(error.find("call cudaSetDevice() with the GPU of the feeder") != std::string::npos);
+  CHECK(contains(error, "cudaEventRecord failed"));
+  CHECK(contains(error, "call cudaSetDevice() with the GPU of the feeder"));
   CHECK(machine.launches() == kLaunchesOfTrial);
 }
 

@@ -21,12 +21,6 @@ Options gpu_options(const std::string& policy) {
   return options;
 }
 
-Parts parts_of(std::uint64_t samples) {
-  Parts parts;
-  parts.dataset = std::make_shared<MemoryDataset>(samples);
-  return parts;
-}
-
 // Bytes of a batch that are not what its ids say.
 std::size_t wrong_bytes(const std::byte* batch, const std::vector<std::uint64_t>& ids) {
   std::size_t wrong = 0;
@@ -81,12 +75,11 @@ class LookingTrainer {
 TEST_CASE("batches on a GPU are whole whenever the GPU comes to use them") {
   for (const char* const policy : {"block", "interval", "greedy"}) {
     for (std::uint64_t seed = 1; seed <= 15; ++seed) {
-      CAPTURE(policy);
-      CAPTURE(seed);
+      CAPTURES(policy, seed);
       FakeCuda machine({.seed = seed});
       LookingTrainer trainer;
       Random random(seed);
-      Feeder feeder(gpu_options(policy), parts_of(50));
+      Feeder feeder(gpu_options(policy), parts(50));
       std::uint64_t fresh_samples = 0;
       std::optional<Lease> kept;
       while (std::optional<Lease> lease = feeder.next(trainer.stream(random.below(2)))) {
@@ -123,7 +116,7 @@ TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GP
   Options on_host = view_options();
   on_host.device = "host";
   std::map<Serving, std::vector<std::byte>> expected;
-  Feeder host(on_host, parts_of(50));
+  Feeder host(on_host, parts(50));
   while (const std::optional<Lease> lease = host.next()) {
     std::vector<std::byte> bytes(lease->images().bytes());
     lease->copy_to_host(bytes);
@@ -134,7 +127,7 @@ TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GP
     FakeCuda machine({.seed = seed});
     LookingTrainer trainer;
     Random random(seed);
-    Feeder feeder(view_options(), parts_of(50));
+    Feeder feeder(view_options(), parts(50));
     std::size_t steps = 0;
     std::size_t unknown = 0;
     std::optional<Lease> kept;
@@ -158,7 +151,7 @@ TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GP
 
 TEST_CASE("a batch on a GPU can be copied to the host") {
   FakeCuda machine({.seed = 4});
-  Feeder feeder(gpu_options("block"), parts_of(50));
+  Feeder feeder(gpu_options("block"), parts(50));
   std::size_t samples = 0;
   while (const std::optional<Lease> lease = feeder.next(feeder.stream())) {
     std::vector<std::byte> bytes(lease->images().bytes());
@@ -176,7 +169,7 @@ TEST_CASE("a lease outlives the feeder, on a GPU too") {
     std::optional<Lease> lease;
     std::vector<std::uint64_t> ids;
     {
-      Feeder feeder(gpu_options("block"), parts_of(50));
+      Feeder feeder(gpu_options("block"), parts(50));
       lease = feeder.next(feeder.stream());
       REQUIRE(lease);
       ids.assign(lease->ids().begin(), lease->ids().end());
@@ -218,30 +211,25 @@ TEST_CASE("a GPU that fails ends the run with its error, wherever it fails") {
   for (const Place& place : places) {
     CAPTURE(place.call);
     FakeCuda machine;
-    Feeder feeder(place.options, parts_of(5000));
+    Feeder feeder(place.options, parts(5000));
     const std::string error =
         error_after_first_step(feeder, [&] { machine.fail_next(place.call, cudaErrorIllegalAddress); });
     CAPTURE(error);
     CHECK(error.find(place.error) != std::string::npos);
-    CHECK(error.find("compute-sanitizer") != std::string::npos);
+    CHECK(contains(error, "compute-sanitizer"));
     CHECK_THROWS_AS((void)feeder.next(feeder.stream()), Error);
   }
 }
 
 TEST_CASE("a batch that the GPU refused to show is in no state") {
   FakeCuda machine;
-  Feeder feeder(view_options(), parts_of(5000));
+  Feeder feeder(view_options(), parts(5000));
   const std::string error =
       error_after_first_step(feeder, [&] { machine.fail_next("launch of rendering", cudaErrorIllegalAddress); });
   CHECK_FALSE(error.empty());
-  std::string refusal;
-  try {
-    (void)feeder.state();
-  } catch (const Error& e) {
-    refusal = e.what();
-  }
+  const std::string refusal = testing::error_of([&] { (void)feeder.state(); });
   CAPTURE(refusal);
-  CHECK(refusal.find("resume from the last state") != std::string::npos);
+  CHECK(contains(refusal, "resume from the last state"));
 }
 
 TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks, at one step, and is in no state") {
@@ -254,7 +242,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   };
   std::array<End, 2> ends;
   job.run([&](Communicator& rank) {
-    Feeder feeder(view_options(), rank, parts_of(5000));
+    Feeder feeder(view_options(), rank, parts(5000));
     End& end = ends.at(rank.rank());
     try {
       while (const auto lease = feeder.next(feeder.stream())) {
@@ -269,9 +257,9 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   });
   for (const End& end : ends) {
     CHECK(end.steps == ends.front().steps);
-    CHECK(end.error.find("the kernel that renders views failed") != std::string::npos);
+    CHECK(contains(end.error, "the kernel that renders views failed"));
     CAPTURE(end.refusal);
-    CHECK(end.refusal.find(" lost a batch when its device failed") != std::string::npos);
+    CHECK(contains(end.refusal, " lost a batch when its device failed"));
   }
 }
 
@@ -279,7 +267,7 @@ TEST_CASE("a trainer's hold on the feeder's stream survives going on from a stat
   std::string state;
   {
     FakeCuda machine;
-    Feeder feeder(view_options(), parts_of(50));
+    Feeder feeder(view_options(), parts(50));
     for (int step = 0; step < 4; ++step) REQUIRE(feeder.next(feeder.stream()));
     state = feeder.state();
   }
@@ -287,11 +275,11 @@ TEST_CASE("a trainer's hold on the feeder's stream survives going on from a stat
   {
     FakeCuda machine;
     const std::size_t before = machine.memory_left();
-    const Feeder feeder(view_options(), parts_of(50));
+    const Feeder feeder(view_options(), parts(50));
     ring = before - machine.memory_left();
   }
   FakeCuda machine({.memory = ring + ring / 2});
-  Feeder feeder(view_options(), parts_of(50));
+  Feeder feeder(view_options(), parts(50));
   const StreamView stream = feeder.stream();
   feeder.restore_state(state);
   CHECK(feeder.stream().handle == stream.handle);
@@ -305,12 +293,12 @@ TEST_CASE("a trainer's hold on the feeder's stream survives going on from a stat
 
 TEST_CASE("a feeder that could not go on from a state is closed, and can still be asked about itself") {
   FakeCuda machine;
-  Feeder feeder(gpu_options("block"), parts_of(50));
+  Feeder feeder(gpu_options("block"), parts(50));
   const std::string state = feeder.state();
   machine.fail_next("cudaMalloc", cudaErrorMemoryAllocation);
   CHECK_THROWS_AS(feeder.restore_state(state), Error);
   CHECK_FALSE(feeder.next(feeder.stream()));
-  CHECK(feeder.describe().find("in GPU memory") != std::string::npos);
+  CHECK(contains(feeder.describe(), "in GPU memory"));
   CHECK(feeder.summary().steps == 0);
   feeder.close();
 }
@@ -319,12 +307,12 @@ TEST_CASE("auto goes on in host memory where the GPU has no room, or no kernels 
   const auto check = [](Options options, FakeCuda& machine, const char* why) {
     options.device = "auto";
     std::string said;
-    Parts parts = parts_of(50);
-    parts.log = [&said](LogLevel, std::string_view text) { said.append(text).append("\n"); };
-    Feeder feeder(options, std::move(parts));
+    Parts with_log = parts(50);
+    with_log.log = [&said](LogLevel, std::string_view text) { said.append(text).append("\n"); };
+    Feeder feeder(options, std::move(with_log));
     CAPTURE(said);
-    CHECK(said.find("batches stay in host memory, because the GPU cannot be used: ") != std::string::npos);
-    CHECK(said.find(why) != std::string::npos);
+    CHECK(contains(said, "batches stay in host memory, because the GPU cannot be used: "));
+    CHECK(contains(said, why));
     std::size_t steps = 0;
     while (const auto lease = feeder.next(feeder.stream())) {
       CHECK(lease->images().device == DeviceKind::host);
@@ -344,14 +332,9 @@ TEST_CASE("auto goes on in host memory where the GPU has no room, or no kernels 
 
 TEST_CASE("a GPU too small for the ring is an error at the start") {
   FakeCuda machine({.memory = 4096});
-  std::string error;
-  try {
-    const Feeder feeder(gpu_options("block"), parts_of(50));
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const std::string error = testing::error_of([&] { const Feeder feeder(gpu_options("block"), parts(50)); });
   CAPTURE(error);
-  CHECK(error.find("of the GPU for the ring") != std::string::npos);
+  CHECK(contains(error, "of the GPU for the ring"));
 }
 
 }  // namespace

@@ -22,12 +22,6 @@ Options options_of(DType dtype, const std::string& device = "cuda:1") {
   return options;
 }
 
-Parts parts_of(std::uint64_t samples) {
-  Parts parts;
-  parts.dataset = std::make_shared<MemoryDataset>(samples);
-  return parts;
-}
-
 cudaStream_t stream_on(int gpu) {
   REQUIRE(cudaSetDevice(gpu) == cudaSuccess);
   cudaStream_t stream = nullptr;
@@ -46,7 +40,7 @@ TEST_CASE("a batch on a GPU is described with the GPU's number and the stream it
     CAPTURE(type.typestr);
     FakeCuda machine({.gpus = 2});
     cudaStream_t mine = stream_on(1);
-    Feeder feeder(options_of(type.dtype), parts_of(12));
+    Feeder feeder(options_of(type.dtype), parts(12));
     std::optional<Lease> batch = feeder.next({mine});
     REQUIRE(batch);
     const TensorView images = batch->images();
@@ -71,7 +65,7 @@ TEST_CASE("a batch on a GPU is described with the GPU's number and the stream it
 TEST_CASE("no stream is CUDA's default stream, which the interface calls 1") {
   FakeCuda machine({.gpus = 2});
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
-  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  Feeder feeder(options_of(DType::uint8), parts(12));
   const std::optional<Lease> batch = feeder.next();
   REQUIRE(batch);
   CHECK(cuda_array_interface(*batch).stream == 1);
@@ -80,18 +74,13 @@ TEST_CASE("no stream is CUDA's default stream, which the interface calls 1") {
 TEST_CASE("bfloat16 goes by DLPack only") {
   FakeCuda machine({.gpus = 2});
   cudaStream_t mine = stream_on(1);
-  Feeder feeder(options_of(DType::bfloat16), parts_of(12));
+  Feeder feeder(options_of(DType::bfloat16), parts(12));
   std::optional<Lease> batch = feeder.next({mine});
   REQUIRE(batch);
-  std::string error;
-  try {
-    static_cast<void>(cuda_array_interface(*batch));
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const std::string error = testing::error_of([&] { static_cast<void>(cuda_array_interface(*batch)); });
   CAPTURE(error);
-  CHECK(error.find("bfloat16") != std::string::npos);
-  CHECK(error.find("to_dlpack()") != std::string::npos);
+  CHECK(contains(error, "bfloat16"));
+  CHECK(contains(error, "to_dlpack()"));
   CHECK(to_dlpack(std::make_shared<Lease>(std::move(*batch)))->dl_tensor.dtype.code == 4);
 }
 
@@ -102,7 +91,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
     cudaStream_t mine = stream_on(1);
     std::atomic<std::size_t> wrong{0};
     std::size_t steps = 0;
-    Feeder feeder(options_of(DType::uint8), parts_of(300));
+    Feeder feeder(options_of(DType::uint8), parts(300));
     while (std::optional<Lease> batch = feeder.next({mine})) {
       ++steps;
       const std::vector<std::uint64_t> ids(batch->ids().begin(), batch->ids().end());
@@ -132,7 +121,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
 TEST_CASE("a lease on the default stream ends on any thread") {
   FakeCuda machine({.gpus = 2});
   REQUIRE(cudaSetDevice(1) == cudaSuccess);
-  Feeder feeder(options_of(DType::uint8), parts_of(60));
+  Feeder feeder(options_of(DType::uint8), parts(60));
   std::size_t steps = 0;
   while (std::optional<Lease> batch = feeder.next()) {
     ++steps;
@@ -143,26 +132,21 @@ TEST_CASE("a lease on the default stream ends on any thread") {
 }
 
 std::string refusal_of(Feeder& feeder, StreamView stream) {
-  try {
-    static_cast<void>(feeder.next(stream));
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of([&] { static_cast<void>(feeder.next(stream)); });
 }
 
 TEST_CASE("a stream that would be another one where the lease ends is refused before a batch is taken") {
   FakeCuda machine({.gpus = 2});
   cudaStream_t mine = stream_on(1);
-  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  Feeder feeder(options_of(DType::uint8), parts(12));
   const std::string per_thread = refusal_of(feeder, {cudaStreamPerThread});
   CAPTURE(per_thread);
-  CHECK(per_thread.find("cudaStreamPerThread") != std::string::npos);
+  CHECK(contains(per_thread, "cudaStreamPerThread"));
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   for (cudaStream_t by_default : {cudaStream_t{}, cudaStreamLegacy}) {
     const std::string wrong_gpu = refusal_of(feeder, {by_default});
     CAPTURE(wrong_gpu);
-    CHECK(wrong_gpu.find("call cudaSetDevice(1)") != std::string::npos);
+    CHECK(contains(wrong_gpu, "call cudaSetDevice(1)"));
   }
   // A stream of the GPU is that on every thread, and nothing was taken meanwhile.
   std::size_t samples = 0;
@@ -173,7 +157,7 @@ TEST_CASE("a stream that would be another one where the lease ends is refused be
 TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is said") {
   FakeCuda machine({.gpus = 2});
   cudaStream_t stream = stream_on(1);
-  Feeder feeder(options_of(DType::uint8), parts_of(5000));
+  Feeder feeder(options_of(DType::uint8), parts(5000));
   const auto capture = [&](auto&& work) {
     REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
     work();
@@ -188,7 +172,7 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
   std::string error;
   CHECK(capture([&] { error = error_of([&] { (void)feeder.next({stream}); }); }) == cudaSuccess);
   CAPTURE(error);
-  CHECK(error.find("a CUDA graph is being captured: call next() and end leases outside") != std::string::npos);
+  CHECK(contains(error, "a CUDA graph is being captured: call next() and end leases outside"));
   lease = feeder.next({stream});
   REQUIRE(lease);
   CHECK(lease->step() == step + 1);
@@ -197,12 +181,12 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
   error = error_of([&] {
     while (feeder.next({stream})) continue;
   });
-  CHECK(error.find("a CUDA graph is being captured") != std::string::npos);
+  CHECK(contains(error, "a CUDA graph is being captured"));
   CHECK(machine.misuse().empty());
 }
 
 TEST_CASE("on the host there is no stream to refuse") {
-  Feeder feeder(options_of(DType::uint8, "host"), parts_of(12));
+  Feeder feeder(options_of(DType::uint8, "host"), parts(12));
   CHECK(feeder.next({cudaStreamPerThread}));
 }
 
@@ -226,7 +210,7 @@ std::size_t wrong_for_consumer(std::uint64_t seed, bool is_rendered, const auto&
   Options options = views_options("host");
   if (!is_rendered) options.transform.when = When::enqueue;
   {
-    Feeder feeder(options, parts_of(60));
+    Feeder feeder(options, parts(60));
     while (const std::optional<Lease> batch = feeder.next()) {
       expected.emplace_back(batch->images().bytes());
       batch->copy_to_host(expected.back());
@@ -238,7 +222,7 @@ std::size_t wrong_for_consumer(std::uint64_t seed, bool is_rendered, const auto&
   std::atomic<std::size_t> wrong{0};
   std::size_t steps = 0;
   {
-    Feeder feeder(options, parts_of(60));
+    Feeder feeder(options, parts(60));
     while (std::optional<Lease> batch = feeder.next(feeder.stream())) {
       const std::byte* const bytes = behind(batch->images().data, batch->images().bytes());
       const auto lease = std::make_shared<Lease>(std::move(*batch));
@@ -281,7 +265,7 @@ TEST_CASE("a consumer finds the batch on its own stream, default or not, and kee
 TEST_CASE("streams on which a consumer cannot be ordered are refused, and the lease goes on") {
   const FakeCuda machine({.gpus = 2});
   cudaStream_t mine = stream_on(1);
-  Feeder feeder(options_of(DType::uint8), parts_of(12));
+  Feeder feeder(options_of(DType::uint8), parts(12));
   std::optional<Lease> batch = feeder.next({mine});
   REQUIRE(batch);
   CHECK(error_of([&] { order_consumer(*batch, 2); }).find("another one on each thread") != std::string::npos);
@@ -343,7 +327,7 @@ TEST_CASE("labels, fields and counts are where the images are, and the host has 
 TEST_CASE("a step that knows one address only, as a replayed graph does, finds every batch there") {
   std::vector<std::vector<std::byte>> expected;
   {
-    Feeder feeder(views_options("host"), parts_of(60));
+    Feeder feeder(views_options("host"), parts(60));
     while (const std::optional<Lease> batch = feeder.next()) {
       expected.emplace_back(batch->images().bytes());
       batch->copy_to_host(expected.back());
@@ -359,7 +343,7 @@ TEST_CASE("a step that knows one address only, as a replayed graph does, finds e
     std::size_t steps = 0;
     std::size_t moved = 0;
     const void* captured = nullptr;
-    Feeder feeder(views_options("cuda:1"), parts_of(60));
+    Feeder feeder(views_options("cuda:1"), parts(60));
     while (const std::optional<Lease> batch = feeder.next({streams[random.below(2)]})) {
       const TensorView images = batch->images();
       if (captured == nullptr) captured = images.data;

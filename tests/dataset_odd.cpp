@@ -86,8 +86,7 @@ TEST_CASE("reading what is no regular file says what it is, without waiting") {
 }
 
 TEST_CASE("a file that is too large is refused before memory is reserved") {
-  const TemporaryDirectory folder;
-  write_file(folder / "large.jpg", "");
+  const FolderOf folder{{"large.jpg", ""}};
   std::filesystem::resize_file(folder / "large.jpg", kLargestSampleFile + 1);
   const auto dataset = list_of(folder, "large.jpg");
   Reading reading;
@@ -109,8 +108,7 @@ TEST_CASE("errors of the store may pass, errors of the file do not") {
 }
 
 TEST_CASE("a file that is shorter than its size promised is a transient failure") {
-  const TemporaryDirectory folder;
-  write_file(folder / "x.jpg", "12345");
+  const FolderOf folder{{"x.jpg", "12345"}};
   const OpenFile file = open_regular((folder / "x.jpg").string());
   std::array<std::byte, 9> bytes{};
   try {
@@ -123,9 +121,7 @@ TEST_CASE("a file that is shorter than its size promised is a transient failure"
 }
 
 TEST_CASE("voc: what stands where an image should be is reported once, as what it is") {
-  const TemporaryDirectory folder;
-  write_file(folder / "good.jpg", "jpeg");
-  write_file(folder / "good.xml", annotation(object("dog")));
+  const FolderOf folder{{"good.jpg", "jpeg"}, {"good.xml", annotation(object("dog"))}};
   std::filesystem::create_directory(folder / "folder.jpg");
   REQUIRE(::mkfifo((folder / "fifo.jpg").c_str(), 0600) == 0);
   REQUIRE(::mkfifo((folder / "fifo.xml").c_str(), 0600) == 0);
@@ -133,15 +129,12 @@ TEST_CASE("voc: what stands where an image should be is reported once, as what i
   const auto dataset = build_dataset(options_for(folder.path(), "voc"));
   CHECK(dataset->size() == 1);
   CHECK(count_bad(*dataset) == 2);
-  REQUIRE(find_skipped(*dataset, "/folder.jpg") != nullptr);
-  CHECK(find_skipped(*dataset, "/folder.jpg")->reason == "is a directory");
-  REQUIRE(find_skipped(*dataset, "/fifo.jpg") != nullptr);
-  CHECK(find_skipped(*dataset, "/fifo.jpg")->reason == "is a FIFO");
+  CHECK(skip_reason(*dataset, "/folder.jpg") == "is a directory");
+  CHECK(skip_reason(*dataset, "/fifo.jpg") == "is a FIFO");
 }
 
 TEST_CASE("a folder named like an image is a folder when it holds images") {
-  const TemporaryDirectory folder;
-  write_file(folder / "class.jpg/x.jpg", "jpeg");
+  const FolderOf folder{{"class.jpg/x.jpg", "jpeg"}};
   const auto dataset = build_dataset(options_for(folder.path()));
   CHECK(dataset->format() == "folder");
   CHECK(dataset->classes() == std::vector<std::string>{"class.jpg"});
@@ -149,19 +142,14 @@ TEST_CASE("a folder named like an image is a folder when it holds images") {
 }
 
 TEST_CASE("two annotations of one name: the first counts, the other is reported") {
-  const TemporaryDirectory folder;
-  write_file(folder / "x.jpg", "jpeg");
-  write_file(folder / "x.XML", annotation(object("dog")));
-  write_file(folder / "x.xml", annotation(object("cat")));
+  const FolderOf folder{{"x.jpg", "jpeg"}, {"x.XML", annotation(object("dog"))}, {"x.xml", annotation(object("cat"))}};
   const auto dataset = build_dataset(options_for(folder.path()));
   CHECK(dataset->size() == 1);
-  REQUIRE(find_skipped(*dataset, "/x.xml") != nullptr);
-  CHECK(contains(find_skipped(*dataset, "/x.xml")->reason, "another annotation has this name"));
+  CHECK(contains(skip_reason(*dataset, "/x.xml"), "another annotation has this name"));
 }
 
 TEST_CASE("links: loops end, folders behind links count, dangling links fail when read") {
-  const TemporaryDirectory folder;
-  write_file(folder / "a/x.jpg", "jpeg");
+  const FolderOf folder{{"a/x.jpg", "jpeg"}};
   std::filesystem::create_directory_symlink("..", folder / "a/up");
   std::filesystem::create_directory_symlink(".", folder / "a/self");
   std::filesystem::create_directory_symlink("a", folder / "b");
@@ -173,8 +161,7 @@ TEST_CASE("links: loops end, folders behind links count, dangling links fail whe
   CHECK(failure_of(*dataset, 0).reason == "cannot open: no such file");
   CHECK(read_sample(*dataset, 1) == "jpeg");
   CHECK(count_bad(*dataset) == 0);
-  REQUIRE(find_skipped(*dataset, "/a/up") != nullptr);
-  CHECK(contains(find_skipped(*dataset, "/a/up")->reason, "links back"));
+  CHECK(contains(skip_reason(*dataset, "/a/up"), "links back"));
 }
 
 TEST_CASE("folders of links to folders of links do not multiply a file beyond bounds") {
@@ -227,10 +214,8 @@ TEST_CASE("names are bytes: blanks, quotes, line breaks, globs, dashes, bytes th
 }
 
 TEST_CASE("files under a wrong name are read as they are; decoding judges them") {
-  const TemporaryDirectory folder;
-  write_file(folder / "class/png.jpg", "\x89PNG\r\n\x1a\n");
-  write_file(folder / "class/text.jpg", "hello");
-  write_file(folder / "class/photo.png", "\xFF\xD8");
+  const FolderOf folder{
+      {"class/png.jpg", "\x89PNG\r\n\x1a\n"}, {"class/text.jpg", "hello"}, {"class/photo.png", "\xFF\xD8"}};
   const auto dataset = build_dataset(options_for(folder.path()));
   CHECK(dataset->size() == 3);
   CHECK(read_sample(*dataset, 0) == "\xFF\xD8");
@@ -242,9 +227,7 @@ TEST_CASE("a folder that cannot be listed is damage; the rest is used") {
     MESSAGE("skipped: root may list every folder");
     return;
   }
-  const TemporaryDirectory folder;
-  write_file(folder / "a/x.jpg", "jpeg");
-  write_file(folder / "b/y.jpg", "jpeg");
+  const FolderOf folder{{"a/x.jpg", "jpeg"}, {"b/y.jpg", "jpeg"}};
   std::filesystem::permissions(folder / "b", std::filesystem::perms::none);
   const auto dataset = build_dataset(options_for(folder.path()));
   std::filesystem::permissions(folder / "b", std::filesystem::perms::owner_all);
@@ -270,25 +253,18 @@ TEST_CASE("a store that fails while it is listed leaves nothing out of an index"
     const auto fail = [&](std::uint64_t, std::uint64_t) {  // after the listing of the folder itself
       if (!none) none.emplace();
     };
-    std::string said;
-    try {
-      (void)build_dataset(options_for(folder / path), fail);
-    } catch (const ConfigError& error) {
-      said = error.what();
-    }
+    const std::string said =
+        testing::error_of<ConfigError>([&] { (void)build_dataset(options_for(folder / path), fail); });
     none.reset();
-    CHECK(said.find(what) != std::string::npos);
-    CHECK(said.find("build it again when the store is well") != std::string::npos);
+    CHECK(contains(said, what));
+    CHECK(contains(said, "build it again when the store is well"));
     CHECK(count_bad(*build_dataset(options_for(folder / path))) == 0);
   }
 }
 
 TEST_CASE("the tree of odd names") {
   const auto data = real_data();
-  if (!data) {
-    MESSAGE("skipped: no real data (FOREBAY_DATA)");
-    return;
-  }
+  if (!data) return;
   const TemporaryDirectory folder;
   const std::string command =
       "tar -C '" + folder.path().string() + "' -xf '" + (*data / "made/names/tree.tar").string() + "' 2>/dev/null";
@@ -339,7 +315,7 @@ TEST_CASE("no memory for a sample is a limit of the process, and no damage of th
   } catch (const SampleError& error) {
     FAIL(error.what());
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("no memory for read() of sample 0") != std::string::npos);
+    CHECK(contains(error.what(), "no memory for read() of sample 0"));
   }
   if (testing::kSanitized) return;  // a sanitizer ends the process instead
   try {
@@ -348,7 +324,7 @@ TEST_CASE("no memory for a sample is a limit of the process, and no damage of th
   } catch (const SampleError& error) {
     FAIL(error.what());
   } catch (const Error& error) {
-    CHECK(std::string(error.what()).find("bytes around a record") != std::string::npos);
+    CHECK(contains(error.what(), "bytes around a record"));
   }
 }
 

@@ -9,15 +9,18 @@ namespace forebay::testing {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-inline std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 inline void write_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << content;
 }
+
+// A directory of its own with these files.
+class FolderOf : public TemporaryDirectory {
+ public:
+  FolderOf(std::initializer_list<std::pair<std::string, std::string>> files) {
+    for (const auto& [path, content] : files) write_file(*this / path, content);
+  }
+};
 
 // As write_file(), as a new file in place of one that is there: a file that is cut and written again, ext4 brings to
 // the disk as it is closed, and hundreds of times that takes most of a test.
@@ -76,6 +79,17 @@ inline const Skipped* find_skipped(const Dataset& dataset, std::string_view path
     if (std::string_view(entry.path).ends_with(path_end)) return &entry;
   }
   return nullptr;
+}
+
+// Why that entry was left out; "" if it was not.
+inline std::string skip_reason(const Dataset& dataset, std::string_view path_end) {
+  const Skipped* const entry = find_skipped(dataset, path_end);
+  return entry == nullptr ? "" : entry->reason;
+}
+
+// What building the dataset is refused with; "" if it is built.
+inline std::string build_error(const DatasetOptions& options) {
+  return error_of([&] { return build_dataset(options); });
 }
 
 inline std::size_t count_bad(const Dataset& dataset) {

@@ -70,12 +70,9 @@ TEST_CASE_TEMPLATE_DEFINE("device: memory that nobody has is refused with its si
     Bench bench(1);
     constexpr std::size_t kTooMuch = std::size_t{1} << 50;
     for (const bool staging : {false, true}) {
-      std::string error;
-      try {
+      const std::string error = testing::error_of([&] {
         const auto memory = staging ? bench.device().allocate_staging(kTooMuch) : bench.device().allocate(kTooMuch);
-      } catch (const Error& e) {
-        error = e.what();
-      }
+      });
       CAPTURE(error);
       CHECK(error.find("1073741824 MiB") != std::string::npos);
       CHECK(error.find("queue.capacity") != std::string::npos);

@@ -152,8 +152,7 @@ TEST_CASE("any bytes of a file are read in whole blocks, a record by one request
     for (int i = 0; i < 50; ++i) {
       const std::size_t offset = random() % (size + 1);
       const std::size_t length = i == 0 ? size - offset : random() % (size - offset + 1);
-      CAPTURE(offset);
-      CAPTURE(length);
+      CAPTURES(offset, length);
       file_system.direct_reads = 0;
       CHECK(read_direct(reads, file, offset, length, 1 + random() % 5) == text.substr(offset, length));
       CHECK(file_system.direct_reads == (length == 0 ? 0 : 1));

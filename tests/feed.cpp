@@ -29,8 +29,7 @@ TEST_CASE("the same batches, bit for bit, for any number of ranks and threads an
 
   at_once(rank_counts(), [&](int ranks) {
     for (const std::string threads : {"1", "8"}) {
-      CAPTURE(ranks);
-      CAPTURE(threads);
+      CAPTURES(ranks, threads);
       const std::string name = "ranks" + std::to_string(ranks) + "threads" + threads;
       const auto outcome = place.feed(ranks, name, {"--set", "workers.decode=" + threads});
       REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
@@ -53,7 +52,7 @@ TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
         {"--steps", "100", "--set", "trainer.step_ms=2", "--set", "trainer.step_distribution=\"exponential\""});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     const Json job = place.summary(name);
-    CHECK((outcome.output.find("s of it for other ranks") != std::string::npos) == (ranks > 1));
+    CHECK((contains(outcome.output, "s of it for other ranks")) == (ranks > 1));
     CHECK((job.at("census_waits") > 0) == (ranks > 1));
     CHECK(job.at("census_wait_s") <= job.at("stall_s"));
     for (int rank = 0; rank < ranks; ++rank) {
@@ -144,13 +143,13 @@ TEST_CASE("slow reads are begun twice if a list names files elsewhere, and not i
   };
   const std::string local = output_of("local", entries);
   CAPTURE(local);
-  if (local.find("begun twice") != std::string::npos) {
+  if (contains(local, "begun twice")) {
     MESSAGE("skipped: temporary files are on no local disk");
     return;
   }
   const std::string elsewhere = output_of("elsewhere", "/proc/version,0\n" + entries);
   CAPTURE(elsewhere);
-  CHECK(elsewhere.find("slow reads begun twice") != std::string::npos);
+  CHECK(contains(elsewhere, "slow reads begun twice"));
 }
 
 TEST_CASE("broken files are replaced and named, the same way for any number of ranks; or end the run") {
@@ -168,14 +167,13 @@ TEST_CASE("broken files are replaced and named, the same way for any number of r
     }
     for (const std::string& broken : names) {
       CAPTURE(broken);
-      CHECK(log.find(broken) != std::string::npos);
+      CHECK(contains(log, broken));
     }
     CHECK(place.summary(name).at("bad_samples") == names.size());
   };
   at_once(testing::all_tries<std::string>({"", "on_bad=\"fail\"", "max_bad=0.05"}), [&](const auto& one_try) {
     const auto& [ranks, setting] = one_try;
-    CAPTURE(ranks);
-    CAPTURE(setting);
+    CAPTURES(ranks, setting);
     const std::string key = setting.substr(0, setting.find('='));
     const std::string name = "ranks" + std::to_string(ranks) + key;
     if (key.empty()) return check_replaced(ranks, name);

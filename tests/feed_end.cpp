@@ -26,8 +26,8 @@ TEST_CASE("one of several processes that cannot find each other is refused") {
   ::unsetenv("MV2_COMM_WORLD_SIZE");
   ::unsetenv("MV2_COMM_WORLD_RANK");
   CHECK(outcome.code != 0);
-  CHECK(outcome.output.find("one of") != std::string::npos);
-  CHECK(outcome.output.find("MV2_COMM_WORLD_SIZE") != std::string::npos);
+  CHECK(contains(outcome.output, "one of"));
+  CHECK(contains(outcome.output, "MV2_COMM_WORLD_SIZE"));
   CHECK_FALSE(fs::exists(place.dir / "alone.run"));
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("two jobs never write one telemetry folder") {
     REQUIRE(testing::eventually([&] { return fs::exists(shared / ".writer.0"); }));
     const Outcome second = testing::run(place.dir.path(), ranks, {"feed", place.config.string(), "--set", dir});
     CHECK(second.code == 2);
-    CHECK(second.output.find("is being written by process") != std::string::npos);
+    CHECK(contains(second.output, "is being written by process"));
     ::kill(first.pid(), SIGTERM);
     (void)first.wait();
   });
@@ -53,14 +53,13 @@ TEST_CASE("a store that never answers again ends in the watchdog's error on all 
   Workplace place("[storage]\nlatency_ms = 1.0\noutage_every_s = 0.5\noutage_s = inf\n[policy]\nwatchdog_s = 2.0\n");
   at_once(testing::all_tries<std::string>({"block", "proportional"}), [&](const auto& one) {
     const auto& [ranks, policy] = one;
-    CAPTURE(ranks);
-    CAPTURE(policy);
+    CAPTURES(ranks, policy);
     const auto outcome =
         place.feed(ranks, "r" + std::to_string(ranks) + policy,
                    {"--steps", "100000000", "--set", "policy.name=\"" + policy + "\"", "--set", "trainer.step_ms=20"});
     CHECK(outcome.code == 1);
-    CHECK(outcome.output.find("no fresh batch for") != std::string::npos);
-    CHECK(outcome.output.find("reading from the store") != std::string::npos);
+    CHECK(contains(outcome.output, "no fresh batch for"));
+    CHECK(contains(outcome.output, "reading from the store"));
   });
 }
 
@@ -93,9 +92,7 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
           [&](const auto& one) {
             const int ranks = one.ranks;
             const auto [signal, one_rank] = one.way;
-            CAPTURE(ranks);
-            CAPTURE(signal);
-            CAPTURE(one_rank);
+            CAPTURES(ranks, signal, one_rank);
             const std::string name = "s" + std::to_string(ranks) + std::to_string(signal) + (one_rank ? "one" : "all");
             const auto outcome = interrupt(place, ranks, name, signal, one_rank);
             // mpirun itself ends with an error when it was signalled.
@@ -228,7 +225,7 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
     const int code = process.wait(std::chrono::seconds(90));
     const std::string output = process.output();
     CHECK_MESSAGE(code == hanging.code, output);
-    for (const char* text : hanging.says) CHECK_MESSAGE(output.find(text) != std::string::npos, output);
+    for (const char* text : hanging.says) CHECK_MESSAGE(contains(output, text), output);
     for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }));
   });
 }
@@ -247,7 +244,7 @@ TEST_CASE("top ends by itself and on a signal although the folder of the run doe
     REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
     if (signal != 0) ::kill(process.pid(), signal);
     CHECK(process.wait(std::chrono::seconds(signal == 0 ? 60 : 10)) == hanging.code);
-    CHECK((signal != 0 || process.output().find("the folder has not answered for 30 s") != std::string::npos));
+    CHECK((signal != 0 || contains(process.output(), "the folder has not answered for 30 s")));
   });
 }
 
@@ -270,7 +267,7 @@ TEST_CASE("a start that hangs ends soon after a signal") {
     }));
     ::kill(ranks > 1 ? process.children().front() : process.pid(), SIGTERM);
     CHECK(process.wait(std::chrono::seconds(60)) == 85);
-    CHECK(process.output().find("the start does not end") != std::string::npos);
+    CHECK(contains(process.output(), "the start does not end"));
   });
 }
 
@@ -279,12 +276,11 @@ TEST_CASE("a run that cannot start says so once, with exit code 2") {
   at_once(testing::all_tries<std::string>({"dataset.path=\"/no/such/folder\"", "policy.name=\"gredy\""}),
           [&](const auto& one) {
             const auto& [ranks, setting] = one;
-            CAPTURE(ranks);
-            CAPTURE(setting);
+            CAPTURES(ranks, setting);
             const std::string key = setting.substr(0, setting.find('='));
             const auto refused = place.feed(ranks, key + std::to_string(ranks), {"--set", setting});
             CHECK(refused.code == 2);
-            CHECK(refused.output.find(key) != std::string::npos);
+            CHECK(contains(refused.output, key));
             CHECK(refused.output.find(key == "dataset.path" ? "/no/such/folder" : "gredy") != std::string::npos);
             const std::size_t first = refused.output.find("forebay: error:");
             CHECK(first != std::string::npos);
@@ -312,9 +308,8 @@ TEST_CASE("a result that cannot be written is reported before the first step") {
 constexpr auto kBound = std::chrono::seconds(20);
 
 void check_contains(const Outcome& outcome, const std::string& part) {
-  CAPTURE(outcome.output);
-  CAPTURE(part);
-  CHECK(outcome.output.find(part) != std::string::npos);
+  CAPTURES(outcome.output, part);
+  CHECK(contains(outcome.output, part));
 }
 
 // The job resumes from what was saved, and makes a few steps more.
@@ -356,9 +351,7 @@ TEST_CASE("a rank killed with SIGKILL ends the job soon, named with its signal, 
   at_once(deaths, [](const Death& death) {
     const auto& [ranks, victim, mode] = death;
     if (ranks > rank_counts().back()) return;
-    CAPTURE(ranks);
-    CAPTURE(victim);
-    CAPTURE(mode);
+    CAPTURES(ranks, victim, mode);
     const StateJob job;
     std::vector<std::string> arguments = kEndless;
     arguments.insert(arguments.end(), {"--set", "mpi.mode=" + mode, "--set", "trainer.allreduce_bytes=1024"});
@@ -429,8 +422,7 @@ TEST_CASE("SIGKILLs while states are saved: a whole state every time, and the jo
   at_once(rank_counts(), [](int ranks) {
     if (ranks > 2) return;
     const std::uint64_t seed = 29;
-    CAPTURE(seed);
-    CAPTURE(ranks);
+    CAPTURES(seed, ranks);
     Random random(seed);
     const StateJob job;
     std::uint64_t steps = 0;

@@ -38,7 +38,7 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
     const Run run = profiled(place, ranks, "slow" + std::to_string(ranks),
                              {"--steps", "20", "--set", "storage.latency_ms=60", "--set", "workers.io=2"});
     CHECK_MESSAGE(run.profile.at("bound") == "storage-bound", run.output);
-    CHECK(run.output.find("workers.io = ") != std::string::npos);
+    CHECK(contains(run.output, "workers.io = "));
     CHECK(run.profile.at("ranks") == ranks);
     CHECK(run.profile.at("read_ms") > 30);
     CHECK(run.profile.at("decoder_reads") == 0);  // the store is slow
@@ -50,7 +50,7 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
     // Two readers can do no more than two reads of 60 ms at a time.
     CHECK(stages.at("storage").at("images_per_s") <= 34 * ranks);
     CHECK(run.profile.at("queues").at("ring").at("full") < 0.1);
-    CHECK((run.output.find("slowest   rank") != std::string::npos) == (ranks > 1));
+    CHECK((contains(run.output, "slowest   rank")) == (ranks > 1));
   }
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("crops come by a decode index; where it is damaged, without it and wit
   REQUIRE_MESSAGE(made.code == 0, made.output);
   const auto indexed = testing::run(place.dir.path(), 1, {"index", data, "--save", index, "--decode-index"});
   REQUIRE_MESSAGE(indexed.code == 0, indexed.output);
-  CHECK(indexed.output.find("decode index 8 of 8 JPEG files") != std::string::npos);
+  CHECK(contains(indexed.output, "decode index 8 of 8 JPEG files"));
   // More than the queue can hold when the profile begins, which may not see any of those decoded.
   const auto run_with = [&](const std::string& name, const std::string& jpeg) {
     return profiled(place, 1, name,
@@ -133,13 +133,13 @@ TEST_CASE("crops come by a decode index; where it is damaged, without it and wit
   const Run by_index = run_with("by_index", "own");
   CHECK(by_index.profile.at("own_jpeg") > 0.9);
   CHECK(by_index.profile.at("indexed_jpeg") > 0.1);
-  CHECK(by_index.output.find("by the decode index") != std::string::npos);
+  CHECK(contains(by_index.output, "by the decode index"));
   CHECK(run_with("turbo", "turbo").profile.at("indexed_jpeg") == 0);
   std::fstream(index + ".points", std::ios::binary | std::ios::in | std::ios::out).seekp(16).put('x');
   const Run damaged = run_with("damaged", "own");
   CHECK(damaged.profile.at("own_jpeg") > 0.9);
   CHECK(damaged.profile.at("indexed_jpeg") == 0);
-  CHECK(damaged.output.find("images are decoded without it") != std::string::npos);
+  CHECK(contains(damaged.output, "images are decoded without it"));
 }
 
 TEST_CASE("a slow trainer is trainer-bound") {
@@ -182,7 +182,7 @@ TEST_CASE("--trace writes what each thread of each rank did") {
         ranks, "t" + std::to_string(ranks),
         {"--steps", "12", "--trace", file.string(), "--set", "policy.name=\"interval\"", "--set", "policy.interval=3"});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
-    CHECK(outcome.output.find("trace of ") != std::string::npos);
+    CHECK(contains(outcome.output, "trace of "));
     for (int rank = 0; rank < ranks; ++rank) {
       auto name = file;
       if (ranks > 1) name.replace_extension("." + std::to_string(rank) + ".json");
@@ -203,7 +203,7 @@ TEST_CASE("--trace writes what each thread of each rank did") {
   }
   const auto refused = place.feed(1, "nowhere", {"--trace", (place.dir / "none" / "t.json").string()});
   CHECK(refused.code == 2);
-  CHECK(refused.output.find("none/t.json") != std::string::npos);
+  CHECK(contains(refused.output, "none/t.json"));
 }
 
 TEST_CASE("a ring that memory cannot hold is refused before it is touched") {
@@ -213,7 +213,7 @@ TEST_CASE("a ring that memory cannot hold is refused before it is touched") {
         ranks, "huge",
         {"--set", "queue.capacity=4096", "--set", "transform.size=[2048,2048]", "--set", "dataset.batch_size=64"});
     CHECK(refused.code == 2);
-    CHECK(refused.output.find("lower queue.capacity") != std::string::npos);
+    CHECK(contains(refused.output, "lower queue.capacity"));
   }
 }
 

@@ -170,7 +170,7 @@ TEST_CASE("a run that cannot save ends with 1 and names the file") {
                               "--state", "/proc/forebay/feed.state"});
     CAPTURE(outcome.output);
     CHECK(outcome.code == 1);
-    CHECK(outcome.output.find("cannot save the state to /proc/forebay/feed.state: ") != std::string::npos);
+    CHECK(contains(outcome.output, "cannot save the state to /proc/forebay/feed.state: "));
   });
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("a state that only some of the ranks are to keep is refused on all of 
   const Outcome outcome = job.run(2, {":", "-n", "1", testing::built_command(), "feed", job.place.config.string()});
   CAPTURE(outcome.output);
   CHECK(outcome.code == 2);
-  CHECK(outcome.output.find("rank 2 was started with no --state and rank 0 with --state ") != std::string::npos);
+  CHECK(contains(outcome.output, "rank 2 was started with no --state and rank 0 with --state "));
   CHECK_FALSE(std::filesystem::exists(job.state));
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("a job that cannot resume is refused once, with exit code 2, and the s
       const std::size_t said = outcome.output.find("forebay: error:");
       REQUIRE(said != std::string::npos);
       CHECK(outcome.output.find("forebay: error:", said + 1) == std::string::npos);
-      CHECK(outcome.output.find(what) != std::string::npos);
+      CHECK(contains(outcome.output, what));
       CHECK(read_text(job.state) == text);
     };
     refused(good, {"--set", "seed=6"},
@@ -226,7 +226,7 @@ TEST_CASE("flags that make no sense are bad usage") {
     const Outcome outcome = run(job.place.dir.path(), 1, arguments);
     CAPTURE(outcome.output);
     CHECK(outcome.code == 2);
-    CHECK(outcome.output.find(what) != std::string::npos);
+    CHECK(contains(outcome.output, what));
   };
   bad({"--save-every", "5"}, "--state");
   bad({"--state", job.state.string(), "--save-every", "0"}, "--save-every");
@@ -235,7 +235,7 @@ TEST_CASE("flags that make no sense are bad usage") {
   bad({"--stop-exit-code", "-1"}, "--stop-exit-code");
   bad({"--state"}, "--state");
   CHECK_FALSE(fs::exists(job.state));
-  CHECK(run(job.place.dir.path(), 1, {"feed", "--help"}).output.find("--stop-on-signal") != std::string::npos);
+  CHECK(contains(run(job.place.dir.path(), 1, {"feed", "--help"}).output, "--stop-on-signal"));
 }
 
 // A run of the command and its repetition, real processes behind an emulated store in fits and starts.
@@ -284,7 +284,7 @@ TEST_CASE("a run of several epochs is repeated line by line") {
     const Outcome repeated = place.feed(ranks, name + "again", replay);
     REQUIRE_MESSAGE(repeated.code == 0, repeated.output);
     check_same_logs(place, ranks, name, name + "again");
-    CHECK(repeated.output.find("the recording in") == std::string::npos);
+    CHECK_FALSE(contains(repeated.output, "the recording in"));
     CHECK(place.summary(name + "again").at("epochs") == 3);
   }
 }
@@ -319,8 +319,7 @@ TEST_CASE("a run that SIGTERM stopped is repeated to the step at which it stoppe
   for (const int ranks : rank_counts()) {
     // Under block the signal breaks a wait, and the last steps reuse although the policy never would.
     for (const std::string policy : {"greedy", "block"}) {
-      CAPTURE(ranks);
-      CAPTURE(policy);
+      CAPTURES(ranks, policy);
       check_stopped_run(place, ranks, policy);
     }
   }
@@ -342,8 +341,7 @@ TEST_CASE("a simulated run is made on real data, step by step") {
   Workplace place("[run]\nepochs = 1000\n[policy]\nname = \"greedy\"\n");
   for (const int ranks : rank_counts()) {
     for (const std::string mode : {"local", "lockstep"}) {
-      CAPTURE(ranks);
-      CAPTURE(mode);
+      CAPTURES(ranks, mode);
       const std::string name = mode + std::to_string(ranks);
       const fs::path virtual_run = place.dir / ("virtual." + name);
       const Outcome simulated =
@@ -381,7 +379,7 @@ TEST_CASE("what cannot be repeated ends with exit code 2 and names the key") {
     const Outcome outcome = place.feed(ranks, "refused", arguments);
     CHECK(outcome.code == 2);
     CAPTURE(outcome.output);
-    CHECK(outcome.output.find(message) != std::string::npos);
+    CHECK(contains(outcome.output, message));
   };
   refused(1, {"--set", "seed=6"}, "decisions.0.jsonl:1: the run was recorded with seed = 5 and this one has seed = 6");
   refused(1, {"--set", "telemetry.dir=\"" + (place.dir / "run.run").string() + "\""},

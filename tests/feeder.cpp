@@ -202,7 +202,7 @@ TEST_CASE("max_uses ends reuse: the trainer waits, or gets an error") {
     } catch (const Error& error) {
       message = error.what();
     }
-    CHECK(message.find("max_uses") != std::string::npos);
+    CHECK(contains(message, "max_uses"));
     CHECK(steps == 3);
     gate.open();
   }
@@ -327,16 +327,13 @@ TEST_CASE("the watchdog turns starvation into an error that says what the thread
     Gate gate;
     gate.open(2);  // one batch
     Feeder feeder(options, parts(100, [&](std::uint64_t) { gate.pass(); }));
-    std::string message;
-    try {
+    const std::string message = testing::error_of<WatchdogError>([&] {
       for (std::uint64_t step = 0; step < 100'000'000; ++step) (void)feeder.next();
-    } catch (const WatchdogError& error) {
-      message = error.what();
-    }
-    CHECK(message.find("no fresh batch for") != std::string::npos);
-    CHECK(message.find("1 reader reading from the store") != std::string::npos);
-    CHECK(message.find("memory/") != std::string::npos);
-    CHECK(message.find("2 decoders waiting for work") != std::string::npos);
+    });
+    CHECK(contains(message, "no fresh batch for"));
+    CHECK(contains(message, "1 reader reading from the store"));
+    CHECK(contains(message, "memory/"));
+    CHECK(contains(message, "2 decoders waiting for work"));
     gate.open();
   }
 }

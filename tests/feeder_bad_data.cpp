@@ -87,7 +87,7 @@ TEST_CASE("a run says at its start what the index has to say, the first eight no
   std::vector<std::string> said;
   Parts parts{.dataset = dataset};
   parts.log = [&](LogLevel level, std::string_view line) {
-    const bool is_told = line.starts_with("memory/") || line.find("more warnings") != std::string_view::npos;
+    const bool is_told = line.starts_with("memory/") || contains(line, "more warnings");
     if (level == LogLevel::warning && is_told) said.emplace_back(line);
   };
   const Feeder feeder(memory_options(5), parts);
@@ -187,8 +187,8 @@ TEST_CASE("by default no class may be missing, however small its share") {
   for (const bool eval : {false, true}) {
     CAPTURE(eval);
     const std::string all = last_of_default(with_class(30, 30), eval);
-    CHECK(all.find("samples of class \"7\" are bad: memory/70: is broken on purpose; memory/") != std::string::npos);
-    CHECK(all.find("raise max_bad") != std::string::npos);
+    CHECK(contains(all, "samples of class \"7\" are bad: memory/70: is broken on purpose; memory/"));
+    CHECK(contains(all, "raise max_bad"));
     CHECK(last_of_default(with_class(30, 16), eval).find("16 of the 30 samples of class") != std::string::npos);
     CHECK(last_of_default(with_class(30, 15), eval) == "ended well");
     CHECK(last_of_default(with_class(3, 3), eval).find("3 of the 3 samples of class") != std::string::npos);

@@ -182,8 +182,8 @@ TEST_CASE("a damaged record is replaced and quarantined by its name, and others 
   std::ifstream log(folder / "out" / "quarantine.0.jsonl");
   std::string line;
   REQUIRE(std::getline(log, line));
-  CHECK(line.find("x.tfrecord[record 200]") != std::string::npos);
-  CHECK(line.find("damaged") != std::string::npos);
+  CHECK(contains(line, "x.tfrecord[record 200]"));
+  CHECK(contains(line, "damaged"));
   CHECK_FALSE(std::getline(log, line));
 }
 
@@ -508,7 +508,7 @@ TEST_CASE("a damaged byte of a field is found by the checksum of its record") {
     const Made made(kind, 30);
     const auto dataset = build_dataset(made.options.dataset);
     (void)together(*dataset, {0});  // it has the file open
-    const std::string file = testing::read_file(made.folder / kind.path);
+    const std::string file = testing::read_text(made.folder / kind.path);
     const std::size_t note = file.find(testing::note_of(20));
     REQUIRE(note != std::string::npos);
     {

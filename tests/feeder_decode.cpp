@@ -45,18 +45,8 @@ Options options_of(Crop crop, Decode decode) {
   return options;
 }
 
-// The bytes of every batch, by epoch and number.
-using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
-
 Batches run(const Options& options, const std::shared_ptr<const Dataset>& dataset, std::uint64_t* bad = nullptr) {
-  Feeder feeder(options, Parts{.dataset = dataset});
-  Batches batches;
-  while (auto batch = feeder.next()) {
-    const auto* bytes = batch->images().as<std::byte>();
-    batches[{batch->epoch(), batch->batch()}].assign(bytes, bytes + batch->images().bytes());
-  }
-  if (bad != nullptr) *bad = feeder.summary().bad_samples;
-  return batches;
+  return batches_of(options, {.dataset = dataset}, bad);
 }
 
 double mean_difference(const Batches& some, const Batches& others) {

@@ -14,8 +14,6 @@ namespace {
 using namespace testing;
 using Bytes = std::vector<std::byte>;
 
-using Served = std::map<std::pair<std::uint64_t, std::uint64_t>, Bytes>;  // by epoch and batch, first use
-
 // Draws one number and adds it to every pixel.
 class Shift final : public Operation {
  public:
@@ -52,28 +50,13 @@ Options options_with(std::vector<std::string> operations) {
   return options;
 }
 
-void serve(Feeder& feeder, Served& served, std::size_t most = SIZE_MAX) {
-  for (std::size_t i = 0; i < most; ++i) {
-    const auto batch = feeder.next();
-    if (!batch) return;
-    Bytes bytes(batch->images().bytes());
-    batch->copy_to_host(bytes);
-    served.emplace(std::pair(batch->epoch(), batch->batch()), std::move(bytes));
-  }
-}
-
-Served run(const Options& options, std::uint64_t samples = 40) {
-  Feeder feeder(options, parts_of(samples));
-  Served served;
-  serve(feeder, served);
-  return served;
-}
+Batches run(const Options& options) { return batches_of(options, parts_of(40)); }
 
 TEST_CASE("operations are the same in every run, whatever threads make the samples, and others with another seed") {
   for (const std::vector<std::string>& names :
        {std::vector<std::string>{"shift"}, {"colour", "erase"}, {"shift", "erase", "colour"}}) {
     Options options = options_with(names);
-    const Served one = run(options);
+    const Batches one = run(options);
     CHECK(one.size() == 20);
     options.workers.decode = 1;
     options.workers.io = 1;
@@ -88,17 +71,17 @@ TEST_CASE("operations are the same in every run, whatever threads make the sampl
 
 TEST_CASE("a resumed run draws what the run that never stopped draws") {
   const Options options = options_with({"shift", "colour", "erase"});
-  const Served whole = run(options);
-  Served served;
+  const Batches whole = run(options);
+  Batches served;
   std::string state;
   {
     Feeder feeder(options, parts_of(40));
-    serve(feeder, served, 7);
+    add_batches(feeder, served, 7);
     state = feeder.state();
   }
   Feeder feeder(options, parts_of(40));
   feeder.restore_state(state);
-  serve(feeder, served);
+  add_batches(feeder, served);
   CHECK(served == whole);
 }
 
@@ -106,8 +89,8 @@ TEST_CASE("a saved job is not resumed with other operations") {
   std::string state;
   {
     Feeder feeder(options_with({"colour"}), parts_of(40));
-    Served served;
-    serve(feeder, served, 3);
+    Batches served;
+    add_batches(feeder, served, 3);
     state = feeder.state();
   }
   Feeder without(options_with({}), parts_of(40));
@@ -124,8 +107,8 @@ TEST_CASE("an operation that throws ends the run with its name and the sample's"
   options.on_bad = OnBad::replace;  // it is no bad sample
   const auto run_it = [&] {
     Feeder feeder(options, parts_of(40));
-    Served served;
-    serve(feeder, served);
+    Batches served;
+    add_batches(feeder, served);
   };
   CHECK_THROWS_WITH_AS(
       run_it(), doctest::Contains("memory/7: the operation \"fails\" of transform.operations failed: not this"), Error);
@@ -155,11 +138,11 @@ std::pair<std::string, When> told(Options options) {
 TEST_CASE("an operation that needs the whole view is applied when batches are enqueued, and the start says so") {
   const auto [text, when] = told(options_with({"shift", "colour"}));
   CHECK(when == When::enqueue);
-  CHECK(text.find("transform.when = \"enqueue\"") != std::string::npos);
-  CHECK(text.find("\"shift\"") != std::string::npos);
+  CHECK(contains(text, "transform.when = \"enqueue\""));
+  CHECK(contains(text, "\"shift\""));
   const auto [silence, unchanged] = told(options_with({"colour", "erase"}));
   CHECK(unchanged == When::dequeue);
-  CHECK(silence.find("enqueue") == std::string::npos);
+  CHECK_FALSE(contains(silence, "enqueue"));
   Options evaluation = options_with({"shift"});
   evaluation.run.eval = true;
   CHECK(told(evaluation).second == When::dequeue);
@@ -194,9 +177,9 @@ TEST_CASE("with dequeue each use of a batch has operations of its own, and each 
 
 TEST_CASE("the start-up line names operations") {
   const Feeder feeder(options_with({"colour", "erase"}), parts_of(8));
-  CHECK(feeder.describe().find("operations colour, erase") != std::string::npos);
+  CHECK(contains(feeder.describe(), "operations colour, erase"));
   const Feeder plain(options_with({}), parts_of(8));
-  CHECK(plain.describe().find("operations") == std::string::npos);
+  CHECK_FALSE(contains(plain.describe(), "operations"));
 }
 
 // Throws in a step: when it is asked, or when it is told.
@@ -221,8 +204,7 @@ TEST_CASE("what a policy throws ends a single rank in the step that it was throw
     bool is_told;
   };
   for (const Case given : {Case{1, false}, Case{3, false}, Case{0, true}, Case{3, true}}) {
-    CAPTURE(given.step);
-    CAPTURE(given.is_told);
+    CAPTURES(given.step, given.is_told);
     Options options = memory_options(2);
     options.policy.name = "throwing";
     Parts made = parts(20);
@@ -263,8 +245,7 @@ TEST_CASE("run.steps ends an evaluation early, says so, and makes no batch of an
     }
     CHECK(batches == (steps == 2 ? 2 : 3));
     CHECK(next == (steps == 2 ? 16 : 20));
-    CHECK((said.find("run.steps = 2 ends the evaluation after 2 of the 3 batches") != std::string::npos) ==
-          (steps == 2));
+    CHECK((contains(said, "run.steps = 2 ends the evaluation after 2 of the 3 batches")) == (steps == 2));
   }
 }
 

@@ -84,12 +84,7 @@ TEST_CASE("a save whose thread is refused is an error, and the run continues") {
   REQUIRE(feeder.next());
   {
     const ThreadLimit limit(0, Refuses::all);
-    std::string what;
-    try {
-      feeder.save(folder / "feed.state");
-    } catch (const Error& error) {
-      what = error.what();
-    }
+    const std::string what = testing::error_of([&] { feeder.save(folder / "feed.state"); });
     check_refusal(what);
   }
   REQUIRE(feeder.next());

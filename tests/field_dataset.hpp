@@ -10,7 +10,7 @@ namespace forebay::testing {
 
 // MemoryDataset with fields that tell their sample's id. `replace_field` may give other bytes for a field,
 // `before_field` is called in the reader's thread and may throw or wait.
-class FieldDataset final : public Dataset {
+class FieldDataset final : public LikeDataset {
  public:
   using Bytes = std::vector<std::byte>;
   // Whether it has put other bytes in place of those of the field.
@@ -18,7 +18,7 @@ class FieldDataset final : public Dataset {
   using Hook = std::function<void(std::uint64_t id, const Field& field)>;
 
   explicit FieldDataset(std::uint64_t size, std::vector<Field> fields = every_plain_field())
-      : inner_(size), fields_(std::move(fields)) {}
+      : LikeDataset(std::make_shared<MemoryDataset>(size)), fields_(std::move(fields)) {}
 
   // One of each kind that views leave alone.
   static std::vector<Field> every_plain_field() {
@@ -64,14 +64,9 @@ class FieldDataset final : public Dataset {
     return bytes;
   }
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "fields"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return inner_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return inner_.classes(); }
-  [[nodiscard]] Sample sample(std::uint64_t id) const override { return inner_.sample(id); }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return inner_.name(id); }
   void read(std::uint64_t id, ReadTarget& target) const override {
     if (before_read) before_read(id);
-    inner_.read(id, target);
+    LikeDataset::read(id, target);
   }
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
   [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
@@ -84,16 +79,12 @@ class FieldDataset final : public Dataset {
     if (!replace_field || !replace_field(id, field, bytes)) bytes = field_bytes(id, field);
     std::ranges::copy(bytes, target.reserve(bytes.size()).begin());
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return inner_.skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return inner_.counts(); }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return inner_.serialize(); }
 
   Replace replace_field;
   Hook before_field;
   MemoryDataset::Hook before_read;
 
  private:
-  MemoryDataset inner_;
   std::vector<Field> fields_;
 };
 
@@ -169,17 +160,38 @@ inline std::vector<std::uint8_t> mask_values() {
 }
 inline Bytes mask_png() { return png_of(kWidth, kHeight, mask_values(), true); }
 
+// Of an epoch's views, and of another's.
+inline Options viewed_options() {
+  Options options = memory_options(6);
+  options.transform.crop = Crop::random_resized;
+  options.transform.scale = {0.1, 1.0};
+  options.transform.mirror = 0.5;
+  options.transform.size = {20, 28};
+  options.run.epochs = 2;
+  return options;
+}
+
+// An npy file, version 1.
+template <typename T>
+Bytes npy_of(const std::string& type, const std::string& shape, const std::vector<T>& values) {
+  const std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
+  const std::string file = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(text.size()) + '\0' + text;
+  const auto head = std::as_bytes(std::span(file));
+  const auto body = std::as_bytes(std::span(values));
+  Bytes bytes(head.begin(), head.end());
+  bytes.insert(bytes.end(), body.begin(), body.end());
+  return bytes;
+}
+
 // Images of that ramp, with fields that views change.
-class ViewedDataset final : public Dataset {
+class ViewedDataset final : public LikeDataset {
  public:
   static constexpr std::uint64_t kSamples = 24;
 
-  explicit ViewedDataset(std::vector<Field> fields) : fields_(std::move(fields)) {}
+  explicit ViewedDataset(std::vector<Field> fields)
+      : LikeDataset(std::make_shared<MemoryDataset>(kSamples)), fields_(std::move(fields)) {}
   static Field mask(DType dtype = DType::uint8) { return {.name = "mask", .kind = FieldKind::mask, .dtype = dtype}; }
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "viewed"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return kSamples; }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
   [[nodiscard]] Sample sample(std::uint64_t /*id*/) const override {
     Sample sample;
     sample.encoding = Encoding::raw;
@@ -189,16 +201,12 @@ class ViewedDataset final : public Dataset {
     sample.box = box;
     return sample;
   }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return "viewed/" + std::to_string(id); }
   void read(std::uint64_t /*id*/, ReadTarget& target) const override { copy(std::as_bytes(std::span(image_)), target); }
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
   void read_field(std::uint64_t /*id*/, std::size_t field, ReadTarget& target) const override {
     copy(fields_[field].kind == FieldKind::mask ? std::span<const std::byte>(mask_) : std::as_bytes(std::span(boxes)),
          target);
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = kSamples}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return Bytes(8); }
 
   std::vector<LabelledBox> boxes;
   std::optional<Box> box;
@@ -211,8 +219,6 @@ class ViewedDataset final : public Dataset {
   std::vector<Field> fields_;
   std::vector<std::uint8_t> image_ = ramp();
   Bytes mask_ = mask_png();
-  std::vector<std::string> classes_;
-  std::vector<Skipped> skipped_;
 };
 
 }  // namespace forebay::testing

@@ -13,18 +13,6 @@ namespace {
 using namespace testing;
 using Bytes = FieldDataset::Bytes;
 
-// An npy file, version 1.
-Bytes npy_of(const std::string& descr, const std::string& shape, const Bytes& elements) {
-  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  header.resize(117, ' ');
-  header += '\n';
-  const std::string text = std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header;
-  const auto from = std::as_bytes(std::span(text));
-  Bytes bytes(from.begin(), from.end());
-  bytes.insert(bytes.end(), elements.begin(), elements.end());
-  return bytes;
-}
-
 Feeder feeder_of(const Options& options, std::shared_ptr<const Dataset> dataset) {
   return Feeder(options, Parts{.dataset = std::move(dataset)});
 }
@@ -270,16 +258,6 @@ TEST_CASE("fields are found by name and by number, and errors list them") {
 }
 
 // What views make of masks and boxes, and Lease::views(), which says what a view is; files that lie beside images.
-
-Options viewed_options() {
-  Options options = memory_options(6);
-  options.transform.crop = Crop::random_resized;
-  options.transform.scale = {0.2, 1.0};
-  options.transform.mirror = 0.5;
-  options.transform.size = {20, 28};
-  options.run.epochs = 2;
-  return options;
-}
 
 // Red or green of a sample's pixel.
 int channel(const Lease& batch, std::size_t sample, std::int64_t y, std::int64_t x, std::size_t c) {

@@ -30,8 +30,7 @@ TEST_CASE("every input that is kept is used as its target promises") {
     const Target* const target = find_target(archive.path().stem().string());
     REQUIRE_MESSAGE(target != nullptr, archive.path(), " is named like no target");
     for (const KeptInput& input : kept_inputs(archive.path())) {
-      CAPTURE(archive.path());
-      CAPTURE(input.name);
+      CAPTURES(archive.path(), input.name);
       CHECK_NOTHROW((void)target->use(input.bytes));
       ++inputs;
     }

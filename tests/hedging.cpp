@@ -124,8 +124,7 @@ TEST_CASE("a first read that comes before the second one wins, and the second is
 TEST_CASE("when one of the two reads fails, the other decides") {
   for (const bool first_fails_last : {false, true}) {
     for (const bool other_fails : {false, true}) {
-      CAPTURE(first_fails_last);
-      CAPTURE(other_fails);
+      CAPTURES(first_fails_last, other_fails);
       Barrier second;
       Hedged hedged;
       hedged.stage.dataset.before = [&](std::uint64_t id, int read) {
@@ -522,7 +521,7 @@ TEST_CASE("hedge = off waits, and the description says what is in effect") {
   options.workers.hedge = Hedge::off;
   Store store(400);
   Feeder feeder(options, Parts{.dataset = store.dataset()});
-  CHECK(feeder.describe().find("begun twice") == std::string::npos);
+  CHECK_FALSE(contains(feeder.describe(), "begun twice"));
   store.started = true;
   std::uint64_t served = 0;
   store.gate.open();
@@ -542,16 +541,13 @@ TEST_CASE("the watchdog's report also shows a second read that hangs") {
                 if (id == hangs) gate.pass();
               })};
   Feeder feeder(options, std::move(parts));
-  std::string report;
-  try {
+  const std::string report = testing::error_of<WatchdogError>([&] {
     while (feeder.next()) {
     }
-  } catch (const WatchdogError& error) {
-    report = error.what();
-  }
+  });
   gate.open();
-  CHECK(report.find("1 reader reading from the store") != std::string::npos);
-  CHECK(report.find("1 reader reading what another is slow with") != std::string::npos);
+  CHECK(contains(report, "1 reader reading from the store"));
+  CHECK(contains(report, "1 reader reading what another is slow with"));
   CHECK(report.find("memory/" + std::to_string(hangs)) != std::string::npos);
 }
 

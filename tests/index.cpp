@@ -103,9 +103,7 @@ TEST_CASE("any flipped bit and any cut of an index is refused") {
 }
 
 TEST_CASE("contents that pass the checksum but make no sense never read out of range") {
-  const std::uint64_t seed = test_seed();
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(test_seed());
   const TemporaryDirectory folder;
   for (const auto& sound : sound_indexes()) {
     const auto sound_content = content_of(sound);
@@ -277,7 +275,7 @@ TEST_CASE("files of records that changed make their index stale before the first
   DatasetOptions options = make_cifar(data);
   options.index = (data / "set.index").string();
   (void)open_dataset(options);
-  const std::string before = read_file(data / "data_batch_2.bin");
+  const std::string before = read_text(data / "data_batch_2.bin");
   std::string changed = before;
   changed[5] = 'x';
   write_file(data / "data_batch_2.bin", changed);
@@ -288,18 +286,16 @@ TEST_CASE("files of records that changed make their index stale before the first
 }
 
 TEST_CASE("a file of labels is refused where the format has its own") {
-  const TemporaryDirectory folder;
-  write_file(folder / "in/cat/x.jpg", "jpeg");
+  const FolderOf folder{{"in/cat/x.jpg", "jpeg"}};
   DatasetOptions options = options_for(folder / "in");
   options.labels = (folder / "labels.txt").string();
-  const std::string problem = error_of([&] { (void)build_dataset(options); });
+  const std::string problem = build_error(options);
   CHECK(contains(problem, "dataset.labels: the format \"folder\""));
   CHECK(contains(problem, "it is for filelist, "));
 }
 
 TEST_CASE("an index works from another working directory") {
-  const TemporaryDirectory data;
-  write_file(data / "set/class/x.jpg", "jpeg");
+  const FolderOf data{{"set/class/x.jpg", "jpeg"}};
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(data.path());
   DatasetOptions options = options_for("set");

@@ -23,7 +23,7 @@ struct LargeIndex {
     for (std::uint64_t i = 0; i < images; ++i) list += "folder/image" + std::to_string(i) + ".jpg,0\n";
     write_file(folder / "list.txt", list);
     save_index(*build_dataset(options_for(folder / "list.txt", "filelist")), file());
-    bytes = read_file(file());
+    bytes = read_text(file());
   }
   [[nodiscard]] std::string file() const { return (folder / "large.index").string(); }
 
@@ -109,7 +109,7 @@ TEST_CASE("an index on disk is the one that was saved") {
   CHECK_NOTHROW(image_of(*on_disk)->check());
   const std::string copy = (large.folder / "copy.index").string();
   save_index(*on_disk, copy);
-  CHECK(read_file(copy) == large.bytes);
+  CHECK(read_text(copy) == large.bytes);
 }
 
 TEST_CASE("an index keeps its bytes when the file is replaced or removed") {
@@ -341,7 +341,7 @@ TEST_CASE("what an index does not hold may change") {
 TEST_CASE("annotations that changed make the index of their folder or list stale") {
   const auto check = [](const TemporaryDirectory& data, const DatasetOptions& options) {
     const Kept kept(options);
-    const std::string before = read_file(data / "img0.xml");
+    const std::string before = read_text(data / "img0.xml");
     const std::string path = (data / "img0.xml").string();
     change_in_place(path, "dog", "eel");
     CHECK(contains(kept.error(), "the annotation " + path + " has other contents"));

@@ -44,7 +44,7 @@ struct Kept {
 // Changes a byte and leaves size and time of modification as they were.
 inline void change_in_place(const std::filesystem::path& file, const std::string& from, const std::string& to) {
   REQUIRE(from.size() == to.size());
-  std::string text = read_file(file);
+  std::string text = read_text(file);
   text.replace(text.find(from), from.size(), to);
   const auto time = std::filesystem::last_write_time(file);
   write_file(file, text);

@@ -41,8 +41,7 @@ TEST_CASE("a tensor says what the images are, for every type and layout") {
   for (const Type& type : {Type{DType::float32, 2, 32}, Type{DType::float16, 2, 16}, Type{DType::bfloat16, 4, 16},
                            Type{DType::uint8, 1, 8}}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
-      CAPTURE(to_string(type.dtype));
-      CAPTURE(static_cast<int>(layout));
+      CAPTURES(to_string(type.dtype), static_cast<int>(layout));
       SlotFormat format = kTiny;
       format.dtype = type.dtype;
       format.layout = layout;
@@ -165,7 +164,7 @@ TEST_CASE("a batch on the host has no __cuda_array_interface__") {
   const auto lease = lend(store);
   const std::string error = error_of([&] { return cuda_array_interface(*lease); });
   CAPTURE(error);
-  CHECK(error.find("to_dlpack()") != std::string::npos);
+  CHECK(testing::contains(error, "to_dlpack()"));
 }
 
 }  // namespace

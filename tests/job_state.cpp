@@ -66,9 +66,7 @@ TEST_CASE("the example in docs/state.md is a state, and what the page says about
 }
 
 TEST_CASE("equal states have equal texts, and states read back") {
-  const std::uint64_t seed = 41;
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(41);
   std::size_t ranges = 0;
   for (int i = 0; i < 400; ++i) {
     CAPTURE(i);
@@ -93,12 +91,7 @@ TEST_CASE("an impossible state is not written") {
   const auto error = [](auto&& change) {
     JobState state = small_state();
     change(state);
-    try {
-      (void)to_text(state);
-    } catch (const Error& thrown) {
-      return std::string(thrown.what());
-    }
-    return std::string();
+    return testing::error_of([&] { (void)to_text(state); });
   };
   CHECK(error([](JobState&) {}).empty());
   CHECK(contains(error([](JobState& state) { state.ranks = 0; }), "a bug in Forebay: ranks is 0"));
@@ -159,9 +152,7 @@ TEST_CASE("a text that is cut off anywhere is refused as that") {
 }
 
 TEST_CASE("a large text with changed, lost, doubled or exchanged parts is refused") {
-  const std::uint64_t seed = 23;
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(23);
   JobState state = job(1024, 300, 1'000'003, 12, 2);
   leave(state, [&](std::uint32_t) { return random.below(4000); });
   const std::string text = to_text(state);
@@ -388,9 +379,7 @@ TEST_CASE("what ranks leave without hand-over takes a few bytes per rank") {
 }
 
 TEST_CASE("the worst states stay below 64 KiB") {
-  const std::uint64_t seed = 7;
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(7);
   // Three epochs of a large dataset (5 million batches each), every shard somewhere else and with any rank; 1,024
   // ranges are cut off and with another one.
   for (const std::uint32_t ranks : {2U, 300U, 1023U, 1024U}) {
@@ -441,9 +430,7 @@ TEST_CASE("a job whose ranks hand everything over again and again has a small st
     for (const std::uint32_t ranks : {2U, 8U, 64U, 512U}) {
       if (testing::kSanitized && ranks > 8) break;
       for (const std::uint64_t slow : {0U, 300U, 8000U}) {
-        CAPTURE(batches);
-        CAPTURE(ranks);
-        CAPTURE(slow);
+        CAPTURES(batches, ranks, slow);
         Ledger ledger({.batches = batches, .shards = 1024, .ranks = ranks, .epochs = UINT64_MAX}, 1000, 1000, {},
                       ranks);
         for (std::uint32_t round = 0; round < 12; ++round) {

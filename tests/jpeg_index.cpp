@@ -192,13 +192,6 @@ TEST_CASE("points of another frame are not taken for a file's") {
 
 namespace fs = std::filesystem;
 
-Bytes read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string content((std::istreambuf_iterator<char>(file)), {});
-  const auto bytes = std::as_bytes(std::span(content));
-  return {bytes.begin(), bytes.end()};
-}
-
 void write(const std::string& path, std::span<const std::byte> bytes) {
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
@@ -226,7 +219,7 @@ TEST_CASE("among thousands of files each is found by its key, and of the same on
   for (const Bytes& file : files) others.emplace_back(forebay::jpeg::key_of(file), wrong);  // once more
   Indexed indexed(files, others);
   CHECK(indexed.files() == files.size() + kOthers + 2);
-  const Bytes header = read(indexed.path());
+  const Bytes header = forebay::testing::read_bytes(indexed.path());
   CHECK(std::to_integer<std::uint32_t>(header[12]) == kBits);
   for (const Bytes& file : files) {
     CAPTURE(bucket_of(file));
@@ -241,7 +234,7 @@ TEST_CASE("damage to an index is found when it is opened, or where it is used, a
   std::vector<Bytes> files;
   for (int i = 0; i < 3; ++i) files.push_back(make_jpeg(recipe_of(250 + i, 200, {2, 2}, i)));
   Indexed indexed(files);
-  const Bytes good = read(indexed.path());
+  const Bytes good = forebay::testing::read_bytes(indexed.path());
   const Box low{20, 150, 120, 190};
   int refused = 0;
   int unused = 0;
@@ -275,7 +268,7 @@ TEST_CASE("damage to an index is found when it is opened, or where it is used, a
 TEST_CASE("an index that can no longer be read is given up, once and with a warning") {
   const Bytes file = make_jpeg(recipe_of(300, 260, {2, 2}, 0));
   const Indexed indexed({file});
-  const Bytes good = read(indexed.path());
+  const Bytes good = forebay::testing::read_bytes(indexed.path());
   std::vector<std::string> warnings;
   DecodeIndex index(indexed.path(), [&](const std::string& text) { warnings.push_back(text); });
   index.read_ahead();
@@ -299,7 +292,7 @@ TEST_CASE("an index that can no longer be read is given up, once and with a warn
 
 TEST_CASE("a header that asks for more memory than its files need is refused before memory is taken") {
   const Indexed indexed({make_jpeg(recipe_of(300, 260, {2, 2}, 0))});
-  const Bytes good = read(indexed.path());
+  const Bytes good = forebay::testing::read_bytes(indexed.path());
   // Magic and version, bits, files, bytes of records, the checksum of the counts, that of the header.
   constexpr std::uint32_t kBits = 12;
   const std::array<std::uint64_t, 3> rest{};

@@ -21,10 +21,8 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::uint8_t kUntouched = 0xa5;
 
 TEST_CASE("every kind of kernels transforms blocks as the scalar ones do, and refuses the same") {
-  constexpr std::uint64_t kSeed = 42;
   constexpr std::size_t kBlocks = 8;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(42);
   struct Line {
     alignas(64) std::array<std::int16_t, kBlocks * forebay::jpeg::kBlockSize> coefficients{};
     std::array<std::uint8_t, kBlocks> extents{};
@@ -99,11 +97,9 @@ TEST_CASE("every kind of kernels converts all colours as the scalar ones do") {
 }
 
 TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
-  constexpr std::uint64_t kSeed = 43;
   constexpr std::size_t kMost = 150;
   constexpr std::size_t kMargin = 1;  // what is beside the samples
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(43);
   Bytes near(kMargin + kMost + PixelKernels::kSlack);
   Bytes far(near.size());
   std::vector<std::uint16_t> sums(kMost + PixelKernels::kSlack);
@@ -157,16 +153,16 @@ TEST_CASE("libjpeg-turbo decodes everything where no trusted kernels are faster,
   CHECK(forebay::jpeg::choose_pixel_kernels().reason.empty());
   const auto plain = forebay::jpeg::choose_pixel_kernels(all.last(1));
   CHECK(plain.kernels == nullptr);
-  CHECK(plain.reason.find("no vector code") != std::string_view::npos);
+  CHECK(contains(plain.reason, "no vector code"));
   PixelKernels wrong = all.front();
   wrong.from_ycc = wrong.from_rgb;
   const std::vector<PixelKernels> untrusted{wrong, all.back()};
   const auto slow = forebay::jpeg::choose_pixel_kernels(untrusted);
   CHECK(slow.kernels == nullptr);
-  CHECK(slow.reason.find("other pixels with vector code") != std::string_view::npos);
+  CHECK(contains(slow.reason, "other pixels with vector code"));
   const auto none = forebay::jpeg::choose_pixel_kernels(std::span(&wrong, 1));
   CHECK(none.kernels == nullptr);
-  CHECK(none.reason.find("gives other pixels") != std::string_view::npos);
+  CHECK(contains(none.reason, "gives other pixels"));
 }
 
 // Two rows of MCUs decoded at once give the coefficients that they give one after the other.

@@ -50,13 +50,6 @@ std::vector<Recipe> plain_kinds(int width, int height) {
   return all;
 }
 
-Bytes read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string content((std::istreambuf_iterator<char>(file)), {});
-  const auto bytes = std::as_bytes(std::span(content));
-  return {bytes.begin(), bytes.end()};
-}
-
 // What a decode index would hold of a file.
 Bytes points_of(JpegDecoder& decoder, const Bytes& file) {
   try {
@@ -80,13 +73,8 @@ TEST_CASE("plain files of every kind are decoded without libjpeg, in every orien
       for (int orientation = 1; orientation <= 8; ++orientation) {
         recipe.app1 = exif_segment(orientation);
         const Bytes file = make_jpeg(recipe);
-        CAPTURE(recipe.stored);
-        CAPTURE(width);
-        CAPTURE(height);
-        CAPTURE(recipe.sampling[0].first);
-        CAPTURE(recipe.sampling[0].second);
-        CAPTURE(recipe.restart_interval);
-        CAPTURE(orientation);
+        CAPTURES(recipe.stored, width, height, recipe.sampling[0].first);
+        CAPTURES(recipe.sampling[0].second, recipe.restart_interval, orientation);
         const bool turns = orientation >= 5;
         CHECK(twins.compare(file, {0, 0, turns ? height : width, turns ? width : height}));
         for (int i = 0; i < 4; ++i) CHECK(twins.compare_any(file));
@@ -229,10 +217,8 @@ TEST_CASE("only samples that became whole count as decoded without libjpeg, or a
 TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and what it does not report is decoded") {
   using forebay::testing::djpeg_verdict;
   using forebay::testing::DjpegVerdict;
-  constexpr std::uint64_t kSeed = 37;
   constexpr int kRounds = forebay::testing::kSanitized ? 300 : 1'500;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(37);
   // Large enough for libjpeg-turbo's faster loop, which says less.
   std::vector<Bytes> files;
   for (Recipe recipe : plain_kinds(300, 200)) {
@@ -270,8 +256,7 @@ TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and wha
       return forebay::testing::decode(decoder, file, {.max_pixels = 400'000}, region, image).refusal;
     };
     const std::string refused = refusal(own, whole);
-    CAPTURE(round);
-    CAPTURE(refused);
+    CAPTURES(round, refused);
     CHECK(refusal(turbo, whole) == refused);
     // Limits of Forebay's own.
     if (contains(refused, "max_pixels") || contains(refused, "components:")) continue;
@@ -342,19 +327,12 @@ TEST_CASE("a damaged file leaves nothing behind for the next one") {
 
 TEST_CASE("every JPEG of the real data is decoded, or refused, as by libjpeg") {
   const auto data = forebay::testing::real_data();
-  if (!data) {
-    MESSAGE("SKIPPED: no real data");
-    return;
-  }
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(*data)) {
-    if (entry.is_regular_file()) paths.push_back(entry.path());
-  }
-  std::ranges::sort(paths);
+  if (!data) return;
+  const std::vector<fs::path> paths = forebay::testing::files_in(*data);
   constexpr std::size_t kStep = forebay::testing::kSanitized ? 9 : 1;
   Twins twins(36);
   for (std::size_t i = 0; i < paths.size(); i += kStep) {
-    const Bytes file = read(paths[i]);
+    const Bytes file = forebay::testing::read_bytes(paths[i]);
     if (file.size() < 2 || file[0] != std::byte{0xff} || file[1] != std::byte{0xd8}) continue;
     CAPTURE(paths[i].string());
     twins.compare_any(file, {.max_pixels = 4'000'000});

@@ -150,9 +150,7 @@ Counts compare_samplings(Random& random, std::size_t step, int sizes) {
 }
 
 TEST_CASE("pixels are those of libjpeg's full decode: samplings of three components, widths and heights to 70") {
-  constexpr std::uint64_t kSeed = 40;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(40);
   // No divisor of 34, the number of factors, so that all of them occur in both directions.
   CHECK(compare_samplings(random, kSanitized ? 27 : 7, 6).compared > (kSanitized ? 1'000 : 4'500));
 }
@@ -164,9 +162,7 @@ TEST_CASE("every sampling of three components, 200 sizes each" * doctest::skip()
 }
 
 TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1 to 100, regions of larger images") {
-  constexpr std::uint64_t kSeed = 41;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(41);
   auto stages = all_stages();
   Truth truth;
   Counts counts;

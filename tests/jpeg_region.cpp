@@ -19,13 +19,10 @@ Box whole(ImageSize size) { return {0, 0, size.width, size.height}; }
 // Decodes a part and gives back what is wrong; empty when nothing is.
 std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional<Box>& region, std::int32_t shrink,
                     Image& image, const ImageOptions& options = kBounded) {
-  try {
+  return testing::error_of<SampleError>([&] {
     const auto size = decoder.open(file, options);
     decoder.decode(region.value_or(whole(size)), shrink, image);
-  } catch (const forebay::SampleError& error) {
-    return error.what();
-  }
-  return {};
+  });
 }
 
 // Regions of one file against all of it, at one scale. Returns how many regions were compared.
@@ -93,29 +90,10 @@ std::vector<Recipe> codings(const Recipe& recipe) {
   return all;
 }
 
-Bytes read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string content((std::istreambuf_iterator<char>(file)), {});
-  const auto bytes = std::as_bytes(std::span(content));
-  return {bytes.begin(), bytes.end()};
-}
-
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (!fs::exists(folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 }  // namespace
 
 TEST_CASE("a region has the pixels of the full decode: every colour space, sampling, coding and orientation") {
-  constexpr std::uint64_t kSeed = 20;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(20);
   JpegDecoder decoder(either_way());
   int compared = 0;
   for (const auto& base : kinds()) {
@@ -126,14 +104,8 @@ TEST_CASE("a region has the pixels of the full decode: every colour space, sampl
         const int orientation = 1 + below(random, 8);
         recipe.app1 = exif_segment(orientation);
         const auto file = make_jpeg(recipe);
-        CAPTURE(recipe.stored);
-        CAPTURE(recipe.sampling[0].first);
-        CAPTURE(recipe.sampling[0].second);
-        CAPTURE(recipe.progressive);
-        CAPTURE(recipe.arithmetic);
-        CAPTURE(recipe.separate_scans);
-        CAPTURE(recipe.rough);
-        CAPTURE(orientation);
+        CAPTURES(recipe.stored, recipe.sampling[0].first, recipe.sampling[0].second, recipe.progressive);
+        CAPTURES(recipe.arithmetic, recipe.separate_scans, recipe.rough, orientation);
         for (const std::int32_t shrink : {1, 2, 4, 8}) {
           compared += compare_regions(decoder, file, shrink, shrink == 1 ? 12 : 3, random);
         }
@@ -158,18 +130,16 @@ TEST_CASE("an image of one line or column, and regions at every edge") {
 
 TEST_CASE("regions of photographs have the pixels of the full decode") {
   const auto data = forebay::testing::real_data();
-  const auto files = data ? files_below(*data / "photos") : std::vector<fs::path>{};
+  const auto files = data ? forebay::testing::files_in(*data / "photos") : std::vector<fs::path>{};
   if (files.empty()) {
     MESSAGE("SKIPPED: no photographs");
     return;
   }
-  constexpr std::uint64_t kSeed = 22;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(22);
   JpegDecoder decoder(either_way());
   int compared = 0;
   for (std::size_t i = 0; i < files.size(); i += 4) {
-    const auto file = read(files[i]);
+    const auto file = forebay::testing::read_bytes(files[i]);
     CAPTURE(files[i].string());
     for (const std::int32_t shrink : {1, 1, 2, 4, 8}) compared += compare_regions(decoder, file, shrink, 2, random);
   }
@@ -182,16 +152,14 @@ TEST_CASE("of odd and damaged files a region has the pixels of the full decode w
     MESSAGE("SKIPPED: no odd files");
     return;
   }
-  constexpr std::uint64_t kSeed = 23;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(23);
   JpegDecoder decoder(either_way());
   int compared = 0;
   int refused = 0;
   int seen_less = 0;  // damaged, and a region of it was decoded
   for (const char* folder : {"odd/jpeg", "made/jpeg", "made/misnamed"}) {
-    for (const auto& path : files_below(*data / folder)) {
-      const auto file = read(path);
+    for (const auto& path : forebay::testing::files_in(*data / folder)) {
+      const auto file = forebay::testing::read_bytes(path);
       CAPTURE(path.string());
       const int regions = compare_regions(decoder, file, 1, 3, random);
       compared += regions + compare_regions(decoder, file, 2, 1, random);
@@ -252,9 +220,7 @@ TEST_CASE("damage above or inside the rows that are wanted is found, below them 
 }
 
 TEST_CASE("after any damage a part is decoded, or refused, as by a new decoder") {
-  constexpr std::uint64_t kSeed = 24;
-  MESSAGE("seed " << kSeed);
-  Random random(kSeed);
+  Random random = testing::random_from(24);
   JpegDecoder decoder(either_way());
   const auto all = kinds();
   int refused = 0;
@@ -267,16 +233,12 @@ TEST_CASE("after any damage a part is decoded, or refused, as by a new decoder")
     for (std::uint64_t i = 0, n = 1 + random.below(4); i < n; ++i) {
       file[2 + random.below(file.size() - 2)] = static_cast<std::byte>(random.bits() & 0xffU);
     }
-    CAPTURE(round);
-    CAPTURE(recipe.stored);
-    CAPTURE(recipe.progressive);
-    CAPTURE(recipe.rough);
+    CAPTURES(round, recipe.stored, recipe.progressive, recipe.rough);
     try {
       const auto size = decoder.open(file, kBounded);
       const auto region = random_region(random, size);
       const auto shrink = 1 << random.below(4);
-      CAPTURE(text_of(region));
-      CAPTURE(shrink);
+      CAPTURES(text_of(region), shrink);
       Image image;
       Image again;
       const auto reason = refusal(decoder, file, region, shrink, image);

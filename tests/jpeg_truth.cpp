@@ -67,11 +67,6 @@ bool same_pixels(const forebay::make::Image& image, const std::string& pnm) {
   return true;
 }
 
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 bool begins_as_jpeg(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   char start[2] = {};
@@ -97,7 +92,7 @@ struct Result {
 };
 
 Result compare(const fs::path& path, forebay::make::JpegDecoder& decoder, forebay::make::Image& image) {
-  const auto content = read_file(path);
+  const auto content = forebay::testing::read_text(path);
   std::optional<std::string> refused;
   try {
     decoder.decode(std::as_bytes(std::span(content)), {.exif = false}, image);
@@ -123,19 +118,13 @@ Result compare(const fs::path& path, forebay::make::JpegDecoder& decoder, foreba
 
 TEST_CASE("every JPEG that djpeg reads decodes to the same bytes") {
   const auto data = forebay::testing::real_data();
-  if (!data) {
-    MESSAGE("skipped: no real data");
-    return;
-  }
+  if (!data) return;
   if (const int code = run_djpeg("-version").exit_code; code == 127 || code == -1) {
     MESSAGE("skipped: djpeg is not installed (package libjpeg-turbo-progs)");
     return;
   }
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(*data)) {
-    if (entry.is_regular_file() && begins_as_jpeg(entry.path())) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::vector<fs::path> files = forebay::testing::files_in(*data);
+  std::erase_if(files, [](const fs::path& path) { return !begins_as_jpeg(path); });
   REQUIRE_FALSE(files.empty());
 
   std::vector<Result> results(files.size());

@@ -78,12 +78,7 @@ Parts parts() {
 }
 
 std::string refusal(const Options& options) {
-  try {
-    Feeder feeder(options, parts());
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return {};
+  return testing::error_of<ConfigError>([&] { Feeder feeder(options, parts()); });
 }
 
 TEST_CASE("a feeder without a communicator is refused where several were started, unless it is meant") {
@@ -93,9 +88,9 @@ TEST_CASE("a feeder without a communicator is refused where several were started
   Feeder meant(memory_options(4), *solo_communicator(), parts());
   ::unsetenv("MV2_COMM_WORLD_SIZE");
   ::unsetenv("MV2_COMM_WORLD_RANK");
-  CHECK(cause.find("one of 2 (MV2_COMM_WORLD_SIZE)") != std::string::npos);
-  CHECK(cause.find("mpi.world()") != std::string::npos);
-  CHECK(cause.find("solo_communicator()") != std::string::npos);
+  CHECK(contains(cause, "one of 2 (MV2_COMM_WORLD_SIZE)"));
+  CHECK(contains(cause, "mpi.world()"));
+  CHECK(contains(cause, "solo_communicator()"));
   CHECK(meant.next());
   CHECK(refusal(memory_options(4)).empty());
 }
@@ -108,7 +103,7 @@ TEST_CASE("two feeders never write one telemetry folder at the same time") {
     Feeder first(options, parts());
     CHECK(first.next());
     const std::string cause = refusal(options);
-    CHECK(cause.find("telemetry.dir") != std::string::npos);
+    CHECK(contains(cause, "telemetry.dir"));
     CHECK(cause.find("process " + std::to_string(::getpid())) != std::string::npos);
     CHECK(first.next());  // nothing of its files was touched
     first.close();
@@ -337,7 +332,7 @@ TEST_CASE("a ring that does not fit is refused, naming the keys, the node or the
   const std::string alone = refusal({.groups = group_of(99, 1)});
   for (const char* word :
        {"lower queue.capacity, queue.pool", "22 slots", "the memory cgroup /job has room for 99 MiB"})
-    CHECK(alone.find(word) != std::string::npos);
+    CHECK(contains(alone, word));
   CHECK(refusal({.node = 900 * kMiB, .ranks = 2, .groups = group_of(199, 2)})
             .find("for each of the 2 ranks in it, and the memory cgroup /job") != std::string::npos);
   // Ranks that do not know of each other.
@@ -494,8 +489,8 @@ TEST_CASE("the launcher's variables: who started this process comes before who s
     CAPTURE(name);
     CHECK(place({{name, "3"}}).local_rank == 3U);
     CHECK(place({{name, "3"}}).problem.empty());
-    CHECK(place({{name, "first"}}).problem.find("\"first\"") == std::string::npos);
-    CHECK(place({{name, "first"}}).problem.find("is not a number") != std::string::npos);
+    CHECK_FALSE(testing::contains(place({{name, "first"}}).problem, "\"first\""));
+    CHECK(testing::contains(place({{name, "first"}}).problem, "is not a number"));
     CHECK_FALSE(place({{name, ""}}).local_rank);
   }
   CHECK(place({{"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"}}).local_ranks == 4U);
@@ -510,7 +505,7 @@ TEST_CASE("the launcher's variables: who started this process comes before who s
   CHECK(nested.problem.empty());
   const LauncherPlace odd = place({{"LOCAL_RANK", "0"}, {"SLURM_LOCALID", "2"}});
   CHECK(odd.local_rank == 0U);
-  CHECK(odd.problem.find("LOCAL_RANK = 0 and SLURM_LOCALID = 2 contradict each other") != std::string::npos);
+  CHECK(contains(odd.problem, "LOCAL_RANK = 0 and SLURM_LOCALID = 2 contradict each other"));
 }
 
 }  // namespace

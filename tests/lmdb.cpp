@@ -15,11 +15,6 @@ std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std:
   return build_dataset(options_for(folder.path()));
 }
 
-std::string reason(const Dataset& dataset, const std::string& record) {
-  const Skipped* found = find_skipped(dataset, record);
-  return found == nullptr ? "" : found->reason;
-}
-
 }  // namespace
 
 TEST_CASE("Datums of Caffe: encoded, and raw with blue first; in leaves and on pages of their own") {
@@ -115,15 +110,16 @@ TEST_CASE("values that are no images are left out by key") {
                                                         {"i", wire_bytes(4, kJpeg)},
                                                         {"j", encoded_datum(kJpeg, std::int64_t{1} << 40)}}));
   CHECK(dataset->size() == 1);
-  CHECK(reason(*dataset, "[record 1, b]") == "byte 8192: is neither an image file nor a Datum of Caffe");
-  CHECK(reason(*dataset, "[record 2, c]") == "byte 8192: has 3 bytes for 3 channels of 32 x 32 pixels");
-  CHECK(reason(*dataset, "[record 3, d]") == "byte 12288: has 3 bytes for -3 channels of 32 x 32 pixels");
-  CHECK(reason(*dataset, "[record 4, e]") == "byte 12288: a Datum of floating-point numbers, where bytes are read");
-  CHECK(reason(*dataset, "[record 5, f]") == "byte 12288: has no bytes");
-  CHECK(contains(reason(*dataset, "[record 6, g]"), "2 channels"));
-  CHECK(reason(*dataset, "[record 7, h]") == "byte 16384: a Datum without data");
-  CHECK(contains(reason(*dataset, "[record 8, i]"), "has no class, where others have one"));
-  CHECK(contains(reason(*dataset, "[record 9, j]"), "its class number is"));
+  CHECK(skip_reason(*dataset, "[record 1, b]") == "byte 8192: is neither an image file nor a Datum of Caffe");
+  CHECK(skip_reason(*dataset, "[record 2, c]") == "byte 8192: has 3 bytes for 3 channels of 32 x 32 pixels");
+  CHECK(skip_reason(*dataset, "[record 3, d]") == "byte 12288: has 3 bytes for -3 channels of 32 x 32 pixels");
+  CHECK(skip_reason(*dataset, "[record 4, e]") ==
+        "byte 12288: a Datum of floating-point numbers, where bytes are read");
+  CHECK(skip_reason(*dataset, "[record 5, f]") == "byte 12288: has no bytes");
+  CHECK(contains(skip_reason(*dataset, "[record 6, g]"), "2 channels"));
+  CHECK(skip_reason(*dataset, "[record 7, h]") == "byte 16384: a Datum without data");
+  CHECK(contains(skip_reason(*dataset, "[record 8, i]"), "has no class, where others have one"));
+  CHECK(contains(skip_reason(*dataset, "[record 9, j]"), "its class number is"));
 }
 
 TEST_CASE("a named database is read where it is the only one") {

@@ -55,13 +55,8 @@ TEST_CASE("in parts, an epoch has every sample once, and without exchange a node
     const double exchange = std::array{0.0, 0.0, 0.05, 0.5, 1.0}.at(random.below(5));
     const bool drop_last = random.below(2) == 0;
     const auto shards = static_cast<std::uint32_t>(nodes * each + random.below(100));
-    CAPTURE(samples);
-    CAPTURE(batch_size);
-    CAPTURE(nodes);
-    CAPTURE(each);
-    CAPTURE(exchange);
-    CAPTURE(drop_last);
-    CAPTURE(shards);
+    CAPTURES(samples, batch_size, nodes, each);
+    CAPTURES(exchange, drop_last, shards);
     const Order order({.samples = samples,
                        .batch_size = batch_size,
                        .seed = seed,

@@ -15,27 +15,18 @@ constexpr int kWidth = 90;
 constexpr int kHeight = 70;
 
 void make(const fs::path& dir, const std::string& task, const std::vector<std::string>& more = {"--seed", "9"}) {
-  const TemporaryDirectory elsewhere;
-  std::vector<std::string> arguments{testing::built_command(), "make-dataset", dir.string()};
-  for (const std::string argument : {"--task", task.c_str(), "--images", "24", "--size", "90x70", "--classes", "5",
-                                     "--objects", "4", "--quality", "95"}) {
-    arguments.push_back(argument);
-  }
+  std::vector<std::string> arguments{"make-dataset", dir.string(), "--task",    task,        "--images",
+                                     "24",           "--size",     "90x70",     "--classes", "5",
+                                     "--objects",    "4",          "--quality", "95"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  testing::Process process(arguments, elsewhere / "output");
-  const int code = process.wait();
-  INFO(process.output());
-  REQUIRE(code == 0);
+  const Ended made = run_command(arguments);
+  REQUIRE_MESSAGE(made.code == 0, made.output);
 }
 
 // Relative path -> bytes of every file but the configuration, which names the folder.
 std::map<std::string, std::string> contents(const fs::path& dir) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(dir)) {
-    if (entry.is_regular_file() && entry.path().filename() != "feed.toml") {
-      files[fs::relative(entry.path(), dir).string()] = read_text(entry.path());
-    }
-  }
+  auto files = files_below(dir);
+  files.erase("feed.toml");
   return files;
 }
 

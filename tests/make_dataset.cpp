@@ -12,23 +12,10 @@ namespace fs = std::filesystem;
 using namespace testing;
 
 int make(const fs::path& dir, std::vector<std::string> options) {
-  const TemporaryDirectory elsewhere;
-  std::vector<std::string> arguments{testing::built_command(), "make-dataset", dir.string()};
-  arguments.insert(arguments.end(), options.begin(), options.end());
-  testing::Process process(arguments, elsewhere / "output");
-  const int code = process.wait();
-  INFO(process.output());
-  CHECK(code >= 0);
-  return code;
-}
-
-// Relative path -> bytes of every file.
-std::map<std::string, std::string> contents(const fs::path& dir) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(dir)) {
-    if (entry.is_regular_file()) files[fs::relative(entry.path(), dir).string()] = read_text(entry.path());
-  }
-  return files;
+  options.insert(options.begin(), {"make-dataset", dir.string()});
+  const Ended made = run_command(options);
+  CHECK_MESSAGE(made.code >= 0, made.output);
+  return made.code;
 }
 
 std::unique_ptr<Dataset> open(const fs::path& dir, const std::string& format) {
@@ -75,17 +62,17 @@ TEST_CASE("the same seed makes the same bytes for any number of threads, another
   REQUIRE(make(dir / "one", with("1")) == 0);
   REQUIRE(make(dir / "three", with("3")) == 0);
   REQUIRE(make(dir / "split", with("2", {"--split", "0.2"})) == 0);
-  const auto one = contents(dir / "one");
+  const auto one = files_below(dir / "one");
   CHECK(one.size() == 60);
-  CHECK(one == contents(dir / "three"));
+  CHECK(one == files_below(dir / "three"));
 
-  auto parts = contents(dir / "split" / "train");
+  auto parts = files_below(dir / "split" / "train");
   CHECK(parts.size() == 48);
-  parts.merge(contents(dir / "split" / "val"));
+  parts.merge(files_below(dir / "split" / "val"));
   CHECK(parts == one);
 
   REQUIRE(make(dir / "other", {"--images", "30", "--size", "96x72", "--seed", "6"}) == 0);
-  CHECK(contents(dir / "other") != one);
+  CHECK(files_below(dir / "other") != one);
 }
 
 // What was measured on a generated dataset stays comparable. Annotations only: pixels are the JPEG library's too.
@@ -93,7 +80,7 @@ TEST_CASE("a seed makes what it always made") {
   const TemporaryDirectory dir;
   REQUIRE(make(dir / "set", {"--images", "12", "--size", "97x73", "--classes", "16", "--seed", "4"}) == 0);
   std::string annotations;
-  for (const auto& [name, bytes] : contents(dir / "set" / "Annotations")) annotations += bytes;
+  for (const auto& [name, bytes] : files_below(dir / "set" / "Annotations")) annotations += bytes;
   CHECK(testing::sha256(annotations) == "c9d9c0f1d9ea8216405565378c508a7d21ec61862080d93ccb17aba713127ed3");
 }
 
@@ -152,11 +139,11 @@ TEST_CASE("a folder that is not empty is left alone without --force") {
   const TemporaryDirectory dir;
   const std::vector<std::string> plan{"--images", "2", "--size", "48x48"};
   REQUIRE(make(dir / "set", plan) == 0);
-  const auto before = contents(dir / "set");
+  const auto before = files_below(dir / "set");
   CHECK(make(dir / "set", {"--images", "3", "--size", "48x48"}) == 2);
-  CHECK(contents(dir / "set") == before);
+  CHECK(files_below(dir / "set") == before);
   CHECK(make(dir / "set", {"--images", "3", "--size", "48x48", "--force"}) == 0);
-  CHECK(contents(dir / "set").size() == 6);
+  CHECK(files_below(dir / "set").size() == 6);
 }
 
 }  // namespace

@@ -9,6 +9,34 @@
 
 namespace forebay::testing {
 
+// A dataset that is as another one is, but for what it says otherwise.
+class LikeDataset : public Dataset {
+ public:
+  explicit LikeDataset(std::shared_ptr<const Dataset> base) : base_(std::move(base)) {}
+
+  [[nodiscard]] std::string_view format() const noexcept override { return base_->format(); }
+  [[nodiscard]] std::uint64_t size() const noexcept override { return base_->size(); }
+  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return base_->classes(); }
+  [[nodiscard]] Sample sample(std::uint64_t id) const override { return base_->sample(id); }
+  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return base_->source(id); }
+  [[nodiscard]] std::string name(std::uint64_t id) const override { return base_->name(id); }
+  void read(std::uint64_t id, ReadTarget& target) const override { base_->read(id, target); }
+  [[nodiscard]] std::span<const std::byte> tables(std::uint32_t key) const override { return base_->tables(key); }
+  [[nodiscard]] std::span<const Field> fields() const noexcept override { return base_->fields(); }
+  [[nodiscard]] std::string field_name(std::uint64_t id, std::size_t field) const override {
+    return base_->field_name(id, field);
+  }
+  void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
+    base_->read_field(id, field, target);
+  }
+  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return base_->skipped(); }
+  [[nodiscard]] IndexCounts counts() const noexcept override { return base_->counts(); }
+  [[nodiscard]] std::vector<std::byte> serialize() const override { return base_->serialize(); }
+
+ private:
+  std::shared_ptr<const Dataset> base_;
+};
+
 // Samples of 4 x 4 grey pixels that tell their id: pixel i of sample s is (s * 7 + i) mod 256. `before_read` is
 // called in the reader's thread first and may throw or wait.
 class MemoryDataset final : public Dataset, public InGivenOrder {
@@ -114,31 +142,47 @@ inline Parts parts(std::uint64_t samples, MemoryDataset::Hook before_read = {}) 
   return {.dataset = std::make_shared<MemoryDataset>(samples, std::move(before_read))};
 }
 
+// The bytes of batches as they were served first, by epoch and number.
+using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
+
+// Adds the batches of the steps that are left, or of so many.
+inline void add_batches(Feeder& feeder, Batches& batches, std::size_t most = SIZE_MAX) {
+  for (std::size_t i = 0; i < most; ++i) {
+    const auto batch = feeder.next(feeder.stream());
+    if (!batch) return;
+    std::vector<std::byte> bytes(batch->images().bytes());
+    batch->copy_to_host(bytes);
+    batches.emplace(std::pair(batch->epoch(), batch->batch()), std::move(bytes));
+  }
+}
+
+inline Batches batches_of(const Options& options, Parts parts, std::uint64_t* bad = nullptr) {
+  Feeder feeder(options, std::move(parts));
+  Batches batches;
+  add_batches(feeder, batches);
+  if (bad != nullptr) *bad = feeder.summary().bad_samples;
+  return batches;
+}
+
 // A MemoryDataset whose samples are JPEG files.
-class JpegDataset final : public Dataset {
+class JpegDataset final : public LikeDataset {
  public:
   explicit JpegDataset(std::vector<std::vector<std::byte>> files, std::optional<Box> box = std::nullopt)
-      : files_(std::move(files)), box_(box) {}
+      : LikeDataset(std::make_shared<MemoryDataset>()), files_(std::move(files)), box_(box) {}
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "memory"; }
   [[nodiscard]] std::uint64_t size() const noexcept override { return files_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return base_.classes(); }
   [[nodiscard]] Sample sample(std::uint64_t /*id*/) const override {
     Sample sample;
     sample.label = 0;
     sample.box = box_;
     return sample;
   }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return base_.name(id); }
   void read(std::uint64_t id, ReadTarget& target) const override {
     std::ranges::copy(files_[id], target.reserve(files_[id].size()).begin());
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return base_.skipped(); }
   [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = files_.size()}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return base_.serialize(); }
 
  private:
-  MemoryDataset base_{1};
   std::vector<std::vector<std::byte>> files_;
   std::optional<Box> box_;
 };

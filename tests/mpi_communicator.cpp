@@ -22,17 +22,6 @@ using namespace testing;
 
 constexpr double kPatience = 60;  // seconds; only a broken build waits so long
 
-// Polls until `done()` or out of patience; returns what `done()` said last.
-template <typename Done>
-bool eventually(Done&& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(kPatience);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 // Lets ranks drift apart by a random amount of work.
 class Drift {
  public:
@@ -274,7 +263,7 @@ TEST_CASE("at MPI_THREAD_FUNNELED another thread may not make a communicator") {
       refused = error.what();
     }
   }).join();
-  CHECK(refused.find("MPI_THREAD_SERIALIZED") != std::string::npos);
+  CHECK(contains(refused, "MPI_THREAD_SERIALIZED"));
 }
 
 TEST_CASE("a census of ranks out of step applies every report exactly lag steps later") {
@@ -413,13 +402,8 @@ TEST_CASE("ranks share memory whether /dev/shm has room or not, and no name is l
 TEST_CASE("where ranks can share no memory each has its own, all hear the same cause, and people once") {
   const Without without(true, true);
   const auto copy = world().duplicate();
-  std::string cause;
-  try {
-    static_cast<void>(copy->share_on_node(64));
-  } catch (const forebay::Error& error) {
-    cause = error.what();
-  }
-  CHECK(cause.find("rank 0: shm_open: No space left on device") != std::string::npos);
+  const std::string cause = testing::error_of([&] { static_cast<void>(copy->share_on_node(64)); });
+  CHECK(contains(cause, "rank 0: shm_open: No space left on device"));
   for (const std::string& theirs : copy->all_gather(cause)) CHECK(theirs == cause);
 
   std::vector<std::string> lines;
@@ -432,7 +416,7 @@ TEST_CASE("where ranks can share no memory each has its own, all hear the same c
   }
   feeder.close();
   const auto told = std::ranges::count_if(
-      lines, [](const std::string& line) { return line.find("each rank has a copy of its own") != std::string::npos; });
+      lines, [](const std::string& line) { return contains(line, "each rank has a copy of its own"); });
   CHECK(told == (copy->rank() == 0 ? 1 : 0));
   CHECK(copy->close(kLongest));
 }

@@ -106,9 +106,7 @@ void for_each_order(const ContainerKind& kind, Check&& check) {
   for (const auto& [order, shuffle] :
        {std::pair(SampleOrder::global, true), {SampleOrder::shards, true}, {SampleOrder::global, false}}) {
     if (kSanitized && order != SampleOrder::shards) continue;
-    CAPTURE(kind.name);
-    CAPTURE(shuffle);
-    CAPTURE(order == SampleOrder::shards);
+    CAPTURES(kind.name, shuffle, order == SampleOrder::shards);
     options.dataset.order = order;
     options.dataset.shuffle = shuffle;
     check(folder, options);
@@ -266,8 +264,7 @@ TEST_CASE("broken records are left out or replaced and named, and end the run wh
   SampleOrder order = SampleOrder::global;
   for (const Damage& damage : damages()) {
     const ContainerKind& kind = container_of(damage.kind);
-    CAPTURE(damage.kind);
-    CAPTURE(damage.what);
+    CAPTURES(damage.kind, damage.what);
     SharedFolder folder;
     std::vector<std::string> records;
     for (std::uint64_t i = 0; i < kSamples; ++i) records.push_back(kind.record_of(i));
@@ -294,7 +291,7 @@ TEST_CASE("broken records are left out or replaced and named, and end the run wh
     for (std::uint64_t i = 0; i < kSamples; ++i) CHECK(seen.contains(i) != damage.lost.contains(i));
     std::string quarantine;
     for (std::uint32_t rank = 0; rank < world().size(); ++rank) {
-      quarantine += read_file(options.telemetry.dir + "/quarantine." + std::to_string(rank) + ".jsonl");
+      quarantine += read_text(options.telemetry.dir + "/quarantine." + std::to_string(rank) + ".jsonl");
     }
     CHECK(contains(quarantine, damage.said));
     CHECK(contains(quarantine, damage.cause.substr(0, damage.cause.find('"'))));

@@ -26,17 +26,15 @@ struct Throws {
   bool forgets_to_reserve = false;
 };
 
-class OwnDataset final : public Dataset {
+class OwnDataset final : public LikeDataset {
  public:
   explicit OwnDataset(MemoryDataset::Hook read, Throws throws = {})
-      : inner_(kSamples, std::move(read)), throws_(std::move(throws)) {}
+      : LikeDataset(std::make_shared<MemoryDataset>(kSamples, std::move(read))), throws_(std::move(throws)) {}
 
   [[nodiscard]] std::string_view format() const noexcept override { return "own"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return inner_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return inner_.classes(); }
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     if (throws_.sample) throws_.sample(id);
-    return inner_.sample(id);
+    return LikeDataset::sample(id);
   }
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     if (throws_.source) throws_.source(id);
@@ -44,20 +42,17 @@ class OwnDataset final : public Dataset {
   }
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     if (throws_.name) throws_.name();
-    return inner_.name(id);
+    return LikeDataset::name(id);
   }
   void read(std::uint64_t id, ReadTarget& target) const override {
-    if (!throws_.forgets_to_reserve || id != 5) inner_.read(id, target);
+    if (!throws_.forgets_to_reserve || id != 5) LikeDataset::read(id, target);
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return inner_.skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return inner_.counts(); }
   [[nodiscard]] std::vector<std::byte> serialize() const override {
     if (throws_.serialize) throws_.serialize();
-    return inner_.serialize();
+    return LikeDataset::serialize();
   }
 
  private:
-  MemoryDataset inner_;
   Throws throws_;
 };
 
@@ -92,7 +87,7 @@ Outcome run(const std::shared_ptr<const Dataset>& dataset, const Options& option
 // On every rank.
 void check_error(const Outcome& outcome, const std::string& part) {
   CAPTURE(outcome.error);
-  CHECK(outcome.error.find(part) != std::string::npos);
+  CHECK(contains(outcome.error, part));
 }
 
 TEST_CASE("whatever read() throws makes a bad sample") {

@@ -84,10 +84,7 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
     for (const char* policy : {"block", "adaptive", "greedy"}) {
       for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
         for (const std::uint64_t samples : {1, 7, 61, 128}) {
-          CAPTURE(static_cast<int>(mode));
-          CAPTURE(policy);
-          CAPTURE(static_cast<int>(epoch_end));
-          CAPTURE(samples);
+          CAPTURES(static_cast<int>(mode), policy, static_cast<int>(epoch_end), samples);
           Options options = memory_options(4);
           options.policy.name = policy;
           options.mpi.mode = mode;
@@ -104,8 +101,7 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
 TEST_CASE("a feeder says how many steps an epoch has, in every order of the samples") {
   for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards, SampleOrder::local}) {
     for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
-      CAPTURE(static_cast<int>(order));
-      CAPTURE(static_cast<int>(mode));
+      CAPTURES(static_cast<int>(order), static_cast<int>(mode));
       Options options = memory_options(1);
       options.dataset.order = order;
       options.mpi.mode = mode;
@@ -330,7 +326,7 @@ TEST_CASE("the two kinds of loop do not mix") {
       (void)feeder.next_epoch();
     }
   });
-  CHECK(error.find("rank 1 calls next_epoch() and rank 0 does not") != std::string::npos);
+  CHECK(contains(error, "rank 1 calls next_epoch() and rank 0 does not"));
 }
 
 TEST_CASE("an error ends the loops of all ranks at the same step") {
@@ -348,7 +344,7 @@ TEST_CASE("an error ends the loops of all ranks at the same step") {
       while (auto batch = feeder.next()) batch.reset();
     }
   });
-  CHECK(error.find("bad samples") != std::string::npos);
+  CHECK(contains(error, "bad samples"));
   CHECK(is_alike(std::to_string(feeder.steps())));
   CHECK(error_of([&] { (void)feeder.next_epoch(); }) == error);
   feeder.close();

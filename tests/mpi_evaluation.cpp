@@ -176,15 +176,12 @@ TEST_CASE("by default a class that is missing ends all ranks with one message, w
     });
     dataset->label_ = [](std::uint64_t id) { return id < 20 ? 4 : 5; };
     Feeder feeder(options, world(), Parts{.dataset = dataset});
-    std::string said;
-    try {
+    const std::string said = testing::error_of([&] {
       while (feeder.next()) {
       }
-    } catch (const Error& error) {
-      said = error.what();
-    }
-    CHECK(said.find("of class \"4\" are bad: memory/") != std::string::npos);
-    CHECK(said.find("is broken on purpose") != std::string::npos);
+    });
+    CHECK(contains(said, "of class \"4\" are bad: memory/"));
+    CHECK(contains(said, "is broken on purpose"));
     for (const std::string& theirs : testing::gather_texts(said)) CHECK(theirs == said);
   }
 }
@@ -314,8 +311,7 @@ std::string fresh_steps_recorded(const std::string& dir) {
 TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of its kind") {
   for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
     for (const bool by_epochs : {true, false}) {
-      CAPTURE(static_cast<int>(mode));
-      CAPTURE(by_epochs);
+      CAPTURES(static_cast<int>(mode), by_epochs);
       const TemporaryDirectory mine;
       const std::string dir = gather_texts(mine.path().string())[0];
       Options options = memory_options(2);
@@ -336,7 +332,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
       CHECK(fresh_steps_recorded(dir + "/recorded") == fresh_steps_of(recorded));
       if (world().size() > 1) {
         const std::string error = error_of([&] { (void)course(options, samples, !by_epochs, read_us); });
-        CHECK(error.find("a loop over epochs (next_epoch())") != std::string::npos);
+        CHECK(contains(error, "a loop over epochs (next_epoch())"));
       }
       (void)gather_texts("");
     }

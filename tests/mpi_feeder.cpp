@@ -95,9 +95,7 @@ TEST_CASE("the ranks together serve what one rank serves, each batch once, in th
     for (const char* policy : {"adaptive", "block", "greedy", "proportional"}) {
       for (const std::uint64_t size : {1, 7, 61, 128, 200}) {
         for (const EpochEnd epoch_end : {EpochEnd::next, EpochEnd::reuse}) {
-          CAPTURE(static_cast<int>(mode));
-          CAPTURE(policy);
-          CAPTURE(size);
+          CAPTURES(static_cast<int>(mode), policy, size);
           check_ranks_serve_what_one_serves(mode, policy, size, epoch_end);
         }
       }
@@ -314,7 +312,7 @@ TEST_CASE("an error on one rank ends all ranks at the same step with that rank's
     } catch (const std::exception& error) {
       cause = error.what();
     }
-    CHECK(cause.find("the disk caught fire") != std::string::npos);
+    CHECK(contains(cause, "the disk caught fire"));
     if (world().size() > 1) CHECK(cause.find("rank " + std::to_string(failing) + ": ") == 0);
     feeder.close();
     Served served;

@@ -66,7 +66,7 @@ void check_alike(const End& mine, const std::string& text) {
     CHECK(end.cause == mine.cause);
   }
   CHECK(mine.cause.find("rank " + std::to_string(last()) + ": ") == 0);
-  CHECK(mine.cause.find(text) != std::string::npos);
+  CHECK(contains(mine.cause, text));
 }
 
 // What a trainer does with its gradients: hangs unless all ranks make the step.
@@ -82,9 +82,7 @@ TEST_CASE("a rank that holds too many leases ends all ranks at one step, whose c
     for (const When when : {When::enqueue, When::dequeue}) {
       for (const bool eval : {false, true}) {
         if (eval && when == When::dequeue) continue;
-        CAPTURE(static_cast<int>(mode));
-        CAPTURE(static_cast<int>(when));
-        CAPTURE(eval);
+        CAPTURES(static_cast<int>(mode), static_cast<int>(when), eval);
         Options options = long_run();
         options.mpi.mode = mode;
         options.transform.when = when;
@@ -263,7 +261,7 @@ void check_left(const Leaving& job) {
   CAPTURE(mine.cause);
   if (job.several) {  // each names the one that it heard of first
     CHECK(mine.cause.find("rank ") == 0);
-    CHECK(mine.cause.find(" has left after step ") != std::string::npos);
+    CHECK(contains(mine.cause, " has left after step "));
     return;
   }
   CHECK(mine.cause.find("rank 0 has left " + when) == 0);
@@ -346,7 +344,7 @@ TEST_CASE("a rank that does not come for watchdog_s is named to all, itself incl
   if (world().rank() == last()) (void)communicator->all_gather("");  // until all the others have given it up
   const End mine = train(feeder, [](Lease&&) { return true; });
   if (world().rank() != last()) (void)communicator->all_gather("");
-  CHECK(mine.cause.find("policy.watchdog_s") != std::string::npos);
+  CHECK(contains(mine.cause, "policy.watchdog_s"));
   CHECK(mine.cause.find(" for rank " + std::to_string(last()) + ", not heard of") != std::string::npos);
   CHECK(mine.steps <= 4);
   feeder.close();

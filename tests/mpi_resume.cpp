@@ -34,8 +34,7 @@ void check_jobs(std::uint64_t first, const std::function<OnceCase(OnceCase)>& ch
     const OnceResult result = run_case(job, stage, directory);
     totals += result.totals;
     if (stage.rank() != 0) continue;
-    CAPTURE(number);
-    CAPTURE(describe(job));
+    CAPTURES(number, describe(job));
     for (const std::string& violation : result.violations) FAIL_CHECK(violation);
   }
   if (stage.rank() == 0) {
@@ -63,8 +62,7 @@ TEST_CASE("so it is on containers, in either order") {
 TEST_CASE("a job that goes on serves bit for bit what one that never stopped does") {
   Stage stage(MPI_COMM_WORLD);
   for (const IdentityRow& row : check_identity(stage.size(), stage)) {
-    CAPTURE(row.mode);
-    CAPTURE(row.threads);
+    CAPTURES(row.mode, row.threads);
     CHECK(row.compared == row.stops * row.ranks * kComparedBatches);
     for (const std::string& violation : row.violations) FAIL_CHECK(violation);
   }
@@ -255,9 +253,7 @@ TEST_CASE("the checker finds what ranks may not serve") {
   };
   for (const Fault& fault : faults) {
     const std::vector<std::string> found = found_in(stopped_job(), seen_by(fault.served));
-    CAPTURE(fault.served[0]);
-    CAPTURE(fault.served[1]);
-    CAPTURE(lines_of(found));
+    CAPTURES(fault.served[0], fault.served[1], lines_of(found));
     CHECK((fault.what == nullptr ? found.empty() : is_named(found, fault.what)));
   }
 }
@@ -307,8 +303,7 @@ TEST_CASE("the checker finds what is lost, doubled, handed over, late or not ali
     std::vector<Seen> seen = seen_by({"frfrfrr", "frfrfrr"});
     fault.change(seen);
     const std::vector<std::string> found = found_in(stopped_job(), seen);
-    CAPTURE(fault.what);
-    CAPTURE(lines_of(found));
+    CAPTURES(fault.what, lines_of(found));
     CHECK(is_named(found, fault.what));
   }
   OnceCase unasked = stopped_job();

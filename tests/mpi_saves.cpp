@@ -139,11 +139,11 @@ TEST_CASE("a disk that never answers again is given up: the save fails, and the 
   Saves& saves = *new Saves(*alone, liveness, kPatience, [](const char*) {});
   disk_stalls = true;
   const std::string cause = error_of([&] { saves.save(folder / "feed.state", "text", true); });
-  CHECK(cause.find("feed.state: its disk has not answered for ") != std::string::npos);
+  CHECK(contains(cause, "feed.state: its disk has not answered for "));
   const auto begin = std::chrono::steady_clock::now();
   CHECK_FALSE(saves.end());
   CHECK(std::chrono::steady_clock::now() - begin < kPatience);
-  CHECK(saves.take_failure().find("its disk has not answered") != std::string::npos);
+  CHECK(contains(saves.take_failure(), "its disk has not answered"));
   disk_stalls = false;
 }
 
@@ -190,18 +190,18 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   std::string said = error_of([&] { feeder.save(bad); });
   REQUIRE(feeder.next());
   said += error_of([&] { feeder.finish_saves(); });
-  CHECK(said.find("cannot save the state to " + bad.string() + ": it is a directory") != std::string::npos);
+  CHECK(contains(said, "cannot save the state to " + bad.string() + ": it is a directory"));
   // One of these three says it, and the good one is written.
   std::string later = error_of([&] { feeder.save(bad); });
   REQUIRE(feeder.next());  // the run continues
   later += error_of([&] { feeder.save(good); });
   later += error_of([&] { feeder.finish_saves(); });
-  CHECK(later.find("it is a directory") != std::string::npos);
+  CHECK(contains(later, "it is a directory"));
   CHECK(place.saved_steps(good) == 3);
   // On all ranks when it has failed by the time that save() returns, else on the one that closes the file.
   const bool was_said = !error_of([&] { feeder.save(bad); }).empty();
   const std::string last = error_of([&] { feeder.close(); });
-  CHECK((last.find("it is a directory") != std::string::npos) == (place.is_writer() && !was_said));
+  CHECK((contains(last, "it is a directory")) == (place.is_writer() && !was_said));
   feeder.close();
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a save that failed is said although another state is restored meanwhi
   std::string said = error_of([&] { feeder.save(place.folder); });
   feeder.restore_state(feeder.state());
   said += error_of([&] { feeder.finish_saves(); });
-  CHECK(said.find("it is a directory") != std::string::npos);
+  CHECK(contains(said, "it is a directory"));
   CHECK(error_of([&] { feeder.close(); }).empty());
 }
 

@@ -365,26 +365,12 @@ int play(std::string_view name, int argc, char** argv) {
   return found == kScenarios.end() ? 4 : found->play(argc, argv);
 }
 
-struct Ended {
-  int code = -1;
-  std::string output;  // both streams
-
-  [[nodiscard]] bool says(const char* text) const { return output.find(text) != std::string::npos; }
-};
-
 Ended run(int ranks, const std::string& scenario) {
   const forebay::testing::TemporaryDirectory dir;
   std::vector<std::string> command;
   if (ranks > 1) {
-    command = {forebay::testing::mpiexec(),
-               "-n",
-               std::to_string(ranks),
-               "--oversubscribe",
-               "--bind-to",
-               "none",
-               "--mca",
-               "btl",
-               "self,vader"};
+    command =
+        words(mpiexec() + " -n " + std::to_string(ranks) + " --oversubscribe --bind-to none --mca btl self,vader");
   }
   for (const std::string& word :
        {std::filesystem::read_symlink("/proc/self/exe").string(), std::string("scenario"), scenario}) {
@@ -407,8 +393,7 @@ TEST_CASE("what ends a job ends it on all ranks and says why; what does not, doe
     });
   }
   at_once(scenarios, [](const Scenario& scenario) {
-    CAPTURE(scenario.name);
-    CAPTURE(scenario.shows);
+    CAPTURES(scenario.name, scenario.shows);
     const Ended ended = run(2, scenario.name);
     CAPTURE(ended.output);
     CHECK(std::ranges::count(scenario.codes, ended.code) == 1);

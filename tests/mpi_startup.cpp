@@ -51,14 +51,9 @@ TEST_CASE("a configuration that only one rank cannot read is refused on all rank
   const std::uint32_t odd = world().size() - 1;
   const auto file = folder / "feed.toml";
   write_file(file, world().rank() == odd ? "[queue]\ncapacity = 8\npol = 2\n" : "[queue]\ncapacity = 8\n");
-  std::string refused;
-  try {
-    (void)load_options(file, world());
-  } catch (const ConfigError& error) {
-    refused = error.what();
-  }
+  const std::string refused = testing::error_of<ConfigError>([&] { (void)load_options(file, world()); });
   if (world().size() > 1) CHECK(refused.find("rank " + std::to_string(odd) + ": ") == 0);
-  CHECK(refused.find("feed.toml:3") != std::string::npos);
+  CHECK(contains(refused, "feed.toml:3"));
 
   write_file(file, "[queue]\ncapacity = 8\n");
   const std::vector<std::string> overrides{"queue.pool=3", "dataset.path=\"data\""};
@@ -120,8 +115,7 @@ TEST_CASE("ranks that find no index, another, or rubbish under the name get rank
   options.index = list.own(rank);
   if (rank == 1) write_file(options.index, "rubbish");
   if (rank == 2) {
-    const TemporaryDirectory other;
-    write_file(other / "list.txt", "a.jpg\n");
+    const FolderOf other{{"list.txt", "a.jpg\n"}};
     save_index(*build_dataset(options_for(other / "list.txt", "filelist")), options.index);
   }
   const auto dataset = share_dataset(options, *communicator);
@@ -153,7 +147,7 @@ TEST_CASE("a damaged index that must be sent is an error on all ranks") {
     options.index = list.own(communicator->rank());
     if (communicator->rank() == 0) {
       (void)open_dataset(options);
-      std::string bytes = read_file(options.index);
+      std::string bytes = read_text(options.index);
       bytes.back() ^= 1;
       write_file(options.index, bytes);
     }
@@ -182,7 +176,7 @@ TEST_CASE("an index that one rank finds written into while it is used ends all r
     while (const auto batch = feeder.next()) {
       CHECK(batch->labels()[0] == 1);
       if (++steps != 5 || world().rank() != last) continue;
-      const std::string bytes = read_file(file);
+      const std::string bytes = read_text(file);
       write_file(file, bytes.substr(0, bytes.size() - images) + std::string(images, '\0'));
     }
   } catch (const Error& error) {

@@ -2,6 +2,7 @@
 #include "device/device_choice.hpp"
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "fake_cuda.hpp"
+#include "jpeg_parts.hpp"
 #include "jpeg_support.hpp"
 #include "nvjpeg_support.hpp"
 #include "test.hpp"
@@ -56,15 +57,6 @@ int difference(const Image& some, const Image& others, const Box& region) {
     for (std::int32_t i = 0; i < 3 * region.width(); ++i) largest = std::max(largest, std::abs(left[i] - right[i]));
   }
   return largest;
-}
-
-Box random_region(Random& random, ImageSize size) {
-  const auto below = [&](std::int32_t limit) {
-    return static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(limit)));
-  };
-  const std::int32_t left = below(size.width);
-  const std::int32_t top = below(size.height);
-  return {left, top, left + 1 + below(size.width - left), top + 1 + below(size.height - top)};
 }
 
 // The kinds of files that hardware decoders take.
@@ -269,12 +261,7 @@ TEST_CASE("of several libraries the first that can be used is, and where none ca
   const std::vector<const char*> files{"/there/is/none.so", "libdl.so.2", FOREBAY_FAKE_NVJPEG};
   CHECK(contains(NvjpegLibrary(files).describe(), FOREBAY_FAKE_NVJPEG));
   nvjpeg->starts = false;
-  std::string error;
-  try {
-    const NvjpegLibrary library(files);
-  } catch (const Error& e) {
-    error = e.what();
-  }
+  const std::string error = testing::error_of([&] { const NvjpegLibrary library(files); });
   CAPTURE(error);
   CHECK(contains(error, "no libnvjpeg.so can be used (/there/is/none.so: "));
   CHECK(contains(error, "; libdl.so.2 lacks functions"));

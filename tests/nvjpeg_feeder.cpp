@@ -15,7 +15,6 @@ namespace forebay::testing {
 namespace {
 
 using File = std::vector<std::byte>;
-using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
 
 constexpr FakeMachine kMachine{.memory = std::size_t{512} << 20};
 
@@ -51,11 +50,7 @@ struct Run {
 Run run(const Options& options, const std::shared_ptr<const Dataset>& dataset) {
   Feeder feeder(options, Parts{.dataset = dataset});
   Run run;
-  while (const auto batch = feeder.next(feeder.stream())) {
-    auto& bytes = run.batches[{batch->epoch(), batch->batch()}];
-    bytes.resize(batch->images().bytes());
-    batch->copy_to_host(bytes);
-  }
+  add_batches(feeder, run.batches);
   run.summary = feeder.summary();
   return run;
 }
@@ -150,7 +145,7 @@ TEST_CASE("a GPU that fails while it decodes ends the run with its error") {
     error = e.what();
   }
   CAPTURE(error);
-  CHECK(error.find("cudaMemcpyAsync") != std::string::npos);
+  CHECK(contains(error, "cudaMemcpyAsync"));
 }
 
 std::string notice_on(const std::string& device) {

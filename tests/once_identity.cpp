@@ -20,11 +20,10 @@ std::uint64_t mixed(std::uint64_t value) {
 
 // Colour images of several sizes whose every pixel differs from its neighbours, so that any other crop or mirroring
 // gives other bytes.
-class NoiseDataset final : public Dataset {
+class NoiseDataset final : public LikeDataset {
  public:
-  [[nodiscard]] std::string_view format() const noexcept override { return "noise"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return kSamples; }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  NoiseDataset() : LikeDataset(std::make_shared<MemoryDataset>(kSamples)) {}
+
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     Sample sample;
     sample.label = static_cast<std::int64_t>(id % 3);
@@ -34,20 +33,12 @@ class NoiseDataset final : public Dataset {
     sample.channels = 3;
     return sample;
   }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return "noise/" + std::to_string(id); }
   void read(std::uint64_t id, ReadTarget& target) const override {
     const Sample is = sample(id);
     const auto bytes =
         target.reserve(std::size_t{3} * static_cast<std::size_t>(is.width) * static_cast<std::size_t>(is.height));
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(mixed((id << 20U) + i) & 0xffU);
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return skipped_; }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return {.images = kSamples}; }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return {std::byte{1}}; }
-
- private:
-  std::vector<std::string> classes_{"a", "b", "c"};
-  std::vector<Skipped> skipped_;
 };
 
 std::uint64_t hash_of(std::uint64_t seed, const void* data, std::size_t bytes) {

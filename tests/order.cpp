@@ -23,12 +23,7 @@ bool is_bijection(std::uint64_t size, std::uint64_t seed, std::uint64_t epoch) {
 }
 
 std::string error_of(const OrderOptions& options) {
-  try {
-    const Order order(options);
-  } catch (const forebay::Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of([&] { const Order order(options); });
 }
 
 TEST_CASE("a permutation is a bijection for every small size") {
@@ -40,9 +35,7 @@ TEST_CASE("a permutation is a bijection for every small size") {
 }
 
 TEST_CASE("a permutation is a bijection for larger sizes, powers of two, squares and their neighbours") {
-  const std::uint64_t seed = 20240607;
-  CAPTURE(seed);
-  forebay::Random random(seed);
+  Random random = testing::random_from(20240607);
   for (const std::uint64_t size :
        {1023, 1024, 1025, 4095, 4096, 4097, 9999, 10000, 10001, 10100, 10101, 65535, 65536, 65537, 262145}) {
     CAPTURE(size);
@@ -216,10 +209,7 @@ TEST_CASE("an epoch in windows has every sample once, whatever the sizes") {
     for (const std::uint64_t window : {1ULL, 7ULL, 64ULL, 1000ULL, 100'000ULL})
       for (const std::uint64_t run : {1ULL, 2ULL, 32ULL, 333ULL, 100'000ULL})
         for (const std::uint64_t epoch : {0ULL, 1ULL, 77ULL}) {
-          CAPTURE(samples);
-          CAPTURE(window);
-          CAPTURE(run);
-          CAPTURE(epoch);
+          CAPTURES(samples, window, run, epoch);
           std::vector<std::uint64_t> served = epoch_of(windowed(samples, window, run), epoch);
           std::ranges::sort(served);
           bool is_each_once = true;
@@ -232,9 +222,7 @@ TEST_CASE("windows cover the positions without gap, are about as large as asked 
   for (const std::uint64_t samples : {1ULL, 100ULL, 1000ULL, 4099ULL, 100'003ULL})
     for (const std::uint64_t window : {1ULL, 64ULL, 512ULL, 1000ULL})
       for (const std::uint64_t run : {1ULL, 16ULL, 48ULL}) {
-        CAPTURE(samples);
-        CAPTURE(window);
-        CAPTURE(run);
+        CAPTURES(samples, window, run);
         const Order order = windowed(samples, window, run);
         const std::uint64_t run_in_effect = std::min({run, window, samples});
         for (std::uint64_t begin = 0; begin < samples;) {
@@ -358,9 +346,7 @@ TEST_CASE("each rank has batches one after the other, as many as the others or a
   for (const std::uint32_t shards : {7U, 8U, 64U, 1024U})
     for (const std::uint64_t batches : {1ULL, 13ULL, 333ULL, 1000ULL, 2999ULL})
       for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
-        CAPTURE(shards);
-        CAPTURE(batches);
-        CAPTURE(ranks);
+        CAPTURES(shards, batches, ranks);
         const Partition partition = deal_of(batches, shards, ranks);
         const Order order = windowed(batches, 64, 8);
         std::uint64_t next = 0;
@@ -400,10 +386,7 @@ TEST_CASE("what is left is dealt out in equal shares to another number of ranks,
     const auto shards = static_cast<std::uint32_t>(8 + random.below(200));
     const auto before = static_cast<std::uint32_t>(1 + random.below(8));
     const auto after = static_cast<std::uint32_t>(1 + random.below(8));
-    CAPTURE(round);
-    CAPTURE(batches);
-    CAPTURE(shards);
-    CAPTURE(before);
+    CAPTURES(round, batches, shards, before);
     CAPTURE(after);
     const Order order = windowed(batches, 64, 8);
     std::set<std::uint64_t> served;

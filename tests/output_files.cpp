@@ -47,12 +47,7 @@ struct HostileFolder {
 
 template <typename Call>
 std::string error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of([&] { call(); });
 }
 
 mode_t mode_of(const fs::path& file) {
@@ -241,6 +236,35 @@ TEST_CASE("base64 is that of RFC 4648, and nothing else is read as it") {
     CAPTURE(text);
     CHECK_FALSE(from_base64(text).has_value());
   }
+}
+
+TEST_CASE("a number is all of a text, in the range of its type") {
+  CHECK(parse_number<unsigned>("4294967295") == 4294967295U);
+  CHECK(parse_number<int>("-3") == -3);
+  CHECK(parse_number<unsigned>("fF", 16) == 255U);
+  CHECK(parse_number<double>("1e3") == 1000.0);
+  for (const char* const text : {"", " 1", "1 ", "+1", "-1", "1.5", "0x1", "4294967296"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_number<unsigned>(text).has_value());
+  }
+}
+
+TEST_CASE("texts are divided, joined and counted") {
+  CHECK(split("a,,b,", ',') == std::vector<std::string_view>{"a", "", "b", ""});
+  CHECK(split("", ',') == std::vector<std::string_view>{""});
+  CHECK(joined(std::vector<std::string>{}, ", ").empty());
+  CHECK(joined(std::vector<std::string>{"a", "", "b"}, ", ") == "a, , b");
+  CHECK(joined(std::array{1, -2}, "x") == "1x-2");
+  CHECK(joined(std::array{1, 2}, " ", [](int number) { return std::string(1, static_cast<char>('a' + number)); }) ==
+        "b c");
+  CHECK(counted(0, "core") == "0 cores");
+  CHECK(counted(1, "core") == "1 core");
+  const std::array<std::string_view, 3> names{"a", "b\n", "c"};
+  CHECK(quoted_names(names, 3) == R"("a", "b\x0a", "c")");
+  CHECK(quoted_names(names, 2) == R"("a", "b\x0a", ...)");
+  CHECK(lower_case("Z\xc3\x84[a") == "z\xc3\x84[a");
+  CHECK(equals_ignoring_case("Image/PNG", "image/png"));
+  CHECK_FALSE(equals_ignoring_case("[", "{"));
 }
 
 TEST_CASE("blanks are taken off both ends, and nowhere else") {

@@ -12,31 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 using namespace testing;
 
-struct Outcome {
-  int code;
-  std::string output;
-};
-
-Outcome run(std::vector<std::string> arguments) {
-  const TemporaryDirectory dir;
-  arguments.insert(arguments.begin(), testing::built_command());
-  testing::Process process(arguments, dir / "output");
-  const int code = process.wait();
-  return {code, process.output()};
-}
-
-std::map<std::string, std::string> files_of(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = read_text(entry.path());
-  }
-  return files;
-}
+using Outcome = testing::Ended;
 
 std::string made(const TemporaryDirectory& dir, const std::string& layout, const std::string& images) {
   const std::string data = (dir / "data").string();
   const Outcome outcome =
-      run({"make-dataset", data, "--images", images, "--classes", "3", "--size", "96x64", "--layout", layout});
+      run_command({"make-dataset", data, "--images", images, "--classes", "3", "--size", "96x64", "--layout", layout});
   REQUIRE(outcome.code == 0);
   return data;
 }
@@ -49,11 +30,11 @@ std::string batches_of(const fs::path& dir, const std::string& data, std::vector
   more.insert(more.end(), {"dataset.path=" + data, "dataset.batch_size=8", "transform.size=[32, 32]",
                            "policy.name=block", "queue.capacity=2", "telemetry.dir="});
   for (const std::string& each : more) arguments.insert(arguments.end(), {"--set", each});
-  const Outcome outcome = run(arguments);
+  const Outcome outcome = run_command(arguments);
   CAPTURE(outcome.output);
   REQUIRE(outcome.code == 0);
   std::string lines;
-  for (const auto& [name, text] : files_of(log)) lines += text;
+  for (const auto& [name, text] : files_below(log)) lines += text;
   fs::remove_all(log);
   return lines;
 }
@@ -62,33 +43,33 @@ TEST_CASE("pack, verify, index, unpack") {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", "20");
   const std::string set = (dir / "set").string();
-  const Outcome packed = run({"pack", data, set, "--shard-size", "1MiB"});
+  const Outcome packed = run_command({"pack", data, set, "--shard-size", "1MiB"});
   CHECK(packed.code == 0);
   CHECK(contains(packed.output, "samples      20\n"));
   CHECK(contains(packed.output, "1 written, 0 kept, of 1"));
-  CHECK(contains(run({"pack", data, set, "--shard-size", "1MiB"}).output, "0 written, 1 kept, of 1"));
-  const Outcome verified = run({"pack", "--verify", set});
+  CHECK(contains(run_command({"pack", data, set, "--shard-size", "1MiB"}).output, "0 written, 1 kept, of 1"));
+  const Outcome verified = run_command({"pack", "--verify", set});
   CHECK(verified.code == 0);
   CHECK(contains(verified.output, "damaged      0\n"));
-  CHECK(contains(run({"index", set}).output, "format       pack\n"));
+  CHECK(contains(run_command({"index", set}).output, "format       pack\n"));
   const std::string again = (dir / "again").string();
-  CHECK(run({"unpack", set, again}).code == 0);
-  CHECK(files_of(again) == files_of(data));
+  CHECK(run_command({"unpack", set, again}).code == 0);
+  CHECK(files_below(again) == files_below(data));
 
-  CHECK(run({"pack", data}).code == 2);
-  CHECK(run({"pack", data, data}).code == 2);
-  CHECK(run({"pack", set, (dir / "twice").string()}).code == 2);
-  CHECK(run({"pack", "--verify", data}).code == 2);
-  CHECK(run({"pack", data, set, "--shard-size", "lots"}).code == 2);
-  CHECK(run({"pack", data, set, "--part", "3/2"}).code == 2);
-  CHECK(run({"unpack", set, again}).code == 2);
-  CHECK(run({"pack", "--verify", set, "--part", "1/2"}).code == 2);
-  CHECK(run({"pack", data, set, "--as-is", "--pixels", "16"}).code == 2);
+  CHECK(run_command({"pack", data}).code == 2);
+  CHECK(run_command({"pack", data, data}).code == 2);
+  CHECK(run_command({"pack", set, (dir / "twice").string()}).code == 2);
+  CHECK(run_command({"pack", "--verify", data}).code == 2);
+  CHECK(run_command({"pack", data, set, "--shard-size", "lots"}).code == 2);
+  CHECK(run_command({"pack", data, set, "--part", "3/2"}).code == 2);
+  CHECK(run_command({"unpack", set, again}).code == 2);
+  CHECK(run_command({"pack", "--verify", set, "--part", "1/2"}).code == 2);
+  CHECK(run_command({"pack", data, set, "--as-is", "--pixels", "16"}).code == 2);
 
-  CHECK(contains(run({"pack", data, data + "/packed"}).output, "lies within the folder of the dataset"));
+  CHECK(contains(run_command({"pack", data, data + "/packed"}).output, "lies within the folder of the dataset"));
   CHECK_FALSE(fs::exists(data + "/packed"));
-  CHECK(run({"pack", data, data + ".packed", "--pixels", "16"}).code == 0);
-  CHECK(contains(run({"pack", data + ".packed", (dir / "twice").string()}).output, "is packed already"));
+  CHECK(run_command({"pack", data, data + ".packed", "--pixels", "16"}).code == 0);
+  CHECK(contains(run_command({"pack", data + ".packed", (dir / "twice").string()}).output, "is packed already"));
 }
 
 TEST_CASE("a saved index is packed as it was made, and says what cannot be chosen any more") {
@@ -96,47 +77,47 @@ TEST_CASE("a saved index is packed as it was made, and says what cannot be chose
   const std::string data = made(dir, "voc", "12");
   const std::string index = (dir / "saved.index").string();
   const std::string images = "dataset.samples=\"images\"";
-  REQUIRE(run({"index", data, "--set", images, "--save", index}).code == 0);
-  REQUIRE(run({"pack", data, (dir / "direct").string(), "--set", images}).code == 0);
-  REQUIRE(run({"pack", index, (dir / "saved").string()}).code == 0);
-  CHECK(files_of(dir / "saved") == files_of(dir / "direct"));
-  CHECK(run({"index", (dir / "saved").string(), "--set", images}).code == 0);
-  CHECK(contains(run({"pack", index, (dir / "other").string(), "--set", images}).output, "is a saved index"));
-  CHECK(run({"pack", index, (dir / "other").string(), "--format", "voc"}).code == 2);
+  REQUIRE(run_command({"index", data, "--set", images, "--save", index}).code == 0);
+  REQUIRE(run_command({"pack", data, (dir / "direct").string(), "--set", images}).code == 0);
+  REQUIRE(run_command({"pack", index, (dir / "saved").string()}).code == 0);
+  CHECK(files_below(dir / "saved") == files_below(dir / "direct"));
+  CHECK(run_command({"index", (dir / "saved").string(), "--set", images}).code == 0);
+  CHECK(contains(run_command({"pack", index, (dir / "other").string(), "--set", images}).output, "is a saved index"));
+  CHECK(run_command({"pack", index, (dir / "other").string(), "--format", "voc"}).code == 2);
 }
 
 TEST_CASE("more bad samples than max_bad allows end packing, which resumes when they are mended") {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", "10");
   const std::string index = (dir / "saved.index").string();
-  REQUIRE(run({"index", data, "--save", index}).code == 0);
+  REQUIRE(run_command({"index", data, "--save", index}).code == 0);
   fs::path gone;
-  for (const auto& [name, bytes] : files_of(data)) gone = fs::path(data) / name;
+  for (const auto& [name, bytes] : files_below(data)) gone = fs::path(data) / name;
   fs::rename(gone, dir / "gone");
   const std::string set = (dir / "set").string();
-  const Outcome refused = run({"pack", index, set, "--set", "max_bad=0"});
+  const Outcome refused = run_command({"pack", index, set, "--set", "max_bad=0"});
   CHECK(refused.code == 1);
   CHECK(contains(refused.output, gone.filename().string()));
-  const Outcome allowed = run({"pack", index, set});
+  const Outcome allowed = run_command({"pack", index, set});
   CHECK(allowed.code == 0);
   CHECK(contains(allowed.output, "left out     1 sample\n"));
   fs::rename(dir / "gone", gone);
-  CHECK(contains(run({"pack", index, set, "--set", "max_bad=0"}).output, "1 written, 0 kept"));
+  CHECK(contains(run_command({"pack", index, set, "--set", "max_bad=0"}).output, "1 written, 0 kept"));
 }
 
 TEST_CASE("verify and unpack name what is damaged, and fail") {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", "10");
   const std::string set = (dir / "set").string();
-  REQUIRE(run({"pack", data, set, "--as-is"}).code == 0);
+  REQUIRE(run_command({"pack", data, set, "--as-is"}).code == 0);
   const fs::path shard = dir / "set/00000-of-00001.fbpack";
   std::string bytes = read_text(shard);
   bytes[4096 + 100] = static_cast<char>(bytes[4096 + 100] ^ 1);
   std::ofstream(shard, std::ios::binary) << bytes;
-  const Outcome verified = run({"pack", "--verify", set});
+  const Outcome verified = run_command({"pack", "--verify", set});
   CHECK(verified.code == 1);
   CHECK(contains(verified.output, "00000-of-00001.fbpack[record 0, "));
-  const Outcome unpacked = run({"unpack", set, (dir / "again").string()});
+  const Outcome unpacked = run_command({"unpack", set, (dir / "again").string()});
   CHECK(unpacked.code == 1);
   CHECK(contains(unpacked.output, "files        9"));
 }
@@ -152,7 +133,7 @@ void check_killed(const std::string& images, const std::vector<std::string>& pac
   };
   testing::Process once(command(dir / "once"), dir / "output");
   REQUIRE(once.wait() == 0);
-  const auto expected = files_of(dir / "once");
+  const auto expected = files_below(dir / "once");
   CHECK(expected.size() >= files);
 
   std::mt19937 random(20261123);  // NOLINT(bugprone-random-generator-seed)
@@ -168,7 +149,7 @@ void check_killed(const std::string& images, const std::vector<std::string>& pac
     }
     testing::Process last(command(out), dir / "output");
     CHECK(last.wait() == 0);
-    CHECK(files_of(out) == expected);
+    CHECK(files_below(out) == expected);
   }
   CHECK(killed > 0);
 }
@@ -187,7 +168,7 @@ TEST_CASE("a feeder makes the same batches of a packed set, in either order, and
     fs::remove_all(dir / "set");
     const std::string data = made(dir, layout, "40");
     const std::string set = (dir / "set").string();
-    REQUIRE(run({"pack", data, set, "--shard-size", "1MiB"}).code == 0);
+    REQUIRE(run_command({"pack", data, set, "--shard-size", "1MiB"}).code == 0);
     for (const std::vector<std::string>& more : {std::vector<std::string>{"run.epochs=2"},
                                                  {"dataset.order=shards", "dataset.window=16", "dataset.run=4"},
                                                  {"dataset.split=[0.5, 0.5]", "dataset.part=1"},

@@ -5,6 +5,7 @@
 #include "archive/read_back.hpp"
 #include "detection_support.hpp"
 #include "every_container.hpp"
+#include "memory_dataset.hpp"
 #include "pack_support.hpp"
 #include "support.hpp"
 #include "zip_files.hpp"
@@ -21,28 +22,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // A class folder whose reads fail as a store's do.
-class FailingDataset final : public Dataset {
+class FailingDataset final : public testing::LikeDataset {
  public:
   using Fails = std::function<std::optional<SampleError::Kind>(std::uint64_t id)>;
   FailingDataset(std::unique_ptr<Dataset> dataset, Fails fails)
-      : dataset_(std::move(dataset)), fails_(std::move(fails)) {}
+      : LikeDataset(std::move(dataset)), fails_(std::move(fails)) {}
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "failing"; }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return dataset_->skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return dataset_->counts(); }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return dataset_->serialize(); }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return dataset_->size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return dataset_->classes(); }
-  [[nodiscard]] Sample sample(std::uint64_t id) const override { return dataset_->sample(id); }
-  [[nodiscard]] std::uint64_t source(std::uint64_t id) const override { return dataset_->source(id); }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return dataset_->name(id); }
   void read(std::uint64_t id, ReadTarget& target) const override {
     if (const auto kind = fails_(id)) throw SampleError("cannot open: the store fails", *kind);
-    dataset_->read(id, target);
+    LikeDataset::read(id, target);
   }
 
  private:
-  std::unique_ptr<Dataset> dataset_;
   Fails fails_;
 };
 
@@ -119,7 +110,7 @@ TEST_CASE("an image or a field that changed has its shard packed again; a copy t
   REQUIRE(first.shards > 3);
   CHECK(first.lost_fields.empty());
   const auto change = [&](const std::string& name) {
-    std::string bytes = read_file(dir / "in" / name);
+    std::string bytes = read_text(dir / "in" / name);
     bytes.back() = '!';
     write_file(dir / "in" / name, bytes);
   };

@@ -103,13 +103,4 @@ inline void check_same_data(const Dataset& original, const Dataset& packed) {
   }
 }
 
-// The files below a folder, by their names there.
-inline std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = read_file(entry.path());
-  }
-  return files;
-}
-
 }  // namespace forebay::testing

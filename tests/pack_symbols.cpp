@@ -219,8 +219,7 @@ TEST_CASE("every kernel reads the symbols that were written, from one lane and f
       const std::size_t count = i < 150 ? static_cast<std::size_t>(i) : random.below(3000);
       const Bytes symbols = any_symbols(random, lengths, count);
       for (const std::size_t lanes : {std::size_t{1}, kLanes}) {
-        CAPTURE(count);
-        CAPTURE(lanes);
+        CAPTURES(count, lanes);
         const Coded coded(symbols, lanes, lengths);
         const Decoded decoded = decode(kernels, coded.readers(), table, count);
         CHECK(decoded.symbols == symbols);

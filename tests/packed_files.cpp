@@ -146,7 +146,7 @@ TEST_CASE("a shard that was packed with other tables of the same size is refused
   (void)pack_dataset(*dataset, settings, {});
   const std::string name = pack_shard_name(1, shards);
   fs::copy_file(folder.dir / "other" / name, folder.dir / "out" / name, fs::copy_options::overwrite_existing);
-  const std::string problem = error_of([&] { return build_dataset(options_for(folder.dir / "out")); });
+  const std::string problem = build_error(options_for(folder.dir / "out"));
   CHECK(contains(problem, name + " was packed with other tables than 00000-of-"));
   CHECK(contains(error_of([&] { return check_pack(folder.dir / "out", 2, {}); }), "other tables"));
   settings.out = folder.dir / "out";
@@ -176,7 +176,7 @@ TEST_CASE("a shard whose checksums are right, but whose coefficients are others,
   const auto at = std::ranges::max_element(shard.index.length) - shard.index.length.begin();
   const auto sample = static_cast<std::size_t>(at);
   REQUIRE(shard.originals.stored[sample] == PackStored::coefficients);
-  std::string bytes = read_file(folder.dir / "out" / name);
+  std::string bytes = read_text(folder.dir / "out" / name);
   const std::size_t begin = shard.index.offset[sample];
   const std::size_t length = shard.index.length[sample];
   for (const std::size_t place : {length / 2, length - 40}) {

@@ -34,44 +34,28 @@ std::vector<Bytes> varied_files() {
   return files;
 }
 
-class PackedDataset final : public Dataset {
+class PackedDataset final : public testing::LikeDataset {
  public:
   PackedDataset(std::vector<Bytes> files, const PackTables& tables, bool knows_tables = true)
-      : base_(std::move(files)), tables_(tables), knows_tables_(knows_tables) {}
+      : LikeDataset(std::make_shared<testing::JpegDataset>(std::move(files))),
+        tables_(tables),
+        knows_tables_(knows_tables) {}
 
-  [[nodiscard]] std::string_view format() const noexcept override { return base_.format(); }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return base_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return base_.classes(); }
-  [[nodiscard]] Sample sample(std::uint64_t id) const override { return base_.sample(id); }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return base_.name(id); }
-  void read(std::uint64_t id, ReadTarget& target) const override { base_.read(id, target); }
   [[nodiscard]] std::span<const std::byte> tables(std::uint32_t key) const override {
     if (throws) throw std::runtime_error("lost its tables");
     if (!knows_tables_ || key != tables_.key()) return {};
     return tables_.to_bytes();
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return base_.skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return base_.counts(); }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return base_.serialize(); }
 
   bool throws = false;
 
  private:
-  testing::JpegDataset base_;
   PackTables tables_;
   bool knows_tables_;
 };
 
-using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
-
-Batches run(const Options& options, const std::shared_ptr<const Dataset>& dataset) {
-  Feeder feeder(options, Parts{.dataset = dataset});
-  Batches batches;
-  while (auto batch = feeder.next()) {
-    const auto* bytes = batch->images().as<std::byte>();
-    batches[{batch->epoch(), batch->batch()}].assign(bytes, bytes + batch->images().bytes());
-  }
-  return batches;
+testing::Batches run(const Options& options, const std::shared_ptr<const Dataset>& dataset) {
+  return testing::batches_of(options, {.dataset = dataset});
 }
 
 TEST_CASE("packed files have the pixels of the files that were packed, in every region") {
@@ -226,7 +210,7 @@ TEST_CASE("a feeder over packed files serves the batches of a feeder over the fi
   options.workers.jpeg = JpegLibrary::own;
   SUBCASE("own") {}
   SUBCASE("libjpeg-turbo") { options.workers.jpeg = JpegLibrary::turbo; }
-  const Batches expected = run(options, std::make_shared<testing::JpegDataset>(files));
+  const testing::Batches expected = run(options, std::make_shared<testing::JpegDataset>(files));
   CHECK(!expected.empty());
   CHECK(run(options, std::make_shared<PackedDataset>(all, tables)) == expected);
 }

@@ -125,7 +125,7 @@ TEST_CASE("sections that do not fit what was packed are refused") {
   const auto refused = [&](auto&& change) {
     DatasetOptions options = packed;
     change(options);
-    return error_of([&] { return build_dataset(options); });
+    return build_error(options);
   };
   CHECK(contains(refused([](auto& options) { options.fields[0].kind = FieldKind::image; }), "fields.mask.kind"));
   CHECK(contains(refused([](auto& options) { options.fields[0].name = "other"; }), "boxes"));
@@ -142,7 +142,7 @@ TEST_CASE("sections that do not fit what was packed are refused") {
   const TemporaryDirectory objects;
   DatasetOptions cut_out = packed_options(voc(objects, SampleUnit::objects), objects / "out");
   cut_out.samples = SampleUnit::images;
-  CHECK(contains(error_of([&] { return build_dataset(cut_out); }), "dataset.samples"));
+  CHECK(contains(build_error(cut_out), "dataset.samples"));
   cut_out.samples = SampleUnit::objects;
   cut_out.difficult = false;
   CHECK(build_dataset(cut_out)->size() == 4);
@@ -171,7 +171,7 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
     const PackReport report = pack_dataset(*dataset, settings, {});
     CHECK(report.written >= once.shards / 3);
     const bool is_whole = part == 1;
-    CHECK((error_of([&] { return build_dataset(options_for(dir / "parts")); }) == "") == is_whole);
+    CHECK((build_error(options_for(dir / "parts")) == "") == is_whole);
   }
   CHECK(files_below(dir / "parts") == expected);
 
@@ -182,7 +182,7 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
   fs::remove(dir / "parts" / pack_shard_name(1, once.shards));
   fs::resize_file(dir / "parts" / pack_shard_name(2, once.shards), 5000);
   write_file(dir / "parts" / (pack_shard_name(1, once.shards) + ".part"), std::string(100'000, 'x'));
-  write_file(dir / "parts" / last, read_file(dir / "once" / pack_shard_name(0, once.shards)));
+  write_file(dir / "parts" / last, read_text(dir / "once" / pack_shard_name(0, once.shards)));
   const PackReport again = pack_dataset(*dataset, settings, {});
   CHECK(again.written == 3);
   CHECK(again.kept == once.shards - 3);
@@ -224,14 +224,14 @@ TEST_CASE("a folder with anything else in it is left alone") {
   CHECK(contains(error_of([&] { return pack_dataset(*dataset, pack_settings(dir / "full", options), {}); }),
                  "is not empty"));
   CHECK(files_below(dir / "full").size() == 2);
-  CHECK(read_file(dir / "full/manifest.json.part") == "a download");
+  CHECK(read_text(dir / "full/manifest.json.part") == "a download");
 
   PackSettings settings = pack_settings(dir / "out", options);
   (void)pack_dataset(*dataset, settings, {});
   settings.shard_bytes /= 2;
   CHECK(contains(error_of([&] { return pack_dataset(*dataset, settings, {}); }), "other options"));
   settings.shard_bytes *= 2;
-  const std::string sound = read_file(dir / "out/manifest.json");
+  const std::string sound = read_text(dir / "out/manifest.json");
   const auto with_samples = [&](const std::string& number) {
     std::string text = sound;
     return text.replace(text.find("\"samples\": 12,") + 11, 2, number);
@@ -268,11 +268,10 @@ TEST_CASE("a saved index of a packed set says when the set is another") {
 }
 
 TEST_CASE("images are stored as pixels, the longer side as long as asked for at most") {
-  const TemporaryDirectory dir;
-  write_file(dir / "in/a/wide.npy", grey_npy(40, 10, 90));
-  write_file(dir / "in/a/high.npy", grey_npy(8, 32, 17));
-  write_file(dir / "in/b/small.npy", grey_npy(5, 3, 200));
-  write_file(dir / "in/b/damaged.npy", "\x93NUMPY");
+  const FolderOf dir{{"in/a/wide.npy", grey_npy(40, 10, 90)},
+                     {"in/a/high.npy", grey_npy(8, 32, 17)},
+                     {"in/b/small.npy", grey_npy(5, 3, 200)},
+                     {"in/b/damaged.npy", "\x93NUMPY"}};
   const DatasetOptions options = options_for(dir / "in");
   PackSettings settings = pack_settings(dir / "out", options);
   settings.pixels = 16;
@@ -328,8 +327,8 @@ TEST_CASE("unpacking gives the files back, byte by byte, where they were") {
     const TemporaryDirectory dir;
     (void)packed_options(folder_with_fields(dir), dir / "out");
     CHECK(unpack(dir / "out", dir / "again", 3, {}).renamed == 0);
-    CHECK(read_file(dir / "again/7.txt") == "a caption of 7");
-    CHECK(read_file(dir / "again/masks/7.png") == read_file(dir / "in/masks/7.png"));
+    CHECK(read_text(dir / "again/7.txt") == "a caption of 7");
+    CHECK(read_text(dir / "again/masks/7.png") == read_text(dir / "in/masks/7.png"));
   }
   SUBCASE("records of a tar, CIFAR") {
     const TemporaryDirectory dir;
@@ -469,9 +468,9 @@ TEST_CASE("a name that the file system refuses costs the file its name, and no o
   const UnpackReport report = unpack(dir / "out", folder, 2, {});
   CHECK(report.failed.empty());
   CHECK(report.renamed == 1);
-  CHECK(read_file(folder / "a.jpg") == "one");
-  CHECK(read_file(folder / "c.jpg") == "three");
-  CHECK(read_file(folder / "renamed/00000-of-00001.fbpack-1-0.bin") == "two");
+  CHECK(read_text(folder / "a.jpg") == "one");
+  CHECK(read_text(folder / "c.jpg") == "three");
+  CHECK(read_text(folder / "renamed/00000-of-00001.fbpack-1-0.bin") == "two");
 }
 
 TEST_CASE("a file that could not be written whole is not there") {

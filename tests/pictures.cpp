@@ -17,20 +17,6 @@ unsigned depth_at(std::int32_t x, std::int32_t y) {
 }
 
 template <typename T>
-Bytes npy_of(const std::string& type, const std::string& shape, const std::vector<T>& values) {
-  std::string text = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }\n";
-  std::string file = std::string("\x93NUMPY\x01\0", 8);
-  file += static_cast<char>(text.size());
-  file += static_cast<char>(text.size() >> 8U);
-  file += text;
-  const auto head = std::as_bytes(std::span(file));
-  const auto body = std::as_bytes(std::span(values));
-  Bytes bytes(head.begin(), head.end());
-  bytes.insert(bytes.end(), body.begin(), body.end());
-  return bytes;
-}
-
-template <typename T>
 std::vector<T> depths() {
   std::vector<T> values;
   for (std::int32_t y = 0; y < kHeight; ++y) {
@@ -41,41 +27,21 @@ std::vector<T> depths() {
 std::string shape_text() { return "(" + std::to_string(kHeight) + ", " + std::to_string(kWidth) + ")"; }
 
 // The images of ViewedDataset, with this file for a field.
-class PictureDataset final : public Dataset {
+class PictureDataset final : public LikeDataset {
  public:
-  PictureDataset(Field field, Bytes file) : inner_({std::move(field)}), file_(std::move(file)) {}
+  PictureDataset(const Field& field, Bytes file)
+      : LikeDataset(std::make_shared<ViewedDataset>(std::vector{field})), file_(std::move(file)) {}
 
-  [[nodiscard]] std::string_view format() const noexcept override { return "pictures"; }
-  [[nodiscard]] std::uint64_t size() const noexcept override { return inner_.size(); }
-  [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return inner_.classes(); }
-  [[nodiscard]] Sample sample(std::uint64_t id) const override { return inner_.sample(id); }
-  [[nodiscard]] std::string name(std::uint64_t id) const override { return inner_.name(id); }
-  void read(std::uint64_t id, ReadTarget& target) const override { inner_.read(id, target); }
-  [[nodiscard]] std::span<const Field> fields() const noexcept override { return inner_.fields(); }
   void read_field(std::uint64_t /*id*/, std::size_t /*field*/, ReadTarget& target) const override {
     std::ranges::copy(file_, target.reserve(file_.size()).begin());
   }
-  [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return inner_.skipped(); }
-  [[nodiscard]] IndexCounts counts() const noexcept override { return inner_.counts(); }
-  [[nodiscard]] std::vector<std::byte> serialize() const override { return inner_.serialize(); }
 
  private:
-  ViewedDataset inner_;
   Bytes file_;
 };
 
 Field picture(std::int64_t channels, DType dtype = DType::float32) {
   return {.name = "more", .kind = FieldKind::image, .dtype = dtype, .shape = {channels}};
-}
-
-Options viewed_options() {
-  Options options = memory_options(6);
-  options.transform.crop = Crop::random_resized;
-  options.transform.scale = {0.1, 1.0};
-  options.transform.mirror = 0.5;
-  options.transform.size = {20, 28};
-  options.run.epochs = 2;
-  return options;
 }
 
 // Visits every fresh batch.

@@ -156,9 +156,7 @@ void over_grid(Check check) {
     for (const double ratio : kRatios) {
       for (const int capacity : kCapacities) {
         if (++seed % every != 0) continue;
-        CAPTURE(name_of(shape));
-        CAPTURE(ratio);
-        CAPTURE(capacity);
+        CAPTURES(name_of(shape), ratio, capacity);
         Cell cell{.shape = shape, .ratio = ratio, .scenario = {}};
         cell.scenario.sources = {source_of(shape, ratio)};
         cell.scenario.queue.capacity = capacity;

@@ -96,4 +96,21 @@ class Process {
   bool ended_ = false;
 };
 
+// How a program ended, and what it said on both outputs.
+struct Ended {
+  int code;
+  std::string output;
+
+  [[nodiscard]] bool says(std::string_view text) const { return contains(output, text); }
+};
+
+// The forebay command with these arguments.
+inline Ended run_command(std::vector<std::string> arguments) {
+  const TemporaryDirectory dir;
+  arguments.insert(arguments.begin(), built_command());
+  Process process(arguments, dir / "output");
+  const int code = process.wait();
+  return {code, process.output()};
+}
+
 }  // namespace forebay::testing

@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using Activity = WorkerStatus::Activity;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool says(const Profile& profile, std::string_view text) { return testing::contains(judge(profile).sentence, text); }
 
 // A run of ten seconds in which everybody keeps pace with everybody.
 Profile even() {
@@ -59,8 +59,7 @@ TEST_CASE("too short: hardly any time, hardly a batch, or a ring that fills for 
     Profile p = slow_store();
     p.window_s = window_s;
     p.batches = batches;
-    CAPTURE(window_s);
-    CAPTURE(batches);
+    CAPTURES(window_s, batches);
     CHECK((judge(p).bound == Bound::too_short) == is_short);
   }
   CHECK(judge(Profile{}).bound == Bound::too_short);
@@ -71,21 +70,21 @@ TEST_CASE("storage-bound: as many readers as Little's law asks for, and requests
   const Finding finding = judge(slow_store());
   CHECK(finding.bound == Bound::storage);
   CHECK(finding.sentence.starts_with("storage-bound: a read takes 5.10 ms"));
-  CHECK(has(finding.sentence, "workers.io = 17 (now 8)"));  // 3200 images/s x 5.1 ms
-  CHECK(has(finding.sentence, "170.0 MB/s"));
-  CHECK(has(finding.sentence, "a policy that reuses"));
-  CHECK_FALSE(has(finding.sentence, "queue.capacity"));
+  CHECK(testing::contains(finding.sentence, "workers.io = 17 (now 8)"));  // 3200 images/s x 5.1 ms
+  CHECK(testing::contains(finding.sentence, "170.0 MB/s"));
+  CHECK(testing::contains(finding.sentence, "a policy that reuses"));
+  CHECK_FALSE(testing::contains(finding.sentence, "queue.capacity"));
 
   Profile reusing = slow_store();
   reusing.trainer.blocked_in = 0;
   reusing.trainer.busy = 1;
   reusing.fresh_fraction = 0.5;
   CHECK(judge(reusing).bound == Bound::storage);
-  CHECK_FALSE(has(judge(reusing).sentence, "a policy that reuses"));
+  CHECK_FALSE(says(reusing, "a policy that reuses"));
 
   Profile far = slow_store();
   far.read_ms = 1000;
-  CHECK(has(judge(far).sentence, "workers.io = 3200 (now 8) and queue.capacity = 51 (now 16)"));
+  CHECK(says(far, "workers.io = 3200 (now 8) and queue.capacity = 51 (now 16)"));
 }
 
 TEST_CASE("storage-bound for want of requests, or of room for bytes") {
@@ -97,8 +96,8 @@ TEST_CASE("storage-bound for want of requests, or of room for bytes") {
   few.queue_capacity = 4;
   const Finding requests = judge(few);
   CHECK(requests.bound == Bound::storage);
-  CHECK(has(requests.sentence, "queue.capacity x dataset.batch_size = 16 samples"));
-  CHECK(has(requests.sentence, "queue.capacity = 16 (now 4)"));
+  CHECK(testing::contains(requests.sentence, "queue.capacity x dataset.batch_size = 16 samples"));
+  CHECK(testing::contains(requests.sentence, "queue.capacity = 16 (now 4)"));
 
   Profile tight = slow_store();
   tight.storage.busy = 0.3;
@@ -106,7 +105,7 @@ TEST_CASE("storage-bound for want of requests, or of room for bytes") {
   tight.storage.blocked_out = 0.7;
   tight.workers_bytes = 1 << 20;
   CHECK(judge(tight).bound == Bound::storage);
-  CHECK(has(judge(tight).sentence, "workers.bytes = \"2 MiB\""));
+  CHECK(says(tight, "workers.bytes = \"2 MiB\""));
 }
 
 TEST_CASE("small samples: readers and decoders share the cores, and neither stage is busy all the time") {
@@ -121,13 +120,13 @@ TEST_CASE("small samples: readers and decoders share the cores, and neither stag
   p.process_cores = 1.95;
   p.reader_cores = 0.7;
   CHECK(judge(p).bound == Bound::decode);
-  CHECK(has(judge(p).sentence, "fills its 2 cores (decoders 1.2, readers 0.7, the rest 0.1)"));
+  CHECK(says(p, "fills its 2 cores (decoders 1.2, readers 0.7, the rest 0.1)"));
   p.reader_cores = 1.3;
   p.decode.busy = 0.3;
   CHECK(judge(p).bound == Bound::storage);
-  CHECK(has(judge(p).sentence, "forebay pack"));
+  CHECK(says(p, "forebay pack"));
   p.process_cores = 1;  // the store is slow after all
-  CHECK_FALSE(has(judge(p).sentence, "fills"));
+  CHECK_FALSE(says(p, "fills"));
 }
 
 TEST_CASE("small samples that decoders read: they are busy, and part of that is reading") {
@@ -140,32 +139,32 @@ TEST_CASE("small samples that decoders read: they are busy, and part of that is 
   p.decoder_reads = 0.5;
   p.process_cores = 1.6;
   CHECK(judge(p).bound == Bound::decode);
-  CHECK(has(judge(p).sentence, "a sample takes 0.016 ms (0.007 ms of it to read) and the 1 decoder is busy for 97 %"));
-  CHECK(has(judge(p).sentence, "fewer files to open (forebay pack)"));
+  CHECK(says(p, "a sample takes 0.016 ms (0.007 ms of it to read) and the 1 decoder is busy for 97 %"));
+  CHECK(says(p, "fewer files to open (forebay pack)"));
   p.decode.busy = 0.5;  // other processes have the cores
   p.process_cores = 1.95;
   p.reader_cores = 0.5;
   p.decode.threads = 2;
-  CHECK(has(judge(p).sentence, "forebay pack"));
+  CHECK(says(p, "forebay pack"));
 }
 
 TEST_CASE("decode-bound: more threads where there are cores, else more cores; fewer threads where they starve") {
   const Finding spare = judge(slow_decoders());
   CHECK(spare.bound == Bound::decode);
-  CHECK(has(spare.sentence, "workers.decode = 2 (now 1; the rank has 3 cores)"));
+  CHECK(testing::contains(spare.sentence, "workers.decode = 2 (now 1; the rank has 3 cores)"));
 
   Profile full = slow_decoders();
   full.cores = 2;
   CHECK(judge(full).bound == Bound::decode);
-  CHECK(has(judge(full).sentence, "more cores (it has 2, about 3 would do)"));
-  CHECK(has(judge(full).sentence, "transform.size"));
+  CHECK(says(full, "more cores (it has 2, about 3 would do)"));
+  CHECK(says(full, "transform.size"));
 
   Profile starved = slow_decoders();
   starved.decode.threads = 4;
   starved.decoder_cpu = 0.61;
   CHECK(judge(starved).bound == Bound::decode);
-  CHECK(has(judge(starved).sentence, "decoders got 61 % of a core each"));
-  CHECK(has(judge(starved).sentence, "workers.decode = 3 (now 4)"));  // four times 61 % are 2.4 cores
+  CHECK(says(starved, "decoders got 61 % of a core each"));
+  CHECK(says(starved, "workers.decode = 3 (now 4)"));  // four times 61 % are 2.4 cores
 }
 
 TEST_CASE("decode-bound: never fewer decoders than what they get in sum, and own threads are nobody else's load") {
@@ -176,14 +175,14 @@ TEST_CASE("decode-bound: never fewer decoders than what they get in sum, and own
   p.reader_cores = 0.4;
   p.process_cores = 1.95;
   CHECK(judge(p).bound == Bound::decode);
-  CHECK(has(judge(p).sentence, "decoders got 71 % of a core each because this process fills its 2 cores"));
-  CHECK(has(judge(p).sentence, "readers 0.4"));
-  CHECK_FALSE(has(judge(p).sentence, "workers.decode"));
-  CHECK_FALSE(has(judge(p).sentence, "what else"));
+  CHECK(says(p, "decoders got 71 % of a core each because this process fills its 2 cores"));
+  CHECK(says(p, "readers 0.4"));
+  CHECK_FALSE(says(p, "workers.decode"));
+  CHECK_FALSE(says(p, "what else"));
 
   p.process_cores = 1.5;  // the rest of the cores is not ours
   p.reader_cores = 0.05;
-  CHECK(has(judge(p).sentence, "used 1.5 of its 2 cores: see what else runs there"));
+  CHECK(says(p, "used 1.5 of its 2 cores: see what else runs there"));
   for (const double share : {0.2, 0.5, 0.51, 0.76, 0.84}) {
     for (const double threads : {1.0, 2.0, 3.0, 8.0}) {
       p.decoder_cpu = share;
@@ -201,21 +200,21 @@ TEST_CASE("decode-bound: the core of a trainer that leaves it idle is a decoder'
   p.cores = 2;
   p.process_cores = 1.2;
   p.reader_cores = 0.1;
-  CHECK(has(judge(p).sentence, "workers.decode = 2 (now 1; the rank has 2 cores)"));
+  CHECK(says(p, "workers.decode = 2 (now 1; the rank has 2 cores)"));
   p.process_cores = 1.9;
-  CHECK(has(judge(p).sentence, "more cores"));
+  CHECK(says(p, "more cores"));
 }
 
 TEST_CASE("decode-bound: sources far larger than the target are to be decoded smaller") {
   Profile p = slow_decoders();
-  CHECK_FALSE(has(judge(p).sentence, "scaled"));
+  CHECK_FALSE(says(p, "scaled"));
   p.shrinkable = 0.9;
-  CHECK(has(judge(p).sentence, "transform.decode = \"scaled\""));
-  CHECK(has(judge(p).sentence, "90 % of the crops"));
+  CHECK(says(p, "transform.decode = \"scaled\""));
+  CHECK(says(p, "90 % of the crops"));
   p.decoder_cpu = 0.5;
-  CHECK(has(judge(p).sentence, "transform.decode = \"scaled\""));
+  CHECK(says(p, "transform.decode = \"scaled\""));
   p.decode.busy = 0.5;  // then decoding is not what costs
-  CHECK_FALSE(has(judge(p).sentence, "scaled"));
+  CHECK_FALSE(says(p, "scaled"));
 }
 
 TEST_CASE("as many fixed decoders as cores beside a trainer that computes") {
@@ -225,42 +224,42 @@ TEST_CASE("as many fixed decoders as cores beside a trainer that computes") {
   p.decoder_cpu = 0.7;
   p.process_cores = 2;  // 0.6 of them the trainer's
   p.decode_fixed = 1;
-  CHECK(has(judge(p).sentence, "leave it at \"auto\""));
+  CHECK(says(p, "leave it at \"auto\""));
   p.decode_fixed = 0;
-  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
+  CHECK_FALSE(says(p, "leave it at"));
   p.decode_fixed = 1;
   p.process_cores = 1.5;  // it computes elsewhere
-  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
+  CHECK_FALSE(says(p, "leave it at"));
   p.process_cores = 2;
   p.decode.threads = 1;
-  CHECK_FALSE(has(judge(p).sentence, "leave it at"));
+  CHECK_FALSE(says(p, "leave it at"));
 }
 
 TEST_CASE("trainer-bound: a full ring holds the producer up, and the trainer hardly waits") {
   Profile p = even();
   p.producer_blocked = 0.4;
   CHECK(judge(p).bound == Bound::trainer);
-  CHECK(has(judge(p).sentence, "AU is 99.0 %"));
+  CHECK(says(p, "AU is 99.0 %"));
   p.fresh_fraction = 0.5;
-  CHECK(has(judge(p).sentence, "reused on 50 % of the steps though batches were ready"));
+  CHECK(says(p, "reused on 50 % of the steps though batches were ready"));
   p.trainer.blocked_out = 0.3;
-  CHECK(has(judge(p).sentence, "30 % of the time for other ranks"));
+  CHECK(says(p, "30 % of the time for other ranks"));
 }
 
 TEST_CASE("trainer-bound: a large ring that never runs low may be smaller") {
   Profile p = even();
   p.producer_blocked = 0.4;
   p.batch_bytes = 37 * 1024.0 * 1024;
-  CHECK_FALSE(has(judge(p).sentence, "queue.capacity"));  // it was never full
+  CHECK_FALSE(says(p, "queue.capacity"));  // it was never full
   p.ring.least = 14;
-  CHECK(has(judge(p).sentence, "nothing to change but memory"));
-  CHECK(has(judge(p).sentence, "queue.capacity = 8 (now 16) would do and save 296 MiB"));
+  CHECK(says(p, "nothing to change but memory"));
+  CHECK(says(p, "queue.capacity = 8 (now 16) would do and save 296 MiB"));
   for (auto& [what, other] : std::vector<std::pair<std::string, Profile>>{{"uneven", p}, {"small", p}, {"short", p}}) {
     if (what == "uneven") other.ring.least = 11;
     if (what == "small") other.batch_bytes = 1e6;
     if (what == "short") other.window_s = 4;
     CAPTURE(what);
-    CHECK_FALSE(has(judge(other).sentence, "queue.capacity"));
+    CHECK_FALSE(says(other, "queue.capacity"));
   }
 }
 
@@ -270,11 +269,11 @@ TEST_CASE("balanced: nobody waits, production in bursts, or readers and decoders
   bursts.producer_blocked = 0.3;
   bursts.trainer.blocked_in = 0.3;
   CHECK(judge(bursts).bound == Bound::balanced);
-  CHECK(has(judge(bursts).sentence, "raise queue.capacity"));
+  CHECK(says(bursts, "raise queue.capacity"));
   Profile both = slow_store();
   both.decode.busy = 0.95;
   CHECK(judge(both).bound == Bound::balanced);
-  CHECK(has(judge(both).sentence, "workers.io (now 8)"));
+  CHECK(says(both, "workers.io (now 8)"));
 }
 
 TEST_CASE("a job is the mean of its ranks, its rates their sum, its advice for each rank") {
@@ -289,11 +288,11 @@ TEST_CASE("a job is the mean of its ranks, its rates their sum, its advice for e
   CHECK(job.trainer.images_per_s == doctest::Approx(3600));
   CHECK(job.read_mb_s == doctest::Approx(340));
   CHECK(job.read_ms == doctest::Approx(5.1));
-  CHECK(has(judge(job).sentence, "workers.io = 17 (now 8)"));
+  CHECK(says(job, "workers.io = 17 (now 8)"));
   CHECK(slowest_rank(ranks) == 1);
   const std::string table = profile_table(ranks);
-  CHECK(has(table, "slowest   rank 1 with 1600 fresh images/s: storage-bound"));
-  CHECK(has(table, "mean of 2 ranks"));
+  CHECK(testing::contains(table, "slowest   rank 1 with 1600 fresh images/s: storage-bound"));
+  CHECK(testing::contains(table, "mean of 2 ranks"));
   CHECK(table.ends_with(judge(job).sentence + "\n"));
   CHECK(combine({}).batches == 0);
 }
@@ -303,7 +302,7 @@ TEST_CASE("a profile goes through JSON unchanged; anything else is an error") {
   p.ring = {.mean = 0.25, .most = 3, .empty = 0.75, .full = 0};
   p.bytes.most = 12345;
   const std::string json = to_json(p);
-  CHECK(has(json, "\"bound\": \"storage-bound\""));
+  CHECK(testing::contains(json, "\"bound\": \"storage-bound\""));
   const Profile back = profile_from_json(json);
   CHECK(to_json(back) == json);
   CHECK(back.batches == p.batches);

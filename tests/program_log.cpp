@@ -31,8 +31,8 @@ Logger into(const std::shared_ptr<Lines>& lines) {
 }
 
 bool has(const Lines& lines, LogLevel level, std::string_view part) {
-  return std::ranges::any_of(
-      lines, [&](const auto& line) { return line.first == level && line.second.find(part) != std::string::npos; });
+  return std::ranges::any_of(lines,
+                             [&](const auto& line) { return line.first == level && contains(line.second, part); });
 }
 
 TEST_CASE("a program's logger gets the lines as they are, with their level, and the console none") {
@@ -102,7 +102,7 @@ TEST_CASE("mean and std for pixels from 0 to 1 are warned of, and what is meant 
     const auto warnings = start_warnings(options, {}, 1);
     CAPTURE(one.mean[0]);
     CHECK((warnings.size() == 1) == one.warned);
-    if (one.warned) CHECK(warnings.front().find("multiply both by 255") != std::string::npos);
+    if (one.warned) CHECK(contains(warnings.front(), "multiply both by 255"));
   }
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("memory is taken as the queue grows, which changes neither the batches
     Feeder feeder(options, parts(kBatches, [&](std::uint64_t) { gate.pass(); }));
     const std::uint64_t taken = slots_taken(before);
     CHECK(taken < feeder.summary().queue_capacity + 3);  // one is resident, and all threads' own
-    CHECK(feeder.describe().find("ring of 7 slots (2 to 6 ready, 1 resident, 0 leased)") != std::string::npos);
+    CHECK(contains(feeder.describe(), "ring of 7 slots (2 to 6 ready, 1 resident, 0 leased)"));
     for (int fresh = 0; fresh < 12; fresh += steps.back().second == 0 ? 1 : 0) REQUIRE(step_into(steps, feeder));
     // Nothing comes: each step reuses, until the pause has taken as long as three batches did.
     CHECK(testing::eventually([&] { return step_into(steps, feeder) && feeder.summary().queue_capacity == 6; }));

@@ -261,8 +261,7 @@ TEST_CASE("ranks hear whether most of them are at their cap, mpi.lag steps later
   const Options options = job_options(1000);
   for (const std::uint32_t ranks : {1U, 2U, 3U, 4U}) {
     for (std::uint32_t at_cap = 0; at_cap <= ranks; ++at_cap) {
-      CAPTURE(ranks);
-      CAPTURE(at_cap);
+      CAPTURES(ranks, at_cap);
       Common<std::vector<bool>> heard;
       run(ranks, options, Loop::batches, [&](Rank& rank, std::uint32_t number) {
         std::vector<bool> said;
@@ -309,7 +308,7 @@ TEST_CASE("in lockstep all are shown the same, and a rank that decides otherwise
       (void)rank.serve();
     }
     CHECK(verdict == Verdict::failed);
-    CHECK(rank.ranks.cause().text.find("the ranks have not decided alike before step") != std::string::npos);
+    CHECK(testing::contains(rank.ranks.cause().text, "the ranks have not decided alike before step"));
     shown.add(depths);
   });
   CHECK(shown.is_one());
@@ -350,8 +349,7 @@ struct Deserted final : FakeJob::SameRank {
 TEST_CASE("a rank that ends early aborts the job only when others wait for it, and says why") {
   for (const bool has_failed : {true, false}) {
     for (const bool others_go_on : {true, false}) {
-      CAPTURE(has_failed);
-      CAPTURE(others_go_on);
+      CAPTURES(has_failed, others_go_on);
       FakeJob job(2);
       Deserted deserted(job.rank(0));
       Rank mine(deserted, job_options(1), Loop::epochs);

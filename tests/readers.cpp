@@ -139,7 +139,7 @@ TEST_CASE("a store that fails costs no sample, and others are read meanwhile") {
   for (std::uint64_t id = 0; id < 60; ++id) stage.request(id);
   REQUIRE(tally.wait_for(58));
   REQUIRE(eventually([&] { return stage.dataset.reads(7) > 6 && stage.dataset.reads(37) > 6; }));
-  CHECK(outage.report().find("stale handle") != std::string::npos);
+  CHECK(contains(outage.report(), "stale handle"));
   is_well = true;
   REQUIRE(tally.wait_for(60));
   readers.stop();
@@ -169,7 +169,7 @@ TEST_CASE("reads that fail for too long end the run with their cause, and no sam
   const std::string error = stage.reports.failures.front();
   for (const char* part : {"stale handle", "policy.watchdog_s", "times since"}) {
     CAPTURE(error);
-    CHECK(error.find(part) != std::string::npos);
+    CHECK(contains(error, part));
   }
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("an outage is told once, and once that it is over") {
   }
   for (int i = 0; i < 100; ++i) first.failed("a.jpg", "cannot read: Stale file handle", 0);
   REQUIRE(told.size() == 1);
-  CHECK(told[0].find("Stale file handle") != std::string::npos);
+  CHECK(contains(told[0], "Stale file handle"));
   second.succeeded();
   CHECK(told.size() == 1);
   first.succeeded();

@@ -232,8 +232,7 @@ TEST_CASE("sums that ranks of one build do not have are refused") {
   CHECK(exchanged(1, 2).empty());  // rank 1 has planned two batches of its first shard, which has seven
   for (const auto& [range, more] :
        {std::pair<std::size_t, std::int64_t>{1, -1}, {1, 8}, {1, 1'000'000}, {0, 1}, {0, -1}}) {
-    CAPTURE(range);
-    CAPTURE(more);
+    CAPTURES(range, more);
     CHECK(testing::contains(exchanged(range, more), "start all ranks with the same build"));
   }
 }

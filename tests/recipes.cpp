@@ -216,8 +216,7 @@ TEST_CASE("every recipe feeds what it is about") {
   const auto all = recipes();
   CHECK(all.size() > 20);
   for (const Recipe& recipe : all) {
-    CAPTURE(recipe.heading);
-    CAPTURE(recipe.toml);
+    CAPTURES(recipe.heading, recipe.toml);
     CHECK_NOTHROW(check_feeds(recipe));
   }
 }

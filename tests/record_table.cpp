@@ -100,8 +100,7 @@ TEST_CASE("records that the index holds itself are read from it, and damage amon
 }
 
 TEST_CASE("a record that reaches past its file is refused before it is read") {
-  const TemporaryDirectory folder;
-  write_file(folder / "small", "0123456789");
+  const FolderOf folder{{"small", "0123456789"}};
   for (const RecordTable::Record record :
        {RecordTable::Record{.offset = 5, .length = 6}, RecordTable::Record{.offset = 11, .length = 0},
         RecordTable::Record{.offset = std::uint64_t{1} << 62U, .length = 1}}) {
@@ -175,8 +174,7 @@ TEST_CASE("a record with a checksum is read only if all that this covers is as i
 }
 
 TEST_CASE("what a checksum covers must lie within the file") {
-  const TemporaryDirectory folder;
-  write_file(folder / "small", "0123456789");
+  const FolderOf folder{{"small", "0123456789"}};
   for (const RecordTable::Record record : {RecordTable::Record{.offset = 2, .length = 2, .before = 3},
                                            RecordTable::Record{.offset = 2, .length = 2, .after = 3},
                                            RecordTable::Record{.offset = 2, .length = 2, .after = 0x40000000}}) {
@@ -191,8 +189,7 @@ TEST_CASE("what a checksum covers must lie within the file") {
 }
 
 TEST_CASE("some files' records may be held and others not, and keys are part of names") {
-  const TemporaryDirectory folder;
-  write_file(folder / "plain", "0123456789");
+  const FolderOf folder{{"plain", "0123456789"}};
   RecordTable table;
   table.kinds = {{}, {.encoding = Encoding::raw, .width = 1, .height = 1, .channels = 3, .bgr = true}};
   (void)table.add_source("packed.gz", RecordTable::Stamp{});
@@ -271,21 +268,14 @@ std::uint64_t size_of(const std::vector<BatchRange>& ranges, std::uint32_t owner
 }
 
 std::string error_of(const Partition& partition) {
-  try {
-    const Ledger ledger(partition);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of<ConfigError>([&] { const Ledger ledger(partition); });
 }
 
 TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by the shard rule") {
   for (const std::uint32_t shards : {7U, 8U, 13U, 64U, 1024U})
     for (const std::uint64_t batches : {1ULL, 13ULL, 21ULL, 333ULL, 1000ULL, 2999ULL})
       for (std::uint32_t ranks = 1; ranks <= 7; ++ranks) {
-        CAPTURE(shards);
-        CAPTURE(batches);
-        CAPTURE(ranks);
+        CAPTURES(shards, batches, ranks);
         const Order order = order_of(batches);
         const Partition partition{.batches = batches, .shards = shards, .ranks = ranks, .epochs = 1};
         std::set<std::uint64_t> served;

@@ -289,12 +289,7 @@ TEST_CASE("a recording that is not there says which key makes it") {
   const TemporaryDirectory dir;
   for (const fs::path& file : {dir / "decisions.0.jsonl", dir.path()}) {
     CAPTURE(file.string());
-    std::string message;
-    try {
-      (void)read_recording(file);
-    } catch (const ConfigError& error) {
-      message = error.what();
-    }
+    const std::string message = testing::error_of<ConfigError>([&] { (void)read_recording(file); });
     CHECK(contains(
         message, "policy.recording: " + file.string() +
                      (file == dir.path() ? " is a directory, not a regular file; " : " cannot be read: No such file")));
@@ -380,11 +375,6 @@ std::int64_t now_ns() {
       .count();
 }
 
-Json json_in(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return Json::parse(in);
-}
-
 TEST_CASE("a track takes what begins in time, as long as there is room, and counts the rest") {
   TimelineTrack track("reader 0", 3, 5000);
   track.add_work("reading", 0, 999, 1);  // too short to be seen
@@ -412,7 +402,7 @@ TEST_CASE("the file is a JSON array of events, one thread per track that has som
   trainer.add_counter("ring depth", t, 4);
   for (int i = 0; i < 5000; ++i) reader.add_work("reading", t + i, t + i + 2000, 42);
   CHECK(timeline.write() == "trace of 5002 events in " + (dir / "trace.json").string());
-  const Json events = json_in(dir / "trace.json");
+  const Json events = Json::parse(read_text(dir / "trace.json"));
   std::map<std::string, int> counts;
   for (const Json& event : events) ++counts[event.at("ph").get<std::string>() + event.at("name").get<std::string>()];
   CHECK(counts ==
@@ -431,13 +421,13 @@ TEST_CASE("truncation is reported; each of several ranks has a file; an impossib
   Timeline timeline(dir / "trace.json", 1e-9, 3, 4);
   TimelineTrack& track = timeline.track("decoder 0");
   track.add_work("decoding", now_ns() + 1'000'000'000, std::numeric_limits<std::int64_t>::max(), 1);
-  CHECK(timeline.write().find("cut off after 1e-09 s") != std::string::npos);
-  CHECK(json_in(dir / "trace.3.json").size() == 1);
+  CHECK(contains(timeline.write(), "cut off after 1e-09 s"));
+  CHECK(Json::parse(read_text(dir / "trace.3.json")).size() == 1);
 
   Timeline full(dir / "full.json", 3600, 0, 1);
   TimelineTrack& many = full.track("decoder 0");
   for (std::size_t i = 0; i < Timeline::kEventsPerThread + 7; ++i) many.add_counter("depth", 0, i);
-  CHECK(full.write().find("7 events left out") != std::string::npos);
+  CHECK(contains(full.write(), "7 events left out"));
   CHECK_THROWS_WITH_AS(Timeline(dir / "none" / "trace.json", 1, 0, 1), doctest::Contains("none/trace.json"),
                        ConfigError);
 }

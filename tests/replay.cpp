@@ -151,17 +151,11 @@ TEST_CASE("what would make another run is refused with its key") {
   const auto refusal = [&](const std::function<void(Options&)>& change, std::uint64_t size = 40) -> std::string {
     Options again = replaying(recorded, dir / "run");
     change(again);
-    try {
-      Feeder feeder(again, parts(size));
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return testing::error_of<ConfigError>([&] { Feeder feeder(again, parts(size)); });
   };
   const auto contains = [](const std::string& text, const std::string& part) {
-    CAPTURE(text);
-    CAPTURE(part);
-    CHECK(text.find(part) != std::string::npos);
+    CAPTURES(text, part);
+    CHECK(testing::contains(text, part));
   };
   CHECK(refusal([](Options&) {}).empty());
   const std::string head = "policy.recording: " + recording_file(dir / "run", 0).string() + ":1: ";

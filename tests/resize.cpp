@@ -162,8 +162,7 @@ TEST_CASE("coefficients sum to one exactly, stay near the exact weights, and mir
   for (const auto& size : sizes) {
     const auto in = size.first;
     const auto out = size.second;
-    CAPTURE(in);
-    CAPTURE(out);
+    CAPTURES(in, out);
     table.set(in, out);
     const auto exact = exact_weights(in, out);
     const double one = std::ldexp(1.0, table.precision());
@@ -292,9 +291,7 @@ TEST_CASE("mirroring the output is mirroring the input") {
 }
 
 TEST_CASE("a reused resizer gives what a new one gives") {
-  constexpr std::uint64_t kSeed = 4;
-  MESSAGE("seed " << kSeed);
-  forebay::Random random(kSeed);
+  Random random = testing::random_from(4);
   Resizer reused;
   const auto image = noise(90, 70);
   for (int round = 0; round < 200; ++round) {
@@ -341,9 +338,7 @@ TEST_CASE("the middle is cut as torchvision's Resize and CenterCrop cut it") {
 }
 
 TEST_CASE("the middle is that of the whole box resized, within the rounding of two steps") {
-  constexpr std::uint64_t kSeed = 43;
-  MESSAGE("seed " << kSeed);
-  forebay::Random random(kSeed);
+  Random random = testing::random_from(43);
   const auto below = [&](std::uint64_t end) { return static_cast<std::int32_t>(random.below(end)); };
   double worst = 0;
   for (int round = 0; round < 100; ++round) {

@@ -6,6 +6,7 @@
 #include "memory_dataset.hpp"
 #include "order/state_file.hpp"
 #include "process.hpp"
+#include "screen.hpp"
 #include "test.hpp"
 
 namespace forebay::test_resume_files {
@@ -56,15 +57,8 @@ std::vector<Served> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
   return served;
 }
 
-std::vector<Json> lines_of(const fs::path& file) {
-  std::vector<Json> lines;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
-
 void check_steps(const fs::path& dir, std::uint64_t steps) {
-  const std::vector<Json> lines = lines_of(dir / "steps.0.jsonl");
+  const std::vector<Json> lines = read_lines(dir / "steps.0.jsonl");
   REQUIRE(lines.size() == steps);
   for (std::uint64_t step = 0; step < steps; ++step) CHECK(lines[step].at("step") == step);
 }
@@ -83,7 +77,7 @@ TEST_CASE("a resumed run adds to the files of its earlier parts; a new run clear
   };
   CHECK(part(17) == 17);
   check_steps(dir / "run", 17);
-  const std::size_t bad = lines_of(dir / "run" / "quarantine.0.jsonl").size();
+  const std::size_t bad = read_lines(dir / "run" / "quarantine.0.jsonl").size();
   CHECK(bad >= 1);
   {
     // The other way to go on: a feeder that does not know it yet must leave the files alone.
@@ -95,7 +89,7 @@ TEST_CASE("a resumed run adds to the files of its earlier parts; a new run clear
   const std::uint64_t steps = part(UINT64_MAX);
   CHECK(steps > 50);
   check_steps(dir / "run", steps);
-  CHECK(lines_of(dir / "run" / "quarantine.0.jsonl").size() > bad);
+  CHECK(read_lines(dir / "run" / "quarantine.0.jsonl").size() > bad);
   for (const std::uint64_t first : {0U, 17U, 23U}) {
     CAPTURE(first);
     const Recording recording = read_recording(recording_file(dir / "run", 0, first));
@@ -194,8 +188,8 @@ TEST_CASE("a run killed while its steps made way for new ones goes on with them"
   feeder.restore_state(state);
   (void)serve(feeder, 5);
   feeder.close();
-  CHECK(lines_of(earlier).size() == 12);
-  const std::vector<Json> after = lines_of(steps);
+  CHECK(read_lines(earlier).size() == 12);
+  const std::vector<Json> after = read_lines(steps);
   REQUIRE(after.size() == 5);
   CHECK(after.front().at("step") == 12);
   CHECK(feeder.summary().dropped_records == 0);

@@ -245,10 +245,7 @@ bool whole(const Lease& lease) {
 }
 
 void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
-  CAPTURE(shape.capacity.most);
-  CAPTURE(shape.pool);
-  CAPTURE(shape.decoders);
-  CAPTURE(seed);
+  CAPTURES(shape.capacity.most, shape.pool, shape.decoders, seed);
   const std::uint32_t slots = shape.capacity.most + shape.pool + shape.max_leases - 1;
   const auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = slots});
   SlotRing ring(shape.capacity, slots, turns);

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "measure/console_log.hpp"
-#include "support.hpp"
+#include "test.hpp"
 
 namespace forebay::testing {
 
@@ -41,6 +41,19 @@ inline std::vector<nlohmann::json> read_lines(const std::filesystem::path& path)
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) out.push_back(nlohmann::json::parse(line));
   return out;
+}
+
+// That figures are what `expected` says of them, as near as real numbers are; others may stand beside them.
+inline void check_figures(const nlohmann::json& found, std::string_view expected) {
+  const nlohmann::json figures = nlohmann::json::parse(expected);
+  for (const auto& [name, figure] : figures.items()) {
+    CAPTURE(name);
+    if (figure.is_number_float()) {
+      CHECK(found.at(name).get<double>() == doctest::Approx(figure.get<double>()));
+    } else {
+      CHECK(found.at(name) == figure);
+    }
+  }
 }
 
 }  // namespace forebay::testing

@@ -26,15 +26,8 @@ Ids ids_of(const Dataset& dataset, const DatasetOptions& options) {
 }
 
 std::string error_of(const Dataset& dataset, const DatasetOptions& options) {
-  try {
-    (void)Selection::make(dataset, options, kSeed, false);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of<ConfigError>([&] { (void)Selection::make(dataset, options, kSeed, false); });
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // Samples per id of an epoch.
 std::map<std::uint64_t, int> uses_of(const Order& order, std::uint64_t epoch) {
@@ -176,7 +169,7 @@ TEST_CASE("a sample comes as often as its weight over the mean weight says: roun
   DatasetOptions options;
   options.weights = (dir.path() / "weights.txt").string();
   write_file(options.weights, "# name and weight\nmemory/0 2.5\nmemory/1,1\nmemory/2\t0.5\n0003 0\n");
-  CHECK(has(error_of(dataset, options), "weights.txt:5: no sample and no class is called \"0003\""));
+  CHECK(testing::contains(error_of(dataset, options), "weights.txt:5: no sample and no class is called \"0003\""));
   write_file(options.weights, "memory/0 2.5\nmemory/1, 1\nmemory/2\t0.5\nmemory/3 0\n");
   const Order order = order_of(dataset, options);
   REQUIRE(order.options().samples == 5);
@@ -221,28 +214,30 @@ TEST_CASE("selections that cannot be made are refused with key, file and line") 
   const MemoryDataset dataset(4);
   DatasetOptions options;
   options.fraction = 1e-9;
-  CHECK(has(error_of(dataset, options), "dataset.split, part and fraction: none of the 4 samples is left"));
+  CHECK(
+      testing::contains(error_of(dataset, options), "dataset.split, part and fraction: none of the 4 samples is left"));
   options = {};
   options.weights = (dir.path() / "none.txt").string();
-  CHECK(has(error_of(dataset, options), "none.txt: cannot open: no such file"));
+  CHECK(testing::contains(error_of(dataset, options), "none.txt: cannot open: no such file"));
   options.weights = (dir.path() / "weights.txt").string();
   const auto error_in = [&](const std::string& text) {
     write_file(options.weights, text);
     return error_of(dataset, options);
   };
-  CHECK(has(error_in("memory/0 1\nmemory/0 2\n"), "weights.txt:2: \"memory/0\" is listed twice, first in line 1"));
+  CHECK(testing::contains(error_in("memory/0 1\nmemory/0 2\n"),
+                          "weights.txt:2: \"memory/0\" is listed twice, first in line 1"));
   for (const char* const weight : {"-1", "nan", "inf", "1e10", "many", "0x1", "1e999"}) {
     CAPTURE(weight);
-    CHECK(has(error_in("memory/0 " + std::string(weight) + "\n"), "weights.txt:1: "));
+    CHECK(testing::contains(error_in("memory/0 " + std::string(weight) + "\n"), "weights.txt:1: "));
   }
-  CHECK(has(error_in("memory/0\n"), "is not a name and a weight"));
-  CHECK(has(error_in(std::string(70'000, 'x')), "weights.txt:1: a line of more than 65536 bytes"));
-  CHECK(has(error_in("0 0\n1 0\n2 0\n3 0\n"), "dataset.weights: none of the 4 samples is left"));
+  CHECK(testing::contains(error_in("memory/0\n"), "is not a name and a weight"));
+  CHECK(testing::contains(error_in(std::string(70'000, 'x')), "weights.txt:1: a line of more than 65536 bytes"));
+  CHECK(testing::contains(error_in("0 0\n1 0\n2 0\n3 0\n"), "dataset.weights: none of the 4 samples is left"));
   options.weights = dir.path().string();
-  CHECK(has(error_of(dataset, options), ": is a directory"));
+  CHECK(testing::contains(error_of(dataset, options), ": is a directory"));
   options.weights = (dir.path() / "fifo").string();
   REQUIRE(::mkfifo(options.weights.c_str(), 0600) == 0);  // opening it would wait for a writer
-  CHECK(has(error_of(dataset, options), "fifo: is a FIFO"));
+  CHECK(testing::contains(error_of(dataset, options), "fifo: is a FIFO"));
 }
 
 TEST_CASE("replacements are other samples of the selection, and all of them before one comes again") {
@@ -357,22 +352,17 @@ TEST_CASE("a job resumes with the selection that it had, and is refused with ano
 
   const auto error_with = [&](const Options& with) -> std::string {
     Feeder feeder = make(with);
-    try {
-      feeder.restore_state(state);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "";
+    return testing::error_of<ConfigError>([&] { feeder.restore_state(state); });
   };
   Options other = options;
   other.dataset.part = 1;
-  CHECK(has(error_with(other), "had dataset.part = 0 and this one has dataset.part = 1"));
+  CHECK(testing::contains(error_with(other), "had dataset.part = 0 and this one has dataset.part = 1"));
   other = options;
   other.dataset.split.clear();
   other.dataset.weights.clear();
-  CHECK(has(error_with(other), "had dataset.fraction = 1.0 and this one has none"));
+  CHECK(testing::contains(error_with(other), "had dataset.fraction = 1.0 and this one has none"));
   write_file(weights, "0 3\n7 0.5\n");
-  CHECK(has(error_with(options), "the contents of dataset.weights"));
+  CHECK(testing::contains(error_with(options), "the contents of dataset.weights"));
 }
 
 }  // namespace forebay::test_selection

@@ -31,7 +31,7 @@ TEST_CASE(
   CHECK(bench.warnings.empty());
   for (int capped = 0; capped < 3; ++capped) CHECK_FALSE(bench.step().adjacent);
   REQUIRE(bench.warnings.size() == 1);
-  CHECK(bench.warnings.front().find("policy.max_uses = 2") != std::string::npos);
+  CHECK(contains(bench.warnings.front(), "policy.max_uses = 2"));
 
   Bench alone;
   alone.script.decide = [](const Signals& signals) { return signals.step == 0 ? Decision::fresh : Decision::reuse; };
@@ -130,7 +130,7 @@ TEST_CASE("a batch that was written to is not served again: the run ends and say
     const std::string text = bench.failure.text();
     CHECK(text.find(labels ? "its labels" : "of its images") != std::string::npos);
     for (const char* word : {"step 2", "batch 0 of epoch 0", "clone()", "copy=False"}) {
-      CHECK(text.find(word) != std::string::npos);
+      CHECK(contains(text, word));
     }
   }
 }
@@ -504,8 +504,7 @@ TEST_CASE("the watchdog does not count the time in which what makes the batches 
 TEST_CASE("a reserve does not hide a store from which nothing arrives") {
   for (const bool in_lockstep : {false, true}) {
     for (const bool must_pad : {false, true}) {
-      CAPTURE(in_lockstep);
-      CAPTURE(must_pad);
+      CAPTURES(in_lockstep, must_pad);
       Bench bench;
       bench.publish(3);
       bench.claim();  // and is never published

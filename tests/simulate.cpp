@@ -243,9 +243,7 @@ TEST_CASE("no policy with one resident batch beats the best schedule without a s
   for (const SourceKind kind : {SourceKind::constant, SourceKind::exponential, SourceKind::lognormal}) {
     for (const double ratio : {0.8, 1.5, 6.0}) {
       for (const char* policy : {"adaptive", "proportional", "greedy", "watermark"}) {
-        CAPTURE(to_string(kind));
-        CAPTURE(ratio);
-        CAPTURE(policy);
+        CAPTURES(to_string(kind), ratio, policy);
         Scenario scenario = scenario_of(source_of(kind, ratio), policy, 3000);
         scenario.queue.pool = 1;
         const double best = best_schedule(arrivals(scenario), 16).squares / 3000;

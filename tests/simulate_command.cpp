@@ -11,14 +11,11 @@ using namespace testing;
 using Json = nlohmann::json;
 
 Outcome simulate(std::vector<std::string> arguments) {
-  const TemporaryDirectory dir;
   arguments.insert(arguments.begin(), "simulate");
-  testing::Process process(forebay_command(1, arguments), dir / "output");
-  const int code = process.wait();
-  return {code, process.output()};
+  return run_command(arguments);
 }
 
-bool says(const Outcome& outcome, const std::string& text) { return outcome.output.find(text) != std::string::npos; }
+bool says(const Outcome& outcome, const std::string& text) { return outcome.says(text); }
 
 Json results(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "-"});
@@ -165,8 +162,7 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--step-s", "0.1"}, 2, "--record"},
        }) {
     const Outcome outcome = simulate(one.arguments);
-    CAPTURE(outcome.output);
-    CAPTURE(one.message);
+    CAPTURES(outcome.output, one.message);
     CHECK(outcome.code == one.code);
     CHECK(says(outcome, one.message));
   }
@@ -191,16 +187,14 @@ TEST_CASE("a recorded run replayed in the simulator serves as many fresh batches
       "latency_ms = 3.0\njitter = 1.0\nbandwidth_mb_s = 1.0\noutage_every_s = 0.1\noutage_s = 0.05\n";
   for (const auto& [policy, store] : {std::pair("adaptive", steady), std::pair("adaptive", bursty),
                                       std::pair("proportional", bursty), std::pair("greedy", bursty)}) {
-    CAPTURE(policy);
-    CAPTURE(store);
+    CAPTURES(policy, store);
     Workplace place("[storage]\n" + store);
     const auto outcome = place.feed(
         1, "real", {"--steps", "500", "--set", "trainer.step_ms=5", "--set", std::string("policy.name=") + policy});
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
     const Json real = place.summary("real");
     const Json simulated = replayed(place, "real", policy);
-    CAPTURE(real.dump());
-    CAPTURE(simulated.dump());
+    CAPTURES(real.dump(), simulated.dump());
     CHECK(real.at("fresh_fraction") < 0.9);  // otherwise it would prove little
     CHECK(std::abs(real.at("fresh_fraction").get<double>() - simulated.at("fresh_fraction").get<double>()) <= 0.02);
     CHECK(std::abs(real.at("uses_p99").get<int>() - simulated.at("uses_p99").get<int>()) <= 2);

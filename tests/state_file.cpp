@@ -99,21 +99,11 @@ std::string error_in_child(Prepare&& prepare, Body&& body) {
 }
 
 std::string save_error(const fs::path& file, const std::string& text = "new\n") {
-  try {
-    write_state(file, text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of([&] { write_state(file, text); });
 }
 
 std::string read_error(const fs::path& file) {
-  try {
-    (void)read_state(file);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::error_of<ConfigError>([&] { (void)read_state(file); });
 }
 
 std::size_t count_files(const fs::path& dir) {
@@ -295,9 +285,7 @@ bool is_readable(int descriptor) {
 
 TEST_CASE("kills during saves leave a readable state every time") {
   constexpr int kKills = forebay::testing::kSanitized ? 25 : 100;
-  const std::uint64_t seed = 97;
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(97);
   const TemporaryDirectory dir;
   const fs::path file = dir / "feed.state";
   std::uint64_t steps = 0;

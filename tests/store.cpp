@@ -512,9 +512,7 @@ TEST_CASE("a name that is too long is read from the store") {
 }
 
 TEST_CASE("random reads over a directory that random faults befall") {
-  const std::uint64_t seed = std::random_device{}();
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(std::random_device{}());
   const TemporaryDirectory folder;
   const auto dir = folder.path() / "cache";
   std::vector<std::shared_ptr<Counted>> sources;

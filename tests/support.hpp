@@ -56,20 +56,50 @@ inline constexpr bool kSanitized = false;
 
 inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// what() of the Error that a call throws, "" when it throws none.
-template <typename Call>
+// The words of a text between blanks.
+inline std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// what() of the Error, or of the one kind of it, that a call throws, "" when it throws none.
+template <typename Kind = Error, typename Call>
 std::string error_of(const Call& call) {
   try {
     static_cast<void>(call());
-  } catch (const Error& error) {
+  } catch (const Kind& error) {
     return error.what();
   }
   return {};
 }
 
+// Whole files, and all that are below a folder, in order of their paths.
 inline std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline std::vector<std::byte> read_bytes(const std::filesystem::path& file) {
+  const std::string text = read_text(file);
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  if (!std::filesystem::exists(folder)) return files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+// The contents of all files below a folder by their paths there.
+inline std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& path : files_in(folder)) files[path.lexically_relative(folder).string()] = read_text(path);
+  return files;
 }
 
 // The bound of every wait of a test: far beyond what the slowest machine needs.
@@ -136,13 +166,5 @@ class TemporaryDirectory {
 [[nodiscard]] std::string hanging_disk();
 // "" in a build without MPI.
 [[nodiscard]] std::string mpiexec();
-
-// The folder of real datasets, or nothing: $FOREBAY_DATA, else ../shared/data beside the source tree.
-inline std::optional<std::filesystem::path> real_data() {
-  std::filesystem::path path = source_dir().parent_path() / "shared" / "data";
-  if (const char* given = std::getenv("FOREBAY_DATA")) path = given;
-  if (!std::filesystem::is_directory(path)) return std::nullopt;
-  return path;
-}
 
 }  // namespace forebay::testing

@@ -229,8 +229,7 @@ TEST_CASE("whole numbers are exact, and those that a type does not hold make bad
 }
 
 TEST_CASE("a field of files beside the images changes neither labels nor the first row") {
-  const TemporaryDirectory folder;
-  write_file(folder / "m/0.png", "png");
+  const FolderOf folder{{"m/0.png", "png"}};
   for (const char* header : {"", "id_code,diagnosis\n", "image,target\n", "IMAGE,LABEL\n", "image, label\n",
                              "image,category\n", "id,anything\n"}) {
     CAPTURE(header);
@@ -262,7 +261,7 @@ TEST_CASE("an image's path is made of columns") {
   CHECK(dataset->name(1) == (folder / "train/8.png").string());
   CHECK(dataset->classes() == std::vector<std::string>{"cat", "dog"});
   options.fields[0].from = "train/{name}.png";
-  CHECK(contains(error_of([&] { (void)build_dataset(options); }), "fields.image.from = \"name\": the table"));
+  CHECK(contains(build_error(options), "fields.image.from = \"name\": the table"));
 }
 
 TEST_CASE("semicolons are named, and a tab or a comma where the name says the other is taken") {
@@ -277,7 +276,7 @@ TEST_CASE("what a table does not have is refused with its columns") {
   const auto refusal = [&](FieldOptions wanted, std::string_view text = "image,label,x,x\na.png,0,1,2\n") {
     DatasetOptions options = table_options(folder, text);
     options.fields = {std::move(wanted)};
-    return error_of([&] { (void)build_dataset(options); });
+    return build_error(options);
   };
   CHECK(contains(refusal(field("age", FieldKind::numbers)),
                  "fields.age.from = \"age\": the table " + (folder / "t.csv").string() +
@@ -381,7 +380,7 @@ TEST_CASE("a bad box is left out by its line, and its image stays") {
   const auto dataset = build_dataset(options);
   CHECK(describe_boxes(*dataset) == Lines{"a.jpg 0: 0 5 6 7 8;", "b.jpg 0:", "c.jpg 0:", "d.jpg 0:", "e.jpg 0:"});
   CHECK(field_elements<float>(*dataset, 0, 1) == std::vector<float>{1});
-  const auto reason = [&](int line) { return find_skipped(*dataset, ".csv:" + std::to_string(line))->reason; };
+  const auto reason = [&](int line) { return skip_reason(*dataset, ".csv:" + std::to_string(line)); };
   CHECK(reason(2) == "field \"boxes\": the box has no area");
   CHECK(reason(4) == "field \"boxes\": \"\" is no finite number");
   CHECK(reason(5) == "field \"boxes\": \"nan\" is no finite number");
@@ -417,10 +416,7 @@ TEST_CASE("columns that are not there, or too few of them, are refused with the 
 
 TEST_CASE("real tables of boxes") {
   const auto data = real_data();
-  if (!data) {
-    MESSAGE("skipped: no real data (FOREBAY_DATA)");
-    return;
-  }
+  if (!data) return;
   const auto boxes_in = [](const Dataset& dataset) {
     std::size_t boxes = 0;
     for (std::uint64_t id = 0; id < dataset.size(); ++id) boxes += field_elements<LabelledBox>(dataset, id).size();
@@ -495,7 +491,7 @@ TEST_CASE("rows are those of Python's csv module") {
   const std::string command =
       "python3 '" + script.string() + "' '" + (folder / "tables").string() + "' '" + (folder / "rows").string() + "'";
   REQUIRE(std::system(command.c_str()) == 0);
-  const std::string rows = testing::read_file(folder / "rows");
+  const std::string rows = testing::read_text(folder / "rows");
   std::size_t at = 0;
   std::size_t compared = 0;
   for (const std::string& table : all) {

@@ -6,6 +6,15 @@
 
 #include "support.hpp"
 
+// CAPTURE() of two to four things at once.
+#define FOREBAY_CAPTURED(a) #a " := ", a
+#define FOREBAY_CAPTURED_2(a, b) FOREBAY_CAPTURED(a), "; ", FOREBAY_CAPTURED(b)
+#define FOREBAY_CAPTURED_3(a, b, c) FOREBAY_CAPTURED_2(a, b), "; ", FOREBAY_CAPTURED(c)
+#define FOREBAY_CAPTURED_4(a, b, c, d) FOREBAY_CAPTURED_3(a, b, c), "; ", FOREBAY_CAPTURED(d)
+#define FOREBAY_CAPTURED_OF(a, b, c, d, which, ...) which
+#define CAPTURES(...) \
+  INFO(FOREBAY_CAPTURED_OF(__VA_ARGS__, FOREBAY_CAPTURED_4, FOREBAY_CAPTURED_3, FOREBAY_CAPTURED_2, 0)(__VA_ARGS__))
+
 namespace forebay::testing {
 
 struct Anything {
@@ -21,6 +30,22 @@ constexpr std::size_t members() {
   } else {
     return sizeof...(Members);
   }
+}
+
+// The folder of real datasets: $FOREBAY_DATA, else ../shared/data beside the source tree. Nothing, which is said,
+// where there is none.
+inline std::optional<std::filesystem::path> real_data() {
+  std::filesystem::path path = source_dir().parent_path() / "shared" / "data";
+  if (const char* given = std::getenv("FOREBAY_DATA")) path = given;
+  if (std::filesystem::is_directory(path)) return path;
+  MESSAGE("skipped: no real data (FOREBAY_DATA)");
+  return std::nullopt;
+}
+
+// A generator, whose seed is said.
+inline Random random_from(std::uint64_t seed) {
+  MESSAGE("seed " << seed);
+  return Random(seed);
 }
 
 // While it lives, the process can open no more files.

@@ -10,14 +10,11 @@ namespace forebay::testing {
 GeneratedData::GeneratedData(const std::vector<std::string>& arguments) {
   if (world().rank() == 0) {
     folder_.emplace();
-    const TemporaryDirectory elsewhere;
     path_ = (*folder_ / "data").string();
-    std::vector<std::string> command{testing::built_command(), "make-dataset", path_};
+    std::vector<std::string> command{"make-dataset", path_};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    Process process(command, elsewhere / "output");
-    const int code = process.wait();
-    INFO(process.output());
-    CHECK(code == 0);
+    const Ended made = run_command(command);
+    CHECK_MESSAGE(made.code == 0, made.output);
   }
   const auto communicator = world().duplicate();
   path_ = communicator->all_gather(path_).front();

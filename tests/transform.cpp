@@ -183,9 +183,7 @@ TEST_CASE("the central region has the output's ratio, scaled, centred") {
 }
 
 TEST_CASE("regions lie inside their box, whatever is drawn") {
-  constexpr std::uint64_t kSeed = 99;
-  MESSAGE("seed " << kSeed);
-  forebay::Random random(kSeed);
+  Random random = testing::random_from(99);
   int outside = 0;
   for (int round = 0; round < 100'000; ++round) {
     const auto side = [&] { return 1 + static_cast<std::int32_t>(random.below(random.below(4) == 0 ? 5 : 700)); };
@@ -215,9 +213,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   const auto count = [&](std::array<int, kBins>& bins, double share) {
     ++bins[static_cast<std::size_t>(std::clamp(share * kBins, 0.0, kBins - 1.0))];
   };
-  constexpr std::uint64_t kSeed = 3;
-  MESSAGE("seed " << kSeed);
-  forebay::Random random(kSeed);
+  Random random = testing::random_from(3);
   for (int i = 0; i < kDraws; ++i) {
     const auto region = forebay::make::draw_region(rule, box, random);
     const double area = static_cast<double>(region.width()) * region.height() / (4000.0 * 4000.0);
@@ -352,12 +348,7 @@ TEST_CASE("a crop is larger than its image only in the middle, and is resized fr
   options.size = {40, 40};
   options.padding = {2};
   const auto reason = [&](std::int32_t width, std::int32_t height, const std::optional<Box>& box = {}) {
-    try {
-      (void)Transform(options, 1, false).view(width, height, box, 0, 0);
-    } catch (const forebay::SampleError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return testing::error_of<SampleError>([&] { (void)Transform(options, 1, false).view(width, height, box, 0, 0); });
   };
   CHECK(reason(36, 36).empty());
   CHECK(reason(50, 35).find("54x39 pixels") != std::string::npos);
@@ -436,12 +427,7 @@ TEST_CASE("options that cannot be honoured name their key") {
   const auto refused = [](auto change) {
     TransformOptions options;
     change(options);
-    try {
-      const Transform transform(options, 1, false);
-    } catch (const forebay::ConfigError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return testing::error_of<ConfigError>([&] { const Transform transform(options, 1, false); });
   };
   CHECK(refused([](auto&) {}).empty());
   CHECK(refused([](auto& o) { o.size = {0, 224}; }).starts_with("transform.size"));

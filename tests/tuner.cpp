@@ -134,7 +134,7 @@ TEST_CASE("a trainer that sleeps leaves its core to a decoder, and one that comp
   CHECK(run(tuner, machine, 5, random).decode == 4);
   machine.trainer_cores = 1;
   CHECK(run(tuner, machine, 5, random).decode == 3);
-  CHECK(tuner.reason().find("trainer computes") != std::string::npos);
+  CHECK(testing::contains(tuner.reason(), "trainer computes"));
 }
 
 TEST_CASE("threads that the system refuses are asked for again later, not all the time") {
@@ -178,9 +178,7 @@ TEST_CASE("what the options fix stays fixed") {
 }
 
 TEST_CASE("0.95 of the best fixed setting within seconds, on any machine") {
-  const std::uint64_t seed = 20261121;
-  CAPTURE(seed);
-  Random random(seed);
+  Random random = testing::random_from(20261121);
   for (int machine_number = 0; machine_number < 300; ++machine_number) {
     CAPTURE(machine_number);
     Machine machine{.cores = 1 + static_cast<unsigned>(random.below(32)),
@@ -190,19 +188,14 @@ TEST_CASE("0.95 of the best fixed setting within seconds, on any machine") {
     if (random.below(3) == 0) machine.most_reads_s = std::exp(random.uniform(std::log(100.0), std::log(1e5)));
     if (random.below(3) == 0) machine.demand = std::exp(random.uniform(std::log(100.0), std::log(1e5)));
     if (random.below(2) == 0 && machine.cores > 1) machine.trainer_cores = 1;
-    CAPTURE(machine.cores);
-    CAPTURE(machine.read_s);
-    CAPTURE(machine.decode_s);
-    CAPTURE(machine.most_reads_s);
-    CAPTURE(machine.demand);
-    CAPTURE(machine.trainer_cores);
+    CAPTURES(machine.cores, machine.read_s, machine.decode_s, machine.most_reads_s);
+    CAPTURES(machine.demand, machine.trainer_cores);
     Tuner tuner(plan_for(machine.cores));
     run(tuner, machine, 5, random);
     double reached = 0;
     double seconds = 0;
     for (; seconds < 10; ++seconds) reached += machine.rate(run(tuner, machine, 1, random));
-    CAPTURE(tuner.counts().io);
-    CAPTURE(tuner.counts().decode);
+    CAPTURES(tuner.counts().io, tuner.counts().decode);
     CHECK(reached / seconds >= 0.95 * machine.best(plan_for(machine.cores)));
   }
 }

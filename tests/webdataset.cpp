@@ -59,9 +59,7 @@ TEST_CASE("an index of a pattern is stale when other folders match it, although 
 }
 
 TEST_CASE("a folder with images or folders is no WebDataset because an archive lies in it") {
-  const TemporaryDirectory folder;
-  write_file(folder / "downloaded.tar", tar_sample("a", kJpeg, "0") + tar_end());
-  write_file(folder / "cat/a.jpg", kJpeg);
+  const FolderOf folder{{"downloaded.tar", tar_sample("a", kJpeg, "0") + tar_end()}, {"cat/a.jpg", kJpeg}};
   CHECK(build_dataset(options_for(folder.path()))->format() == "folder");
 }
 
@@ -132,7 +130,7 @@ TEST_CASE("classes as texts, and as members of JSON objects") {
   const auto by_text = dataset_of(folder, archive + tar_end());
   CHECK(labels_of(*by_text) == expected);
   CHECK(count_bad(*by_text) == 3);
-  CHECK(contains(find_skipped(*by_text, "[record 7, 7]")->reason, "label \"abc\" is no class number, as nearly all"));
+  CHECK(contains(skip_reason(*by_text, "[record 7, 7]"), "label \"abc\" is no class number, as nearly all"));
 
   archive.clear();
   const std::vector<std::string> objects{R"({"label": 2, "name": "x"})",
@@ -152,9 +150,9 @@ TEST_CASE("classes as texts, and as members of JSON objects") {
   const auto by_json = dataset_of(folder, archive);
   CHECK(labels_of(*by_json) == std::vector<std::int64_t>{2, 1, 0, -1, -1, -1});
   CHECK(count_bad(*by_json) == 5);
-  CHECK(contains(find_skipped(*by_json, "[record 6, 6]")->reason, "its .json is no JSON"));
-  CHECK(contains(find_skipped(*by_json, "[record 10, 10]")->reason, "its .json is nested too deeply"));
-  CHECK(contains(find_skipped(*by_json, "[record 5, 5]")->reason, "has no class, where others have one"));
+  CHECK(contains(skip_reason(*by_json, "[record 6, 6]"), "its .json is no JSON"));
+  CHECK(contains(skip_reason(*by_json, "[record 10, 10]"), "its .json is nested too deeply"));
+  CHECK(contains(skip_reason(*by_json, "[record 5, 5]"), "has no class, where others have one"));
 
   const auto names =
       dataset_of(folder, tar_sample("0", kJpeg, "dog") + tar_sample("1", kJpeg, "cat\n") + tar_sample("2", kJpeg, "7"));
@@ -211,7 +209,7 @@ TEST_CASE("a class that is no text is bad: UTF-16, a pickled number, two lines")
                                   std::string("\x80\4K\1."), std::string("cat\ndog")}) {
     const auto dataset = dataset_of(folder, tar_sample("a", kJpeg, "cat") + tar_sample("b", kJpeg, text) + tar_end());
     CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0});
-    CHECK(contains(find_skipped(*dataset, "[record 1, b]")->reason, "its class has control characters"));
+    CHECK(contains(skip_reason(*dataset, "[record 1, b]"), "its class has control characters"));
   }
 }
 
@@ -240,7 +238,7 @@ TEST_CASE("labels that are lists: one-hot, and what is no class") {
     CHECK(contains(dataset->skipped()[0].reason, "no sample has a label, all are -1: labels are there"));
   }
   const auto without = dataset_of(folder, tar_member("a.jpg", kJpeg) + tar_member("a.target", "1") + tar_end());
-  CHECK(contains(find_skipped(*without, "x.tar")->reason, "the first sample has .jpg, .target; [fields.label] from"));
+  CHECK(contains(skip_reason(*without, "x.tar"), "the first sample has .jpg, .target; [fields.label] from"));
 }
 
 TEST_CASE("what lies behind the end of an archive is said, and that there is no end") {

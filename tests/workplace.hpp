@@ -11,10 +11,7 @@
 
 namespace forebay::testing {
 
-struct Outcome {
-  int code;
-  std::string output;
-};
+using Outcome = Ended;
 
 // Once a rank has failed, mpirun sends the others SIGTERM after `patience_s`, and SIGKILL after as long again; once it
 // was signalled itself, it sends all of them both.

@@ -24,7 +24,7 @@ inline std::vector<KeptInput> kept_inputs(const std::filesystem::path& archive) 
   constexpr std::size_t kBlock = 512;
   constexpr std::size_t kSizeAt = 124;
   constexpr std::size_t kSizeDigits = 11;
-  const std::string tar = testing::read_file(archive);
+  const std::string tar = testing::read_text(archive);
   std::vector<KeptInput> inputs;
   for (std::size_t at = 0; at + kBlock <= tar.size() && tar[at] != '\0';) {
     const std::size_t size = std::stoul(tar.substr(at + kSizeAt, kSizeDigits), nullptr, 8);

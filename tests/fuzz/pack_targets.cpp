@@ -63,7 +63,7 @@ class PackedSet {
     settings.samples = options_.samples;
     settings.threads = 1;
     (void)pack_dataset(*build_dataset(options_), settings, {});
-    sound_ = testing::read_file(set() / kShard);
+    sound_ = testing::read_text(set() / kShard);
     options_.path = set().string();
     options_.format = "pack";
     fs::remove_all(folder_ / "in");
