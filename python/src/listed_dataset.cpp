@@ -9,6 +9,7 @@
 #include <forebay/error.hpp>
 
 #include "base/file_io.hpp"
+#include "data/scan.hpp"
 
 namespace forebay::python {
 namespace {
@@ -42,17 +43,6 @@ void append(std::string& text, const Values& values) {
   text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values.front()));
 }
 
-// Up to the last '/', so that only whole folders are left out.
-std::size_t common_folder(const std::vector<std::string>& paths) {
-  std::string_view common = paths.front();
-  for (const std::string_view path : paths) {
-    const auto [end, other] = std::ranges::mismatch(common, path);
-    common = common.substr(0, static_cast<std::size_t>(end - common.begin()));
-  }
-  const std::size_t slash = common.rfind('/');
-  return slash == std::string_view::npos ? 0 : slash + 1;
-}
-
 }  // namespace
 
 bool error_may_pass(int error) noexcept { return system_failure("read", error).is_transient(); }
@@ -69,7 +59,7 @@ void read_file(const std::string& path, ReadTarget& target) {
 
 // Data that were moved as a whole are the same data.
 void append_paths(std::string& text, const std::vector<std::string>& paths) {
-  const std::size_t common = common_folder(paths);
+  const std::size_t common = data::common_folder(paths).size();
   for (const std::string& path : paths) text.append(path, common).push_back('\0');
 }
 

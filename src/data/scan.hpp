@@ -125,6 +125,8 @@ struct Scan {
 [[nodiscard]] std::string_view stem_of(std::string_view path) noexcept;
 // folder + "/" + name, or the name alone below "".
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
+// The folders that all paths begin with, up to and with the last '/'; "" where there are none. REQUIRES: a path.
+[[nodiscard]] std::string_view common_folder(std::span<const std::string> paths) noexcept;
 
 // Lists `root` and everything below it with several threads, following links to folders except into a folder that they
 // are in, and at most 64 links to one folder. Progress: files found so far, of as many. Throws ConfigError naming

@@ -81,4 +81,13 @@ std::string join_path(std::string_view folder, std::string_view name) {
   return path.append(name);
 }
 
+std::string_view common_folder(std::span<const std::string> paths) noexcept {
+  std::string_view common = paths.front();
+  for (const std::string_view path : paths) {
+    const auto [end, other] = std::ranges::mismatch(common, path);
+    common = common.substr(0, static_cast<std::size_t>(end - common.begin()));
+  }
+  return common.substr(0, common.rfind('/') + 1);
+}
+
 }  // namespace forebay::data

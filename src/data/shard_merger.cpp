@@ -28,12 +28,9 @@ namespace {
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
 // The deepest folder that contains all of them.
-std::string common_folder(std::span<const std::string> paths) {
-  std::string folder(parent_folder(paths.front()));
-  for (const std::string& path : paths) {
-    while (!folder.empty() && !path.starts_with(folder + "/")) folder = std::string(parent_folder(folder));
-  }
-  return folder.empty() ? "/" : folder;
+std::string folder_of_all(std::span<const std::string> paths) {
+  const std::string_view folder = common_folder(paths);
+  return folder.size() > 1 ? std::string(folder.substr(0, folder.size() - 1)) : "/";
 }
 
 std::string below(const std::string& root, const std::string& path) {
@@ -58,7 +55,7 @@ class ShardMerger {
     draft.root = contents_.is_folder() ? contents_.root()
                  // Samples keep their names, and thus their part of a split, when files are added.
                  : contents_.is_pattern() ? folder_of_pattern(contents_.root())
-                                          : common_folder(paths);
+                                          : folder_of_all(paths);
     draft.table.classes = std::move(classes_);
     draft.table.kinds.clear();
     for (const auto& wanted : wanted_.fields) draft.table.fields.push_back({.field = wanted.field});

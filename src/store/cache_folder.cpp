@@ -159,6 +159,13 @@ bool try_lock(const LockFile& file, Lock lock) noexcept {
   return retry_interrupted([&] { return ::flock(file.get(), how); }) == 0;
 }
 
+// Without keeping the lock: what is done with what nobody uses may take seconds, and a run that begins would wait.
+bool is_in_use(const LockFile& about) noexcept {
+  if (!try_lock(about, Lock::sole)) return true;
+  (void)::flock(about.get(), LOCK_UN);
+  return false;
+}
+
 bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::duration<double>(limit_s);
@@ -293,12 +300,7 @@ std::vector<DataFolder> data_folders(const std::string& dir) {
   return found;
 }
 
-// Without keeping the lock, since this may take seconds and a run that begins would wait.
-std::uint64_t unused_bytes(const DataFolder& data) {
-  if (!try_lock(data.about, Lock::sole)) return 0;
-  (void)::flock(data.about.get(), LOCK_UN);
-  return disk_bytes(data.path);
-}
+std::uint64_t unused_bytes(const DataFolder& data) { return is_in_use(data.about) ? 0 : disk_bytes(data.path); }
 
 // Renamed under the lock, so that a run that begins now makes a new folder, and does not write into one that goes.
 std::optional<std::uint64_t> remove_unused(const DataFolder& data) {
@@ -321,8 +323,7 @@ std::vector<CachedData> look_into_cache(const std::string& dir, bool reads_block
   std::vector<CachedData> all;
   for (const DataFolder& folder : data_folders(dir)) {
     CachedData data{.data = folder.data, .used_s = folder.used_s};
-    data.is_in_use = !try_lock(folder.about, Lock::sole);
-    if (!data.is_in_use) (void)::flock(folder.about.get(), LOCK_UN);
+    data.is_in_use = is_in_use(folder.about);
     for_each_entry(folder.path, [&](const fs::path& file, const struct stat& status) {
       ++data.objects;
       data.bytes += static_cast<std::uint64_t>(status.st_blocks) * kDiskBlock;

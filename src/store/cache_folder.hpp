@@ -39,6 +39,8 @@ class LockFile {
 enum class Lock : std::uint8_t { shared, sole };
 // Without waiting.
 [[nodiscard]] bool try_lock(const LockFile& file, Lock lock) noexcept;
+// Whether somebody has locked it.
+[[nodiscard]] bool is_in_use(const LockFile& about) noexcept;
 // Waits as long as `limit_s`.
 [[nodiscard]] bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept;
 
