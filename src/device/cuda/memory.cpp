@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +22,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/text.hpp"
 #include "cuda_error.hpp"
 #include "gpu_context.hpp"
 
