@@ -178,11 +178,11 @@ forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* vie
       forebay::c::refuse("view_size is " + std::to_string(view_size) + "; give sizeof(forebay_view), which is " +
                          std::to_string(sizeof(forebay_view)));
     }
-    if (capacity < lease.size()) {
-      forebay::c::refuse("views has room for " + std::to_string(capacity) + " samples, and the batch has " +
-                         std::to_string(lease.size()));
+    if (capacity < lease.rows()) {
+      forebay::c::refuse("views has room for " + std::to_string(capacity) + " rows, and the batch has " +
+                         std::to_string(lease.rows()));
     }
-    if (lease.size() > 0) static_cast<void>(given(views, "views"));
+    if (lease.rows() > 0) static_cast<void>(given(views, "views"));
     auto* at = reinterpret_cast<std::byte*>(views);
     for (const forebay::SampleView& view : lease.views()) {
       const forebay_view described{.left = view.region.left,

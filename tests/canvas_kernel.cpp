@@ -61,8 +61,10 @@ bool same(const TransformOptions& options, bool eval, Random& random, std::array
   CanvasSlot slot(options, kBatch);
   for (std::uint32_t i = 0; i < kBatch; ++i)
     slot.put(i, image[0] > 0 ? noise_image(image[0], image[1]) : noise_image(side(400), side(400)));
-  const RenderPlan plan = make_render_plan(options, 5, eval, kBatch);
-  const RenderBatch batch = slot.batch(1, random.below(1000), random.below(4));
+  RenderPlan plan = make_render_plan(options, 5, eval, kBatch);
+  RenderBatch batch = slot.batch(1, random.below(1000), random.below(4));
+  plan.views = 1 + static_cast<std::uint32_t>(random.below(3));
+  batch.size *= plan.views;
   return by_kernels(plan, batch, random.bits()) == by_twin(plan, batch);
 }
 

@@ -236,6 +236,7 @@ class AnyOptions {
       options.transform.padding = {0};
       options.transform.fill = {7, 8, 9};
     }
+    if (options.transform.operations.empty()) options.transform.views = 1;
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);

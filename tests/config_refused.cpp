@@ -159,6 +159,15 @@ TEST_CASE("keys of a crop go together") {
                  "transform.resize: cutting pixel"));
 }
 
+TEST_CASE("several views that would be the same are refused") {
+  const std::string middle = "[transform]\ncrop = \"center\"\nviews = 2\n";
+  CHECK(contains(refusal(middle + "mirror = 1\n"), "feed.toml:3:9: transform.views = 2: all views of a sample would"));
+  CHECK(contains(refusal(middle + "mirror = 0\n"), "would be the same, since nothing about them is random"));
+  CHECK(refusal(middle + "mirror = 0.1\n").empty());
+  CHECK(refusal(middle + "mirror = 0\noperations = [\"colour\"]\n").empty());
+  CHECK(refusal("[transform]\nmirror = 0\nviews = 2\n").empty());
+}
+
 TEST_CASE("a canvas is at most 8 times as large as the result") {
   CHECK(with({"transform.canvas=[300, 0]"}).transform.canvas == std::array<std::int64_t, 2>{300, 0});
   const std::string small = "[transform]\nwhen = \"dequeue\"\nsize = [10, 20]\n";

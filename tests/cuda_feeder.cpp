@@ -103,6 +103,7 @@ Options view_options() {
   options.transform.size = {3, 3};
   options.transform.canvas = {4, 4};
   options.transform.mirror = 0.5;
+  options.transform.views = 2;
   options.transform.dtype = DType::float16;
   options.transform.layout = Layout::nchw;
   return options;

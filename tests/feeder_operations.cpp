@@ -1,6 +1,7 @@
 // transform.operations, from files to leases.
 #include <forebay/feeder.hpp>
 
+#include "make/canvas_math.hpp"
 #include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
@@ -298,9 +299,14 @@ TEST_CASE("every serving of a batch shows another view of it, the same ones in e
 }
 
 TEST_CASE("a lease shows what the renderer's definition gives, at one address while one is held at a time") {
-  const Options options = dequeue_options();
+  Options options = dequeue_options();
+  SUBCASE("one view of each sample") {}
+  SUBCASE("several views of each sample") { options.transform.views = 3; }
+  const auto each = static_cast<std::uint32_t>(options.transform.views);
   Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(20)});
-  TwinRenderer twin(make_render_plan(options.transform, options.seed, false, 4));
+  RenderPlan plan = make_render_plan(options.transform, options.seed, false, 4);
+  plan.views = each;
+  TwinRenderer twin(plan);
   const CanvasFormat format{.batch_size = 4, .height = 4, .width = 4};
   const void* address = nullptr;
   while (auto batch = feeder.next()) {
@@ -316,12 +322,20 @@ TEST_CASE("a lease shows what the renderer's definition gives, at one address wh
     }
     std::vector<std::byte> expected(batch->images().bytes());
     twin.render({.canvases = canvases.data(),
-                 .size = batch->size(),
+                 .size = batch->size() * each,
                  .epoch = batch->epoch(),
-                 .first_position = batch->batch() * 4,
+                 .first_position = batch->batch() * 4 * each,
                  .use_index = batch->use_index()},
                 expected.data(), {});
     CHECK(std::memcmp(expected.data(), batch->images().data, expected.size()) == 0);
+    const std::vector<SampleView> views = batch->views();
+    REQUIRE(views.size() == batch->size() * each);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const ImageView shown = canvas_view(plan, {.width = 4, .height = 4, .canvas_width = 4, .canvas_height = 4},
+                                          batch->epoch(), batch->batch() * 4 * each + i, batch->use_index());
+      CHECK(views[i].region == shown.region);
+      CHECK(views[i].mirror == shown.mirror);
+    }
     if (address == nullptr) address = batch->images().data;
     CHECK(batch->images().data == address);
   }

@@ -329,7 +329,8 @@ TEST_CASE("a mask shows the nearest pixels of its image's view") {
   DType dtype = DType::uint8;
   SUBCASE("bytes") {}
   SUBCASE("64 bits") { dtype = DType::int64; }
-  const Options options = viewed_options();
+  Options options = viewed_options();
+  options.transform.views = 2;
   Feeder feeder = feeder_of(options, std::make_shared<ViewedDataset>(std::vector{ViewedDataset::mask(dtype)}));
   const std::size_t number = feeder.field_number("mask");
   CHECK(number == 2);
@@ -337,7 +338,7 @@ TEST_CASE("a mask shows the nearest pixels of its image's view") {
   std::size_t wrong = 0;
   while (const auto batch = feeder.next()) {
     const TensorView masks = batch->field(number);
-    REQUIRE(masks.shape == Shape{batch->size(), 20, 28});
+    REQUIRE(masks.shape == Shape{batch->rows(), 20, 28});
     CHECK(masks.dtype == dtype);
     CHECK(reinterpret_cast<std::uintptr_t>(masks.data) % 256 == 0);
     const std::vector<SampleView> views = batch->views();
@@ -362,7 +363,8 @@ TEST_CASE("a mask shows the nearest pixels of its image's view") {
 }
 
 TEST_CASE("boxes are moved, clipped and left out like what they show") {
-  const Options options = viewed_options();
+  Options options = viewed_options();
+  options.transform.views = 2;
   auto dataset = std::make_shared<ViewedDataset>(std::vector{FieldDataset::boxes(4)});
   dataset->boxes = {{10, 10, 40, 50, 0}, {60.5F, 20, 95, 40.25F, 1}, {-20, 30, 20, 90, -1}};
   Feeder feeder = feeder_of(options, dataset);
@@ -373,9 +375,9 @@ TEST_CASE("boxes are moved, clipped and left out like what they show") {
     const TensorView boxes = batch->field("boxes");
     const TensorView classes = batch->field(number + 1);
     const TensorView counts = batch->counts(number);
-    REQUIRE(boxes.shape == Shape{batch->size(), 4, 4});
-    REQUIRE(classes.shape == Shape{batch->size(), 4});
-    REQUIRE(counts.shape == Shape{batch->size()});
+    REQUIRE(boxes.shape == Shape{batch->rows(), 4, 4});
+    REQUIRE(classes.shape == Shape{batch->rows(), 4});
+    REQUIRE(counts.shape == Shape{batch->rows()});
     const std::vector<SampleView> views = batch->views();
     for (std::size_t i = 0; i < views.size(); ++i) {
       const Box& region = views[i].region;

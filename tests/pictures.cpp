@@ -94,6 +94,7 @@ TEST_CASE("a second picture of 8 bits has the bytes that the image itself would 
   const Bytes file = png_of(kWidth, kHeight, ramp(), false);
   for (const DType dtype : {DType::uint8, DType::float32, DType::float16, DType::bfloat16}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      options.transform.views = layout == Layout::nchw ? 3 : 1;
       options.transform.dtype = dtype;
       options.transform.layout = layout;
       Field field = picture(3, dtype);

@@ -28,18 +28,18 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
   ~Lease();
 
-  // [size, C, H, W] or [size, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
+  // [rows, C, H, W] or [rows, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
   // for this lease: there are queue.max_leases of them, and with one lease at a time it is always the same.
   [[nodiscard]] TensorView images() const noexcept;
-  // Class indices, one per sample; -1 = unlabelled. In memory of the host, wherever the images are.
+  // Class indices, one per row; -1 = unlabelled. In memory of the host, wherever the images are.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
-  // A field by its number in Feeder::fields(): [size, ...], where the images are. 0 is "image" and 1 is "label". Throws
+  // A field by its number in Feeder::fields(): [rows, ...], where the images are. 0 is "image" and 1 is "label". Throws
   // Error when there is no such field.
   [[nodiscard]] TensorView field(std::size_t number) const;
   // The same by its name, which is looked up.
   [[nodiscard]] TensorView field(std::string_view name) const;
-  // Of a field that is_ragged(): how many rows of each sample are filled, as [size] of int32 beside the field. The
-  // other rows are 0, and -1 in the field of classes that goes with boxes. Throws Error for another field.
+  // Of a field that is_ragged(): how many entries of each row are filled, as [rows] of int32 beside the field. The
+  // others are 0, and -1 in the field of classes that goes with boxes. Throws Error for another field.
   [[nodiscard]] TensorView counts(std::size_t number) const;
   // The same in memory of the host, without a look at the device: the labels and fields of kind class, multilabel and
   // numbers, of which the host has copies, and everything where the images are on the host. Nothing for others. Throws
@@ -47,13 +47,15 @@ class Lease {
   [[nodiscard]] std::optional<TensorView> field_on_host(std::size_t number) const;
   // The same of counts().
   [[nodiscard]] std::span<const std::int32_t> counts_on_host(std::size_t number) const;
-  // What the samples show of their images, one for each: for targets of the program's own. Allocates.
+  // What each row shows of its sample's image: for targets of the program's own. Allocates.
   [[nodiscard]] std::vector<SampleView> views() const;
   // Dataset ids of the samples in the batch (for a replaced bad sample, that of its replacement).
   [[nodiscard]] std::span<const std::uint64_t> ids() const noexcept;
   // Samples in the batch: fewer than the batch size for a short last batch and, in evaluation, if bad samples were left
   // out; 0 in evaluation for a rank that has none left.
   [[nodiscard]] std::uint32_t size() const noexcept;
+  // Of all tensors, labels() and views(): size() * transform.views. Row i * transform.views + v is view v of sample i.
+  [[nodiscard]] std::uint32_t rows() const noexcept;
 
   // Epoch and number of the global batch.
   [[nodiscard]] std::uint64_t epoch() const noexcept;
@@ -109,7 +111,7 @@ class Lease {
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
   [[nodiscard]] TensorView labels_on_host() const;
-  // [size], at this distance from the slot's first byte.
+  // [rows], at this distance from the slot's first byte.
   [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;
 
   std::shared_ptr<SlotStore> store_;

@@ -127,6 +127,7 @@ struct TransformOptions {
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};  // random_resized: width / height, log-uniform
   double center_fraction = 0.875;                     // center: share of the largest centred region (224/256)
   double mirror = 0.5;                                // probability of a left-right flip
+  std::int64_t views = 1;  // of each sample in a batch, drawn independently, from one decode; 1 in evaluation
   std::array<double, 3> mean{123.675, 116.28, 103.53};
   std::array<double, 3> std{58.395, 57.12, 57.375};  // (value - mean) / std; unused for uint8
   Layout layout = Layout::nchw;

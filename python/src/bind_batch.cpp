@@ -90,7 +90,7 @@ void bind_tensor(nb::module_& module) {
                      "A field of a batch, where it lies: for any library that takes DLPack. Read-only, and it keeps "
                      "the batch's place in memory for as long as it lives.")
       .def_prop_ro("shape", &Tensor::shape, nb::sig("def shape(self) -> tuple[int, ...]"),
-                   "The extents, the number of samples first.")
+                   "The extents, the number of rows first: transform.views for each sample.")
       .def_prop_ro(
           "dtype", [](const Tensor& self) { return to_string(self.view().dtype); },
           "The type of the elements: \"uint8\", \"float32\", \"bfloat16\" and so on.")

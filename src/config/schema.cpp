@@ -172,6 +172,8 @@ constexpr std::array kKeys{
         "center: share of the largest centred region"},
     Key{"transform", "mirror", Real{field<&O::transform, &Shape::mirror>(), kShare},
         "probability of a left-right flip"},
+    Key{"transform", "views", Integer{field<&O::transform, &Shape::views>(), {1, 64}},
+        "of each sample in a batch, from one decode"},
     Key{"transform", "mean", Tuple<double, 3>{field<&O::transform, &Shape::mean>(), kPixelValue},
         "red, green, blue; (value - mean) / std"},
     Key{"transform", "std", Tuple<double, 3>{field<&O::transform, &Shape::std>(), {0.0, 1e6, true}},

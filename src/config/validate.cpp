@@ -225,6 +225,15 @@ std::optional<Problem> crop_problem(const TransformOptions& transform) {
   return Problem{message.substr(0, message.find(':')), std::move(message)};
 }
 
+std::optional<Problem> views_problem(const TransformOptions& transform) {
+  const bool is_drawn = transform.crop == Crop::random_resized || transform.crop == Crop::random;
+  const bool is_mirrored = transform.mirror > 0 && transform.mirror < 1;
+  if (transform.views == 1 || is_drawn || is_mirrored || !transform.operations.empty()) return std::nullopt;
+  return Problem{"transform.views", "transform.views = " + std::to_string(transform.views) +
+                                        ": all views of a sample would be the same, since nothing about them is "
+                                        "random; set transform.crop, mirror or operations, or transform.views = 1"};
+}
+
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
@@ -233,8 +242,8 @@ std::optional<Problem> oversized(const Options& options) {
   const auto [height, width] = canvases ? canvas_of(options.transform) : options.transform.size;
   const auto element = static_cast<double>(canvases ? 1 : size_of(options.transform.dtype));
   const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
-                       static_cast<double>(width) * static_cast<double>(canvases ? 3 : options.transform.channels) *
-                       element;
+                       static_cast<double>(width) * element *
+                       static_cast<double>(canvases ? 3 : options.transform.channels * options.transform.views);
   const auto& queue = options.queue;
   const auto slots = static_cast<double>(ring::slots_of(queue));
   if (batch * slots <= kMostBytes) return std::nullopt;
@@ -251,6 +260,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = channels_problem(options)) return problem;
   if (auto problem = crop_problem(options.transform)) return problem;
+  if (auto problem = views_problem(options.transform)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -26,6 +26,8 @@ namespace {
 ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
   const TransformOptions& transform = run.options.transform;
   ring::SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
+                          // Evaluation shows the central view, of which one is enough.
+                          .views = run.options.run.eval ? 1 : static_cast<std::uint32_t>(transform.views),
                           .height = transform.size[0],
                           .width = transform.size[1],
                           .dtype = transform.dtype,
@@ -34,7 +36,8 @@ ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
   if (transform.when == When::dequeue) format.canvas = make::canvas_format(transform, format.batch_size);
   if (run.safe_dataset->fields().empty()) return format;
   job::refuse_moved_fields(run.safe_dataset->fields(), run.operations);
-  fields = make::field_layout(run.safe_dataset->fields(), transform, format.batch_size, format.image_bytes());
+  fields = make::field_layout(run.safe_dataset->fields(), transform, static_cast<std::uint32_t>(format.rows()),
+                              format.image_bytes());
   format.fields = &fields;
   return format;
 }
@@ -76,8 +79,8 @@ void make_store_on_device(Run& run) {
   run.fields = format.all_fields();
   run.store = std::make_shared<SlotStore>(run.device, format, counts);
   if (!format.canvas) return;
-  const make::RenderPlan plan =
-      make::make_render_plan(transform, options.seed, options.run.eval, format.batch_size, run.operations);
+  const make::RenderPlan plan = make::make_render_plan(transform, options.seed, options.run.eval, format.batch_size,
+                                                       run.operations, format.views);
   run.store->set_renderer(
       on_host ? std::make_unique<make::HostRenderer>(transform, plan) : run.device->make_renderer(plan, counts.slots),
       plan.view, options.seed);

@@ -43,6 +43,10 @@ std::string operations_text(const std::vector<std::string>& operations) {
   return operations.empty() ? "" : "; operations " + joined(operations, ", ", printable);
 }
 
+std::string views_text(std::uint32_t views) {
+  return views == 1 ? "" : "; " + std::to_string(views) + " views of each sample";
+}
+
 // What a field with more than 8 bits for each number needs besides: a float for each of three channels.
 std::string wide_text(std::span<const Field> fields) {
   const bool is_any = std::ranges::any_of(fields, [](const Field& field) {
@@ -372,7 +376,8 @@ std::string Run::describe() const {
   return text + ", and for each decoder " + std::to_string(make::ImageDecoder::kBytesPerPixel) +
          " bytes per pixel of the largest ordinary JPEG, up to " +
          std::to_string(make::ImageDecoder::kMostBytesPerPixel) + " of other images" + wide_text(dataset->fields()) +
-         operations_text(options.transform.operations) + "; policy " + options.policy.name;
+         operations_text(options.transform.operations) + views_text(store->format().views) + "; policy " +
+         options.policy.name;
 }
 
 void Run::say_what_was_left_out() {

@@ -82,8 +82,9 @@ struct CanvasFormat {
 // make_render_plan() (renderers.hpp) from the options.
 struct RenderPlan {
   CanvasFormat canvas;
-  ViewRule view;     // and the size of a sample of the result
-  PixelRule pixels;  // operations
+  std::uint32_t views = 1;  // of each canvas
+  ViewRule view;            // and the size of one of the result
+  PixelRule pixels;         // operations
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;
   std::uint64_t seed = 0;
@@ -96,12 +97,12 @@ struct RenderPlan {
   }
 };
 
-// One serving of a batch of canvases.
+// One serving of a batch of canvases. It counts in views: those of a canvas follow each other.
 struct RenderBatch {
   const std::byte* canvases = nullptr;  // a slot in CanvasFormat, in memory of the device, aligned to 256
-  std::uint32_t size = 0;               // samples
+  std::uint32_t size = 0;               // RenderPlan::views for each sample
   std::uint64_t epoch = 0;
-  std::uint64_t first_position = 0;  // of the first sample within the epoch; the others follow
+  std::uint64_t first_position = 0;  // of the first one within the epoch; the others follow
   std::uint64_t use_index = 0;
   std::optional<std::uint32_t> drawn_in = std::nullopt;  // the place of a draw() of this serving that is complete
 };

@@ -51,9 +51,10 @@ CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_
 }
 
 RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
-                            const OperationChain& operations) {
+                            const OperationChain& operations, std::uint32_t views) {
   const Conversion conversion = conversion_of(options, false);
   return {.canvas = canvas_format(options, batch_size),
+          .views = views,
           .view = view_rule(options, eval),
           .pixels = operations.pixels(),
           .dtype = options.dtype,
@@ -69,8 +70,9 @@ HostRenderer::HostRenderer(const TransformOptions& options, std::uint64_t seed, 
 
 HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels)
     : plan_(plan),
-      conversion_(conversion_of(
-          options, Transform::stores_for(options, plan.canvas.batch_size) == Transform::Stores::streaming)),
+      conversion_(
+          conversion_of(options, Transform::stores_for(options, std::uint64_t{plan.canvas.batch_size} * plan.views) ==
+                                     Transform::Stores::streaming)),
       convert_(trusted_convert(kernels, conversion_)),
       recolour_(kernels.recolour),
       resizer_(kernels),
@@ -90,10 +92,11 @@ void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /
 
 void HostRenderer::begin(const RenderBatch& batch, std::uint32_t index) {
   const CanvasFormat& format = plan_.canvas;
-  const CanvasInfo info = info_of(format, batch.canvases, index);
+  const std::uint32_t canvas = index / plan_.views;
+  const CanvasInfo info = info_of(format, batch.canvases, canvas);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
   const auto* const slot = reinterpret_cast<const std::uint8_t*>(batch.canvases);
-  resizer_.begin(PixelRows{.first = slot + format.place_bytes() * index,
+  resizer_.begin(PixelRows{.first = slot + format.place_bytes() * canvas,
                            .row_bytes = format.row_bytes(),
                            .end = slot + format.batch_bytes()},
                  view.region, plan_.view.width, plan_.view.height, view.mirror);
@@ -130,9 +133,10 @@ void TwinRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /
 
 void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) const {
   const CanvasFormat& format = plan_.canvas;
-  const CanvasInfo info = info_of(format, batch.canvases, index);
+  const std::uint32_t canvas = index / plan_.views;
+  const CanvasInfo info = info_of(format, batch.canvases, canvas);
   const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
-  const std::byte* const place = batch.canvases + format.place_bytes() * index;
+  const std::byte* const place = batch.canvases + format.place_bytes() * canvas;
   const std::size_t row_bytes = format.row_bytes();
   const std::uint8_t* const region = reinterpret_cast<const std::uint8_t*>(place) +
                                      static_cast<std::size_t>(view.region.top) * row_bytes +

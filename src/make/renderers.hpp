@@ -19,9 +19,10 @@ namespace forebay::make {
 [[nodiscard]] CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size);
 
 // What a renderer has to know. `eval` turns mirroring off and random views into central ones. Throws likewise.
-// `operations`: in place of the built-in ones that the options name; they have twins.
+// `operations`: in place of the built-in ones that the options name; they have twins. `views`: of each canvas.
 [[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
-                                          std::uint32_t batch_size, const OperationChain& operations);
+                                          std::uint32_t batch_size, const OperationChain& operations,
+                                          std::uint32_t views = 1);
 [[nodiscard]] inline RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
                                                  std::uint32_t batch_size) {
   return make_render_plan(options, seed, eval, batch_size, builtin_operations(options, eval));

@@ -183,7 +183,7 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
 }
 
-bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<const Member> members, Workspace& workspace,
+bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<Member> members, Workspace& workspace,
                                 const StoredPicture* decoded) const {
   // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
   const Sample& first = members.front().sample;
@@ -203,16 +203,16 @@ bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<cons
 }
 
 template <class Work>
-void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<const Member> members,
+void SampleMaker::make_all_with(const Work& work, const Source& source, std::span<Member> members,
                                 Workspace& workspace) const {
   const ImageSize size = open(source, members.front().sample, workspace);
   const ImageTurn turn = workspace.fields.turn;
   Box region = pixels_of(view_of(work, size, turn, members.front()));
   for (const Member& member : members) region = around(region, pixels_of(view_of(work, size, turn, member)));
   decode(source, decode_ == Decode::full ? Box{0, 0, size.width, size.height} : region, 1, workspace);
-  for (const Member& member : members) {
+  for (Member& member : members) {
     const auto view = view_of(work, size, turn, member);
-    note_view(size, view, member.out, workspace.fields.axes);
+    note_view(size, view, member.out, member.axes);
     render(work, view, member, workspace);
   }
   count_decoded(source, members.size(), workspace);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
@@ -24,6 +25,14 @@ namespace forebay::make {
 // Immutable: any thread may call at the same time, each with a Workspace of its own.
 class SampleMaker {
  public:
+  // One of several samples of the same bytes, or of several views of one.
+  struct Member {
+    Sample sample;
+    std::uint64_t epoch = 0;
+    std::uint64_t position = 0;
+    SamplePlace out;
+    ViewAxes axes = {};  // set by make_together(): of what it shows, for the fields beside it
+  };
   // A thread's tools, so that making a sample allocates nothing.
   struct Workspace {
     ImageDecoder decoder;
@@ -31,6 +40,7 @@ class SampleMaker {
     Transform::Scratch scratch;
     OperatedTransform::Scratch operated;
     FieldMaker::Workspace fields;
+    std::vector<Member> members;  // for whoever makes several together
     // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
     std::uint64_t shrinkable = 0;
     // Samples whose JPEG file the decoder decoded without libjpeg-turbo.
@@ -57,17 +67,11 @@ class SampleMaker {
   void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
             const SamplePlace& out, Workspace& workspace, const StoredPicture* decoded = nullptr) const;
 
-  // One of several samples of the same bytes.
-  struct Member {
-    Sample sample;
-    std::uint64_t epoch = 0;
-    std::uint64_t position = 0;
-    SamplePlace out;
-  };
-  // Makes them all with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when that
-  // cannot be done because one of them is bad or an operation failed; then make() tells which, and makes the others.
-  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<const Member> members,
-                                   Workspace& workspace, const StoredPicture* decoded = nullptr) const;
+  // Makes all members with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when
+  // that cannot be done because one of them is bad or an operation failed; then make() tells which, and makes the
+  // others.
+  [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<Member> members, Workspace& workspace,
+                                   const StoredPicture* decoded = nullptr) const;
 
  private:
   // Encoded bytes, and their pixels where somebody has decoded them already.
@@ -78,8 +82,7 @@ class SampleMaker {
   template <class Work>
   void make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const;
   template <class Work>
-  void make_all_with(const Work& work, const Source& source, std::span<const Member> members,
-                     Workspace& workspace) const;
+  void make_all_with(const Work& work, const Source& source, std::span<Member> members, Workspace& workspace) const;
   // An image file's size and turn, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, const Sample& sample, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);

@@ -79,7 +79,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
-             make::Transform::stores_for(links.options.transform, links.order.options().batch_size), links.operations),
+             make::Transform::stores_for(links.options.transform, store_->format().rows()), links.operations),
       field_maker_(store_->format().fields == nullptr
                        ? std::nullopt
                        : std::optional(make::FieldMaker(*store_->format().fields, links.options.transform))),
@@ -320,24 +320,43 @@ std::uint32_t Pipeline::handle(const read::EncodedSample& encoded, unsigned thre
   return made;
 }
 
+// What decoders make of a sample: its views, or the canvas that they are drawn from later. A view is
+// drawn by a position of its own. Label and id stand before it is known whether the bytes are good:
+// if they are not, whoever stands in writes its own.
+void Pipeline::add_members(const read::ReadRequest& request, std::vector<make::SampleMaker::Member>& members) {
+  const std::uint32_t views = store_->format().views_made();
+  const Sample sample = links_.dataset.sample(request.sample);
+  for (std::uint32_t view = 0; view < views; ++view) {
+    members.push_back({.sample = sample,
+                       .epoch = request.epoch,
+                       .position = request.position * views + view,
+                       .out = store_->sample(request.slot, request.index * views + view)});
+  }
+  store_->name(request.slot, request.index, sample.label, request.sample);
+}
+
 // An operation's own error and lack of memory are not the sample's fault: they end the run, with
 // the sample's name.
 void Pipeline::make_one(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
                         const read::ReadRequest& request, make::SampleMaker::Workspace& workspace) {
-  const Sample sample = links_.dataset.sample(request.sample);
-  const make::SamplePlace place = store_->sample(request.slot, request.index);
+  std::vector<make::SampleMaker::Member>& members = workspace.members;
+  members.clear();
+  add_members(request, members);
   try {
-    maker_.make(encoded.image(), sample, request.epoch, request.position, place, workspace, decoded);
+    if (members.size() == 1 || !maker_.make_together(encoded.image(), members, workspace, decoded)) {
+      for (auto& [sample, epoch, position, out, axes] : members) {
+        maker_.make(encoded.image(), sample, epoch, position, out, workspace, decoded);
+        axes = workspace.fields.axes;
+      }
+    }
   } catch (const make::OperationError& error) {
     throw Error(links_.dataset.name(request.sample) + ": " + error.what());
   } catch (const std::bad_alloc&) {
     throw out_of_memory("to decode " + links_.dataset.name(request.sample));
   }
   if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
-    tell_of_turn(sample, request);
-  if (field_maker_) make_fields(encoded, request, *place.view, workspace);
-  store_->labels(request.slot)[request.index] = sample.label;
-  store_->ids(request.slot)[request.index] = request.sample;
+    tell_of_turn(members.front().sample, request);
+  if (field_maker_) make_fields(encoded, request, workspace);
 }
 
 // COCO and other formats state an image's size. Where that is the size before its EXIF orientation,
@@ -352,47 +371,47 @@ void Pipeline::tell_of_turn(const Sample& sample, const read::ReadRequest& reque
 }
 
 void Pipeline::count(make::SampleMaker::Workspace& workspace) noexcept {
-  const auto add = [](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
-    if (counted > 0) total.fetch_add(std::exchange(counted, 0), std::memory_order_relaxed);
+  // A sample counts once for each of its views.
+  const auto add = [views = store_->format().views_made()](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
+    if (counted > 0) total.fetch_add(std::exchange(counted, 0) / views, std::memory_order_relaxed);
   };
   add(totals_.shrinkable, workspace.shrinkable);
   add(totals_.own_jpeg, workspace.own_jpeg);
   add(totals_.indexed_jpeg, workspace.indexed_jpeg);
 }
 
-// `place.view` says which part of the image the sample shows: masks and boxes are cut and mirrored
-// alike.
-void Pipeline::make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request, const SampleView& view,
+// Masks and boxes are cut and mirrored like the view that they go with. Views of a canvas are drawn
+// later; what is beside it is the same in all of them.
+void Pipeline::make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request,
                            make::SampleMaker::Workspace& workspace) {
   const std::size_t fields = links_.dataset.fields().size();
-  const make::FieldMaker::Target target{store_->slot(request.slot).filled, request.index, view};
-  for (std::size_t field = 0; field < fields; ++field) {
-    try {
-      field_maker_->make(field, encoded.field(field, fields), target, workspace.decoder, workspace.fields);
-    } catch (const SampleError& error) {
-      throw read::field_error(links_.dataset, request.sample, field, error);
+  const std::uint32_t views = store_->format().views;
+  for (std::uint32_t view = 0; view < views; ++view) {
+    const make::SampleMaker::Member& member =
+        workspace.members[std::min<std::size_t>(view, workspace.members.size() - 1)];
+    workspace.fields.axes = member.axes;
+    const make::FieldMaker::Target target{store_->slot(request.slot).filled, request.index * views + view,
+                                          *member.out.view};
+    for (std::size_t field = 0; field < fields; ++field) {
+      try {
+        field_maker_->make(field, encoded.field(field, fields), target, workspace.decoder, workspace.fields);
+      } catch (const SampleError& error) {
+        throw read::field_error(links_.dataset, request.sample, field, error);
+      }
     }
   }
 }
 
-// Labels and ids are written before it is known whether the group can be made together: if it
-// cannot, make_one() writes them once more.
 bool Pipeline::make_together(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
                              make::SampleMaker::Workspace& workspace) {
   const read::ReadRequest& request = encoded.request;
-  std::array<make::SampleMaker::Member, kMostOfOneRead> members;
+  workspace.members.clear();
   for (std::uint32_t i = 0; i < request.count; ++i) {
-    const read::ReadRequest member = member_of(request, i, links_.order);
-    members[i] = {.sample = links_.dataset.sample(member.sample),
-                  .epoch = member.epoch,
-                  .position = member.position,
-                  .out = store_->sample(member.slot, member.index)};
-    store_->labels(member.slot)[member.index] = members[i].sample.label;
-    store_->ids(member.slot)[member.index] = member.sample;
+    add_members(member_of(request, i, links_.order), workspace.members);
   }
-  if (!maker_.make_together(encoded.image(), std::span(members).first(request.count), workspace, decoded)) return false;
+  if (!maker_.make_together(encoded.image(), workspace.members, workspace, decoded)) return false;
   if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
-    tell_of_turn(members[0].sample, request);
+    tell_of_turn(workspace.members.front().sample, request);
   return true;
 }
 

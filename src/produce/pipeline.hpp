@@ -136,16 +136,18 @@ class Pipeline final : private read::SampleHandler {
   void finish_taken(unsigned thread) override { finish_written(thread); }
   // The pixels that nvJPEG made of it; null where libjpeg-turbo has to. REQUIRES: there is a links_.gpu_decoding.
   [[nodiscard]] const make::StoredPicture* decoded_on_gpu(const read::EncodedSample& encoded, unsigned thread);
+  void add_members(const read::ReadRequest& request, std::vector<make::SampleMaker::Member>& members);
   void make_one(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
                 const read::ReadRequest& request, make::SampleMaker::Workspace& workspace);
-  // Those beside image and label, once it is known what the sample shows. REQUIRES: the slots have fields.
   // Once: that boxes are turned with their image, by the size that the sample's annotation states.
   void tell_of_turn(const Sample& sample, const read::ReadRequest& request);
-  void make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request, const SampleView& view,
+  // Those beside image and label, once it is known what the views in workspace.members show. REQUIRES: the slots have
+  // fields.
+  void make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request,
                    make::SampleMaker::Workspace& workspace);
-  // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   // Adds what the workspace has counted to the totals.
   void count(make::SampleMaker::Workspace& workspace) noexcept;
+  // All samples of a request at once; false, and nothing counts as made, when they have to be made one by one.
   bool make_together(const read::EncodedSample& encoded, const make::StoredPicture* decoded,
                      make::SampleMaker::Workspace& workspace);
   void leave_out(const read::ReadRequest& request);

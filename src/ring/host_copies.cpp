@@ -4,14 +4,14 @@
 
 namespace forebay::ring {
 
-HostCopies::HostCopies(const make::FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots) {
+HostCopies::HostCopies(const make::FieldLayout& layout, std::size_t rows, std::uint32_t slots) {
   for (const make::FieldLayout::Entry& entry : layout.entries) {
     const FieldKind kind = entry.field.kind;
     Entry& copied = entries_.emplace_back();
     if (kind == FieldKind::class_number || kind == FieldKind::multilabel || kind == FieldKind::numbers) {
-      copied.values = take(entry.at, entry.sample_bytes * batch_size);
+      copied.values = take(entry.at, entry.sample_bytes * rows);
     }
-    if (entry.counts_at) copied.counts = take(*entry.counts_at, sizeof(std::int32_t) * batch_size);
+    if (entry.counts_at) copied.counts = take(*entry.counts_at, sizeof(std::int32_t) * rows);
   }
   copies_.resize(slot_bytes_ * slots);
 }

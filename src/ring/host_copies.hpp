@@ -12,7 +12,7 @@ namespace forebay::ring {
 // have. So programs read those without waiting for the device.
 class HostCopies {
  public:
-  HostCopies(const make::FieldLayout& layout, std::uint32_t batch_size, std::uint32_t slots);
+  HostCopies(const make::FieldLayout& layout, std::size_t rows, std::uint32_t slots);
 
   // What the batch in `filled` holds is what the slot is about to hold. REQUIRES: the batch is complete, and nobody
   // reads the copies of the slot.

@@ -105,7 +105,7 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // shown() knows which.
 TensorView Lease::images() const noexcept {
   const ring::SlotFormat& format = store_->format();
-  const std::int64_t n = size();
+  const std::int64_t n = rows();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
   view.device = store_->device().kind();
@@ -154,7 +154,7 @@ std::span<const std::int32_t> Lease::counts_on_host(std::size_t number) const {
   if (view.device != DeviceKind::host) {
     view.data = store_->host_copies_->counts(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
   }
-  return {view.as<std::int32_t>(), size()};
+  return {view.as<std::int32_t>(), rows()};
 }
 
 TensorView Lease::counts(std::size_t number) const {
@@ -178,14 +178,14 @@ TensorView Lease::labels_on_host() const {
 TensorView Lease::beside_images(std::size_t at) const noexcept {
   TensorView view;
   view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_) + at;
-  view.shape = {static_cast<std::int64_t>(size())};
+  view.shape = {static_cast<std::int64_t>(rows())};
   view.device = store_->device().kind();
   view.device_index = store_->device().index();
   return view;
 }
 
 std::vector<SampleView> Lease::views() const {
-  std::vector<SampleView> views(size());
+  std::vector<SampleView> views(rows());
   for (std::uint32_t i = 0; i < views.size(); ++i) views[i] = store_->served_view(slot_, i, serving_.use_index);
   return views;
 }
@@ -194,9 +194,11 @@ std::shared_ptr<const void> Lease::memory() const noexcept { return store_; }
 
 std::uint32_t Lease::size() const noexcept { return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.size; }
 
+std::uint32_t Lease::rows() const noexcept { return size() * store_->format().views; }
+
 std::span<const std::int64_t> Lease::labels() const noexcept {
   if (slot_ == LeaseMaker::kEmpty) return {};
-  return {store_->labels(slot_), size()};
+  return {store_->labels(slot_), rows()};
 }
 
 std::span<const std::uint64_t> Lease::ids() const noexcept {

@@ -42,7 +42,7 @@ std::vector<ProbedRange> ranges_of(const SlotFormat& format) {
   if (format.fields == nullptr) return ranges;
   for (const make::FieldLayout::Entry& entry : format.fields->entries) {
     // The least field is followed by bytes that are nobody's (FieldLayout::kAlignment).
-    const std::size_t bytes = std::max(entry.sample_bytes * format.batch_size, sizeof(std::uint64_t));
+    const std::size_t bytes = std::max(entry.sample_bytes * format.rows(), sizeof(std::uint64_t));
     ranges.push_back({entry.at, entry.at + bytes});
   }
   return ranges;
@@ -95,11 +95,11 @@ SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFor
       arena_(device_->allocate_growing(memory_.slots, memory_.at_first)),
       base_(arena_->bytes().data()),
       slots_(counts.slots),
-      labels_(static_cast<std::size_t>(counts.slots) * format.batch_size, -1),
+      labels_(counts.slots * format.rows(), -1),
       ids_(static_cast<std::size_t>(counts.slots) * format.batch_size, 0),
-      views_(static_cast<std::size_t>(counts.slots) * format.batch_size),
+      views_(counts.slots * format.rows()),
       probes_(ring::ranges_of(format), counts.slots, counts.probes_seed),
-      label_probes_(std::array{ring::ProbedRange{0, format.batch_size * sizeof(std::int64_t)}}, counts.slots,
+      label_probes_(std::array{ring::ProbedRange{0, format.rows() * sizeof(std::int64_t)}}, counts.slots,
                     counts.probes_seed + 1) {
   description_ = arena_->describe();
   if (format.fields != nullptr) {
@@ -112,7 +112,7 @@ SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFor
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   other_streams_.emplace(*device_);
-  if (format.fields != nullptr) host_copies_.emplace(fields_, format.batch_size, counts.slots);
+  if (format.fields != nullptr) host_copies_.emplace(fields_, format.rows(), counts.slots);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<ring::StreamUses>(*device_);
 }
 
@@ -162,7 +162,7 @@ void SlotStore::keep(std::uint32_t slot_number) noexcept {
 // over.
 void SlotStore::complete_for_device(std::uint32_t slot_number) noexcept {
   std::byte* const filled = slots_[slot_number].filled;
-  std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.batch_size);
+  std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.rows());
   if (host_copies_) host_copies_->keep(slot_number, filled);
 }
 
@@ -184,13 +184,13 @@ std::string SlotStore::what_changed(std::uint32_t slot_number) const {
 
 // With canvases a serving shows another crop each time. It is drawn again here, from the same
 // numbers as the renderer draws it, rather than kept for every lease.
-SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index, std::uint64_t use_index) noexcept {
-  SampleView view = views(slot_number)[index];
-  if (!format_.canvas) return view;
+SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t row, std::uint64_t use_index) noexcept {
+  if (!format_.canvas) return views(slot_number)[row];
+  SampleView view = views(slot_number)[row / format_.views];
   const BatchRef& batch = slots_[slot_number].batch;
   const Box held = view.region;
   const make::ImageView shown = make::serving_view(rule_, seed_, {0, 0, held.width(), held.height()}, batch.epoch,
-                                                   batch.batch * format_.batch_size + index, use_index);
+                                                   batch.batch * format_.rows() + row, use_index);
   view.region = {held.left + shown.region.left, held.top + shown.region.top, held.left + shown.region.right,
                  held.top + shown.region.bottom};
   view.mirror = shown.mirror;
@@ -200,9 +200,9 @@ SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t index
 make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t use_index) noexcept {
   const BatchRef& batch = slots_[slot_number].batch;
   return {.canvases = images(slot_number),
-          .size = batch.size,
+          .size = batch.size * format_.views,
           .epoch = batch.epoch,
-          .first_position = batch.batch * format_.batch_size,
+          .first_position = batch.batch * format_.rows(),
           .use_index = use_index};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,7 @@ namespace forebay::ring {
 // The shape of every batch, as the trainer gets it, and its layout in a slot.
 struct SlotFormat {
   std::uint32_t batch_size = 1;
+  std::uint32_t views = 1;  // of each sample
   std::int64_t height = 0;
   std::int64_t width = 0;
   DType dtype = DType::float32;
@@ -39,12 +41,16 @@ struct SlotFormat {
   std::optional<make::CanvasFormat> canvas = std::nullopt;  // transform.when = "dequeue": slots hold these instead
   const make::FieldLayout* fields = nullptr;  // null: none but image and label; a store keeps its own copy
 
-  // Of one sample, as the trainer gets it.
+  // Of every tensor of a full batch: row i * views + v is view v of sample i.
+  [[nodiscard]] std::size_t rows() const noexcept { return static_cast<std::size_t>(batch_size) * views; }
+  // That decoders write of a sample: a canvas has all of them in it.
+  [[nodiscard]] std::uint32_t views_made() const noexcept { return canvas ? 1 : views; }
+  // Of one view of a sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
     return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
            size_of(dtype);
   }
-  [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * batch_size; }
+  [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * rows(); }
   // Of the images or canvases of a slot, which come first in it, and of all of the slot.
   [[nodiscard]] std::size_t image_bytes() const noexcept { return canvas ? canvas->batch_bytes() : tensor_bytes(); }
   [[nodiscard]] std::size_t resident_bytes() const noexcept { return fields ? fields->bytes : image_bytes(); }
@@ -53,7 +59,7 @@ struct SlotFormat {
     constexpr std::size_t kAlignment = make::FieldLayout::kAlignment;
     return (resident_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * batch_size; }
+  [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * rows(); }
   // Every field: image, label, then the others.
   [[nodiscard]] std::vector<Field> all_fields() const;
 };
@@ -120,13 +126,9 @@ class SlotStore {
   [[nodiscard]] const Slot& slot(std::uint32_t slot) const noexcept { return slots_[slot]; }
   // First byte of a slot, in memory of the device.
   [[nodiscard]] std::byte* images(std::uint32_t slot) noexcept { return base_ + slot * slot_bytes_; }
-  [[nodiscard]] std::int64_t* labels(std::uint32_t slot) noexcept {
-    return labels_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
-  }
-  // What each sample shows of its image, or, with canvases, what its canvas holds of it.
-  [[nodiscard]] SampleView* views(std::uint32_t slot) noexcept {
-    return views_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
-  }
+  [[nodiscard]] std::int64_t* labels(std::uint32_t slot) noexcept { return labels_.data() + slot * format_.rows(); }
+  // What each row shows of its image, or, with canvases, what that of each sample holds of it.
+  [[nodiscard]] SampleView* views(std::uint32_t slot) noexcept { return views_.data() + slot * format_.rows(); }
   [[nodiscard]] std::uint64_t* ids(std::uint32_t slot) noexcept {
     return ids_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
   }
@@ -136,16 +138,22 @@ class SlotStore {
   void begin(std::uint32_t slot, std::uint64_t turn, const BatchRef& batch) noexcept;
 
   // --- decoder threads ---
-  // The place of one sample, in memory of the host. REQUIRES: index < batch_size, begun.
-  [[nodiscard]] make::SamplePlace sample(std::uint32_t slot, std::uint32_t index) noexcept {
+  // The place of one row, or of a sample's canvas, in memory of the host. REQUIRES: row < batch_size * views_made(),
+  // begun.
+  [[nodiscard]] make::SamplePlace sample(std::uint32_t slot, std::uint32_t row) noexcept {
     const std::span<std::byte> batch{slots_[slot].filled, format_.image_bytes()};
-    SampleView& view = views(slot)[index];
+    SampleView& view = views(slot)[row];
     if (format_.canvas) {
-      make::SamplePlace place = format_.canvas->place(batch, index);
+      make::SamplePlace place = format_.canvas->place(batch, row);
       place.view = &view;
       return place;
     }
-    return {batch.subspan(index * format_.sample_bytes(), format_.sample_bytes()), {}, &view};
+    return {batch.subspan(row * format_.sample_bytes(), format_.sample_bytes()), {}, &view};
+  }
+  // The label and the id of the sample at this place. REQUIRES: as for sample(), index < batch_size.
+  void name(std::uint32_t slot, std::uint32_t index, std::int64_t label, std::uint64_t id) noexcept {
+    std::fill_n(labels(slot) + static_cast<std::size_t>(index) * format_.views, format_.views, label);
+    ids(slot)[index] = id;
   }
 
   // This thread has written, or left out, so many samples of the slot. Returns whether they were the last ones: then
@@ -154,10 +162,11 @@ class SlotStore {
     return slots_[slot].missing.fetch_sub(samples, std::memory_order_acq_rel) == samples;
   }
 
-  // Evaluation: leaves out the sample at this place. REQUIRES: as for sample(); no other thread writes it.
+  // Evaluation: leaves out the sample at this place. REQUIRES: as for name(); no other thread writes it.
   void leave_out(std::uint32_t slot, std::uint32_t index) noexcept { ids(slot)[index] = kLeftOut; }
   // Closes the gaps where samples were left out; the batch becomes that much smaller. REQUIRES: every place of the slot
-  // was written or left out, which the caller has acquired, and the slot is not published yet (R3).
+  // was written or left out, which the caller has acquired, and the slot is not published yet (R3); views == 1, as in
+  // all evaluation.
   void close_gaps(std::uint32_t slot) noexcept;
 
   // Notes what the batch holds, so that a change of it is seen when it is served again. Only of host memory; where
@@ -208,13 +217,13 @@ class SlotStore {
   friend class Lease;
 
   [[nodiscard]] const std::int64_t* labels_of(std::uint32_t slot) const noexcept {
-    return labels_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
+    return labels_.data() + slot * format_.rows();
   }
 
   static constexpr std::uint64_t kLeftOut = UINT64_MAX;  // no dataset has this id
 
-  // What the sample at a place shows in this serving.
-  [[nodiscard]] SampleView served_view(std::uint32_t slot, std::uint32_t index, std::uint64_t use_index) noexcept;
+  // What a row shows in this serving.
+  [[nodiscard]] SampleView served_view(std::uint32_t slot, std::uint32_t row, std::uint64_t use_index) noexcept;
   [[nodiscard]] make::RenderBatch serving_of(std::uint32_t slot, std::uint64_t use_index) noexcept;
   // The first element that a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {

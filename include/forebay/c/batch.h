@@ -88,9 +88,10 @@ FOREBAY_API uint64_t forebay_batch_step(const forebay_batch* batch);       // fr
 FOREBAY_API uint64_t forebay_batch_use_index(const forebay_batch* batch);  // 0: it is fresh; then 1, 2, ...
 FOREBAY_API bool forebay_batch_is_fresh(const forebay_batch* batch);       // use_index is 0
 FOREBAY_API uint64_t forebay_batch_job_fresh(const forebay_batch* batch);  // samples that all ranks had served fresh
-// One for each sample, in memory of the host, until the release; null if there are no samples.
-FOREBAY_API const int64_t* forebay_batch_labels(const forebay_batch* batch);  // class numbers, -1 = unlabelled
-FOREBAY_API const uint64_t* forebay_batch_ids(const forebay_batch* batch);    // numbers in the dataset
+// Tensors and labels have a row for each view of each sample: row i * transform.views + v is view v of sample i.
+// In memory of the host, until the release; null if there are no samples.
+FOREBAY_API const int64_t* forebay_batch_labels(const forebay_batch* batch);  // a row: class numbers, -1 = unlabelled
+FOREBAY_API const uint64_t* forebay_batch_ids(const forebay_batch* batch);    // a sample: numbers in the dataset
 
 // Describes a field by its number, where the images are: 0 is "image", 1 is "label", others as forebay_feeder_field()
 // counts them. Fails with FOREBAY_ERROR where there is no such field.
@@ -99,14 +100,14 @@ FOREBAY_API forebay_status forebay_batch_tensor(const forebay_batch* batch, size
 // The same by its name. To look it up once use forebay_feeder_field_number().
 FOREBAY_API forebay_status forebay_batch_tensor_named(const forebay_batch* batch, const char* name,
                                                       forebay_tensor* tensor, forebay_error** error);
-// Of a ragged field: how many rows of each sample are filled, [size] of int32 beside the field. Fails with
+// Of a ragged field: how many entries of each row are filled, [rows] of int32 beside the field. Fails with
 // FOREBAY_ERROR for a field that is not ragged.
 FOREBAY_API forebay_status forebay_batch_counts(const forebay_batch* batch, size_t field, forebay_tensor* tensor,
                                                 forebay_error** error);
-// The same in memory of the host, without a look at a GPU: forebay_batch_size() of them, until the release.
+// The same in memory of the host, without a look at a GPU: one for each row, until the release.
 FOREBAY_API forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t field,
                                                         const int32_t** counts, forebay_error** error);
-// Writes what each sample shows of its image: forebay_batch_size() of them to `views`, which has room for `capacity`,
+// Writes what each row shows of its sample's image, one after the other to `views`, which has room for `capacity`,
 // each `view_size` = sizeof(forebay_view) bytes after the one before. Members that the library does not know stay as
 // they are. Fails with FOREBAY_ERROR_ARGUMENT if either number is too small.
 FOREBAY_API forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size,

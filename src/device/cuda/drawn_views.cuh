@@ -89,12 +89,12 @@ __global__ void __launch_bounds__(kDrawThreads)
   __shared__ std::int32_t begin;  // of the region along the axis
   __shared__ std::int32_t length;
   __shared__ std::int32_t reversed;
-  const std::uint32_t sample = blockIdx.x / 2;
+  const std::uint32_t sample = blockIdx.x / 2;  // counted in views
   const bool is_across = blockIdx.x % 2 == 0;
   const ViewTables tables = shape.tables(scratch, sample);
   if (threadIdx.x == 0) {
     const make::CanvasFormat& format = plan.canvas;
-    const make::CanvasInfo info = make::info_of(format, batch.canvases, sample);
+    const make::CanvasInfo info = make::info_of(format, batch.canvases, sample / plan.views);
     const make::ImageView view =
         make::canvas_view(plan, info, batch.epoch, batch.first_position + sample, batch.use_index);
     begin = is_across ? view.region.left : 0;
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(kDrawThreads)
       const make::ResamplingAxis across = make::resampling_axis(view.region.width(), plan.view.width);
       const make::ResamplingAxis down = make::resampling_axis(view.region.height(), plan.view.height);
       DrawnView drawn;
-      drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) + format.place_bytes() * sample +
+      drawn.rows = reinterpret_cast<const std::uint8_t*>(batch.canvases) +
+                   format.place_bytes() * (sample / plan.views) +
                    static_cast<std::size_t>(view.region.top) * format.row_bytes();
       drawn.row_bytes = format.row_bytes();
       drawn.height = view.region.height();

@@ -29,7 +29,7 @@ constexpr std::size_t kViewHeader = 256;
 
 // Scratch memory of a renderer: made once, before the first batch.
 [[nodiscard]] constexpr std::size_t scratch_bytes(const make::RenderPlan& plan) noexcept {
-  return view_bytes(plan) * plan.canvas.batch_size;
+  return view_bytes(plan) * plan.canvas.batch_size * plan.views;
 }
 
 struct RenderLaunch {

@@ -32,6 +32,7 @@ void render_views(const RenderLaunch& work, StreamView stream) {
 // the start and not at the first batch.
 void try_out(device::Device& device, make::RenderPlan plan) {
   plan.canvas.batch_size = 1;
+  plan.views = 1;
   const std::size_t scratch = aligned(scratch_bytes(plan));
   const std::size_t canvas = aligned(plan.canvas.batch_bytes());
   const std::unique_ptr<device::Arena> memory = device.allocate(scratch + canvas + plan.sample_bytes());
