@@ -34,12 +34,14 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  // Two sections are members of transform.
-  CHECK(members<Options>() + 2 == keys_of("") + config::sections().size());
+  // Four sections are members of transform.
+  CHECK(members<Options>() + 4 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
   CHECK(members<DatasetOptions>() == keys_of("dataset") + 1);  // and `fields`, which are sections of their own
-  CHECK(members<TransformOptions>() == keys_of("transform") + 2);
+  CHECK(members<TransformOptions>() == keys_of("transform") + 4);
   CHECK(members<ColourOptions>() == keys_of("colour"));
+  CHECK(members<BlurOptions>() == keys_of("blur"));
+  CHECK(members<SolariseOptions>() == keys_of("solarise"));
   CHECK(members<EraseOptions>() == keys_of("erase"));
   CHECK(members<WorkerOptions>() == keys_of("workers"));
   CHECK(members<QueueOptions>() == keys_of("queue"));
@@ -241,6 +243,7 @@ class AnyOptions {
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);
+    std::ranges::sort(options.transform.blur.sigma);
     std::ranges::sort(options.transform.erase.area);
     for (double& share : options.dataset.split) share /= static_cast<double>(options.dataset.split.size());
     options.dataset.part %= std::max<std::int64_t>(1, std::ssize(options.dataset.split));

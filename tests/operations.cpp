@@ -120,6 +120,82 @@ TEST_CASE("operations made of each pixel on its way to the slot give what calls 
   }
 }
 
+// What an operation that is drawn for certain makes of a view.
+std::vector<Pixel> changed(const std::string& name, const TransformOptions& options, std::vector<Pixel> pixels,
+                           std::int32_t width) {
+  Random random(5);
+  const PixelView view{.pixels = pixels, .width = width, .height = static_cast<std::int32_t>(pixels.size()) / width};
+  registry().make(name, options)->apply(view, random);
+  return pixels;
+}
+
+TEST_CASE("a blur is the Gaussian's, mirrored at the edges, to a grey level and a half") {
+  TransformOptions options;
+  options.blur.probability = 1;
+  for (const double sigma : {0.1, 0.7, 2.0, 9.5}) {
+    options.blur.sigma = {sigma, sigma};
+    for (const auto& [width, height] :
+         std::vector<std::pair<std::int32_t, std::int32_t>>{{1, 1}, {1, 9}, {5, 3}, {41, 30}}) {
+      CAPTURE(sigma);
+      CAPTURE(width);
+      const auto side = [](std::int32_t i, std::int32_t count) {
+        while (i < 0 || i >= count) i = count == 1 ? 0 : i < 0 ? -i : 2 * (count - 1) - i;
+        return i;
+      };
+      const Image image = noise_image(width, height);
+      std::vector<Pixel> pixels;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(width * height); ++i)
+        pixels.push_back({image.pixels[3 * i], image.pixels[3 * i + 1], image.pixels[3 * i + 2]});
+      const std::vector<Pixel> blurred = changed("blur", options, pixels, width);
+      if (sigma == 0.1) CHECK(blurred == pixels);
+      const auto radius = static_cast<std::int32_t>(std::ceil(3 * sigma));
+      double worst = 0;
+      for (std::int32_t y = 0; y < height; ++y) {
+        for (std::int32_t x = 0; x < width; ++x) {
+          double sum = 0;
+          double weights = 0;
+          for (std::int32_t dy = -radius; dy <= radius; ++dy) {
+            for (std::int32_t dx = -radius; dx <= radius; ++dx) {
+              const double weight = std::exp(-(dx * dx + dy * dy) / (2 * sigma * sigma));
+              const auto at = static_cast<std::size_t>(side(y + dy, height) * width + side(x + dx, width));
+              sum += weight * pixels[at].green;
+              weights += weight;
+            }
+          }
+          worst = std::max(worst, std::abs(sum / weights - blurred[static_cast<std::size_t>(y * width + x)].green));
+        }
+      }
+      CHECK(worst < 1.5);
+    }
+  }
+  const std::vector<Pixel> even(200, Pixel{7, 200, 255});
+  CHECK(changed("blur", options, even, 20) == even);
+  options.blur.probability = 0;
+  const std::vector<Pixel> two{{1, 2, 3}, {200, 100, 0}};
+  CHECK(changed("blur", options, two, 2) == two);
+}
+
+TEST_CASE("solarise inverts what is bright") {
+  TransformOptions options;
+  options.solarise = {.probability = 1, .threshold = 128};
+  CHECK(changed("solarise", options, {{127, 128, 255}, {0, 200, 1}}, 2) ==
+        std::vector<Pixel>{{127, 127, 0}, {0, 55, 1}});
+  options.solarise.probability = 0;
+  CHECK(changed("solarise", options, {{127, 128, 255}}, 1) == std::vector<Pixel>{{127, 128, 255}});
+}
+
+TEST_CASE("options that an operation cannot honour are refused by their name") {
+  const auto refused = [](const std::function<void(TransformOptions&)>& set, const std::string& name) {
+    TransformOptions options;
+    set(options);
+    return error_of([&] { (void)registry().make(name, options); });
+  };
+  CHECK(contains(refused([](TransformOptions& o) { o.blur.sigma = {0.05, 1}; }, "blur"), "blur.sigma must be"));
+  CHECK(contains(refused([](TransformOptions& o) { o.blur.sigma = {2, 1}; }, "blur"), "blur.sigma must be"));
+  CHECK(contains(refused([](TransformOptions& o) { o.blur.probability = 2; }, "blur"), "blur.probability must be"));
+  CHECK(contains(refused([](TransformOptions& o) { o.solarise.threshold = 256; }, "solarise"), "solarise.threshold"));
+}
+
 TEST_CASE("operations follow each other as they are listed") {
   const auto twin = [](std::vector<std::string> names) {
     return OperationChain(registry(), options_with(std::move(names)), false).has_twin();

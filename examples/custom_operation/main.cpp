@@ -1,5 +1,5 @@
-// An operation from outside Forebay: some views are solarised, as in RandAugment: what is brighter than a threshold is
-// inverted. It stands before the built-in ones.
+// An operation from outside Forebay: some views are posterised, as in RandAugment: they keep the upper bits of each
+// value. It stands before the built-in ones.
 //
 //   custom_operation feed.toml [section.key=value ...]
 
@@ -15,21 +15,18 @@
 
 namespace {
 
-class Solarise final : public forebay::Operation {
+class Posterise final : public forebay::Operation {
  public:
-  explicit Solarise(double probability) : probability_(probability) {}
+  explicit Posterise(double probability) : probability_(probability) {}
 
   // On any decoder thread; the generator is this sample's, so that every run and every rank draws the same.
   void apply(const forebay::PixelView& view, forebay::Random& random) const override {
     if (random.uniform() >= probability_) return;
-    const auto threshold = static_cast<std::uint8_t>(random.below(256));
-    const auto solarised = [&](std::uint8_t value) {
-      return value < threshold ? value : static_cast<std::uint8_t>(255 - value);
-    };
+    const auto kept = static_cast<std::uint8_t>(0xff << (1 + random.below(5)));
     for (forebay::Pixel& pixel : view.pixels) {
-      pixel.red = solarised(pixel.red);
-      pixel.green = solarised(pixel.green);
-      pixel.blue = solarised(pixel.blue);
+      pixel.red &= kept;
+      pixel.green &= kept;
+      pixel.blue &= kept;
     }
   }
 
@@ -41,9 +38,9 @@ class Solarise final : public forebay::Operation {
 
 int main(int argc, char** argv) try {
   std::vector<std::string> settings(argv + std::min(argc, 2), argv + argc);
-  settings.emplace_back(R"(transform.operations=["solarise", "colour", "erase"])");
+  settings.emplace_back(R"(transform.operations=["posterise", "colour", "erase"])");
   forebay::Parts parts;
-  parts.operations.add("solarise", [](const auto& /*options*/) { return std::make_unique<Solarise>(0.5); });
+  parts.operations.add("posterise", [](const auto& /*options*/) { return std::make_unique<Posterise>(0.5); });
   forebay::Feeder feeder(forebay::load_options(argc > 1 ? argv[1] : "feed.toml", settings), std::move(parts));
   std::printf("%s\n", feeder.describe().c_str());
   while (feeder.next()) {

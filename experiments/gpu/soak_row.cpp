@@ -203,6 +203,7 @@ Options view_options(const Setup& setup, const std::string& device) {
   Options options = quiet_options(setup, device);
   options.run.steps = setup.quick ? 40 : 1500;
   options.transform.when = When::dequeue;
+  options.transform.views = 2;
   options.transform.dtype = DType::float16;
   options.queue.capacity = 4;
   options.policy.name = "interval";

@@ -107,6 +107,18 @@ struct ColourOptions {
   double grey = 0;          // probability that no colour is left
 };
 
+// transform.operations = "blur": by a Gaussian, mirrored at the edges.
+struct BlurOptions {
+  double probability = 0.5;
+  std::array<double, 2> sigma{0.1, 2.0};  // pixels of the view, uniform
+};
+
+// transform.operations = "solarise": values from the threshold on become 255 - value.
+struct SolariseOptions {
+  double probability = 0.2;
+  std::int64_t threshold = 128;
+};
+
 // transform.operations = "erase": a rectangle is filled with the mean colour, transform.mean.
 struct EraseOptions {
   double probability = 0.5;
@@ -143,8 +155,10 @@ struct TransformOptions {
   std::array<std::int64_t, 2> canvas{0, 0};
   // What is done to a view before it is stored, by name and in this order (forebay/operation.hpp); none in evaluation.
   std::vector<std::string> operations = {};
-  ColourOptions colour = {};  // section [colour]
-  EraseOptions erase = {};    // section [erase]
+  ColourOptions colour = {};      // section [colour]
+  BlurOptions blur = {};          // section [blur]
+  SolariseOptions solarise = {};  // section [solarise]
+  EraseOptions erase = {};        // section [erase]
 };
 
 struct WorkerOptions {

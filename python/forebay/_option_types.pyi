@@ -71,6 +71,8 @@ class Options(TypedDict, total=False):
     transform_center_fraction: float
     mirror: float
     transform_mirror: float
+    views: int
+    transform_views: int
     mean: Any
     transform_mean: Any
     std: Any
@@ -102,7 +104,12 @@ class Options(TypedDict, total=False):
     colour_hue: float
     grey: float
     colour_grey: float
-    probability: float
+    blur_probability: float
+    sigma: Any
+    blur_sigma: Any
+    solarise_probability: float
+    threshold: int
+    solarise_threshold: int
     erase_probability: float
     area: Any
     erase_area: Any
@@ -205,6 +212,8 @@ class Options(TypedDict, total=False):
     run: Mapping[str, Any]
     transform: Mapping[str, Any]
     colour: Mapping[str, Any]
+    blur: Mapping[str, Any]
+    solarise: Mapping[str, Any]
     erase: Mapping[str, Any]
     workers: Mapping[str, Any]
     queue: Mapping[str, Any]

@@ -81,6 +81,8 @@ using Run = RunOptions;
 using Data = DatasetOptions;
 using Shape = TransformOptions;
 using Colour = ColourOptions;
+using Blur = BlurOptions;
+using Solarise = SolariseOptions;
 using Erase = EraseOptions;
 using Work = WorkerOptions;
 using Queue = QueueOptions;
@@ -96,6 +98,8 @@ constexpr std::array kSections{
     Section{"dataset", "what is served"},
     Section{"transform", "how an image becomes a place in a batch"},
     Section{"colour", "the operation \"colour\": how far its random factors reach"},
+    Section{"blur", "the operation \"blur\": a Gaussian"},
+    Section{"solarise", "the operation \"solarise\": bright values inverted"},
     Section{"erase", "the operation \"erase\": a rectangle of the mean colour"},
     Section{"workers", "threads and memory of each rank"},
     Section{"queue", "batches, not samples"},
@@ -203,6 +207,15 @@ constexpr std::array kKeys{
         "turns of the colour circle, either way"},
     Key{"colour", "grey", Real{field<&O::transform, &Shape::colour, &Colour::grey>(), kShare},
         "probability that no colour is left"},
+
+    Key{"blur", "probability", Real{field<&O::transform, &Shape::blur, &Blur::probability>(), kShare}, "of a view"},
+    Key{"blur", "sigma", Tuple<double, 2>{field<&O::transform, &Shape::blur, &Blur::sigma>(), {0.1, 64.0}},
+        "smallest and largest, in pixels of the view"},
+
+    Key{"solarise", "probability", Real{field<&O::transform, &Shape::solarise, &Solarise::probability>(), kShare},
+        "of a view"},
+    Key{"solarise", "threshold", Integer{field<&O::transform, &Shape::solarise, &Solarise::threshold>(), {0, 255}},
+        "values from this on become 255 - value"},
 
     Key{"erase", "probability", Real{field<&O::transform, &Shape::erase, &Erase::probability>(), kShare},
         "of a rectangle in a view"},

@@ -264,6 +264,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;
+  if (auto problem = disordered("blur.sigma", options.transform.blur.sigma)) return problem;
   if (auto problem = disordered("erase.area", options.transform.erase.area)) return problem;
   if (auto problem = impossible_part(options.dataset)) return problem;
   if (auto problem = unfit_order(options.dataset, options.run.eval)) return problem;

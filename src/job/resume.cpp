@@ -91,6 +91,7 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
 
 constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
                                                    "mpi.virtual_shards"};
+constexpr std::array<std::string_view, 5> kPixels{"transform", "colour", "blur", "solarise", "erase"};
 constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
 constexpr std::array<std::string_view, 3> kParts{"dataset.order", "dataset.nodes", "dataset.exchange"};
 
@@ -114,12 +115,12 @@ void add_settings(std::map<std::string, std::string>& settings, const Options& o
          [&](const config::Key& key) { return std::ranges::find(names, config::full_name(key)) != names.end(); });
 }
 
-// By the schema rather than a list here: a new key of these sections counts without anybody
+// By sections rather than keys: a new key of them counts without anybody
 // thinking of it.
 std::map<std::string, std::string> batch_settings(const Options& options) {
   std::map<std::string, std::string> settings;
   add_if(settings, options, [](const config::Key& key) {
-    return key.section == "transform" || key.section == "colour" || key.section == "erase";
+    return std::ranges::find(kPixels, key.section) != kPixels.end();
   });
   add_settings(settings, options, kBatches);
   if (options.dataset.order == SampleOrder::shards) add_settings(settings, options, kWindows);

@@ -10,6 +10,8 @@
 // operation_NAME.cpp, and what it does.
 #define FOREBAY_OPERATIONS(OPERATION)                                     \
   OPERATION(colour, "random brightness, contrast, saturation, hue, grey") \
+  OPERATION(blur, "a Gaussian blur of random width")                      \
+  OPERATION(solarise, "what is bright is inverted")                       \
   OPERATION(erase, "a random rectangle gets the mean colour")
 
 namespace forebay::make {
@@ -29,7 +31,7 @@ inline constexpr std::string_view kOperationChoicesText =
 #define FOREBAY_OPERATION_ON_PAGE(NAME, HELP) "`" #NAME "`: " HELP ". "
 inline constexpr std::string_view kOperationsOnPage =
     "What is done to the pixels of a view before they are normalised, in this order. " FOREBAY_OPERATIONS(
-        FOREBAY_OPERATION_ON_PAGE) "Neither is applied in evaluation. "
+        FOREBAY_OPERATION_ON_PAGE) "None is applied in evaluation. "
         "Others are what the program adds; see [operations.md](operations.md).";
 #undef FOREBAY_OPERATION_ON_PAGE
 
