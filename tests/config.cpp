@@ -34,7 +34,8 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  // Four sections are members of transform.
+  // Four sections are members of transform, and saved states name all five.
+  CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 4);
   CHECK(members<Options>() + 4 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
   CHECK(members<DatasetOptions>() == keys_of("dataset") + 1);  // and `fields`, which are sections of their own

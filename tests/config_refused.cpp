@@ -119,6 +119,10 @@ TEST_CASE("combinations are refused where they were written") {
   CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
   CHECK(contains(refusal("[erase]\narea = [0.5, 0.1]"), "feed.toml:2:8: erase.area = [0.5, 0.1]"));
   CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
+  CHECK(contains(
+      refusal("[transform]\nsize = [16384, 16384]\ncanvas = [1, 1]\nwhen = \"dequeue\"\nviews = 64\n[dataset]\n"
+              "batch_size = 1048576\n[queue]\ncapacity = 4\npool = 1\nmax_leases = 256"),
+      "transform.canvas, transform.views and queue"));
 }
 
 TEST_CASE("replay needs a recording") {
@@ -164,6 +168,7 @@ TEST_CASE("several views that would be the same are refused") {
   CHECK(contains(refusal(middle + "mirror = 1\n"), "feed.toml:3:9: transform.views = 2: all views of a sample would"));
   CHECK(contains(refusal(middle + "mirror = 0\n"), "would be the same, since nothing about them is random"));
   CHECK(refusal(middle + "mirror = 0.1\n").empty());
+  CHECK(refusal(middle + "mirror = 0\n", {"run.eval=true"}).empty());
   CHECK(refusal(middle + "mirror = 0\noperations = [\"colour\"]\n").empty());
   CHECK(refusal("[transform]\nmirror = 0\nviews = 2\n").empty());
 }

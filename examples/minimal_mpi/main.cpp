@@ -36,7 +36,7 @@ Totals totals_of(const forebay::Lease& batch) {
   Totals totals;
   totals.samples = static_cast<double>(batch.size());
   totals.fresh = batch.is_fresh() ? totals.samples : 0;
-  for (const auto label : batch.labels()) totals.labelled += label >= 0 ? 1 : 0;
+  for (const auto label : batch.labels()) totals.labelled += label >= 0 ? totals.samples / batch.rows() : 0;
   totals.pixels = images.dtype == forebay::DType::uint8 ? sum_of<unsigned char>(images) : sum_of<float>(images);
   return totals;
 }

@@ -28,8 +28,8 @@ struct Pixel {
 };
 static_assert(sizeof(Pixel) == 4 && alignof(Pixel) == 1);
 
-// What one sample shows, in the size of the result: cropped, turned, mirrored and resized, not yet normalised. It owns
-// nothing.
+// What one view of a sample shows, in the size of the result: cropped, turned, mirrored and resized, not yet
+// normalised. It owns nothing.
 struct PixelView {
   std::span<Pixel> pixels;  // width * height of them, rows from the top, without gaps
   std::int32_t width = 0;
@@ -69,7 +69,7 @@ using OperationFactory = std::function<std::unique_ptr<const Operation>(const Tr
 // One thread at a time.
 class OperationRegistry {
  public:
-  // The operations that come with Forebay: "colour" and "erase".
+  // The operations that come with Forebay: "colour", "blur", "solarise" and "erase".
   [[nodiscard]] static OperationRegistry builtin();
 
   // Adds an operation, replacing one of the same name.

@@ -34,7 +34,7 @@ enum class Decision : std::uint8_t {
 // Everything that a policy may know when it decides a step. Numbers only: both the real feeder and a simulator can
 // drive it.
 struct Signals {
-  std::uint64_t step = 0;  // steps served so far
+  std::uint64_t step = 0;  // served so far by this run; a resumed one begins at 0
   // Batches ready now. Equal to the capacity once the last batch of the run is ready: saving the rest would gain
   // nothing.
   std::uint32_t depth = 0;

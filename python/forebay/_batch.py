@@ -56,12 +56,12 @@ class BatchCopy:
 
     @property
     def images(self) -> Any:
-        """[size, channels, height, width], or as transform.layout has it."""
+        """[rows, channels, height, width], with transform.views rows for each sample, or as transform.layout has it."""
         return self.fields["image"]
 
     @property
     def labels(self) -> Any:
-        """Class numbers, [size] of int64, -1 = unlabelled."""
+        """Class numbers, [rows] of int64, -1 = unlabelled."""
         return self.fields["label"]
 
     @property
@@ -85,7 +85,7 @@ class BatchCopy:
         return list(self.fields)
 
     def counts(self, name: str) -> Any:
-        """How many rows of each sample of a ragged field are filled."""
+        """How many entries of each row of a ragged field are filled."""
         return self.rows[name]
 
     def numpy(self, *names: str) -> Any:

@@ -21,6 +21,8 @@ _WAYS = (
 _NEAR = {
     "ColorJitter": 'operations=["colour"], colour={"brightness": 0.4, ...}',
     "RandomGrayscale": 'operations=["colour"], colour={"grey": 0.2, ...}',
+    "GaussianBlur": 'operations=["blur"], blur={"probability": 1, "sigma": (0.1, 2.0)}',
+    "RandomSolarize": 'operations=["solarise"], solarise={"probability": 0.5, "threshold": 128}',
     "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
 }
 _IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are RGB when they come

@@ -141,11 +141,11 @@ void bind_fields(nb::class_<Batch>& batch) {
   batch
       .def_prop_ro(
           "images", [](const Batch& self) { return self.field(0); }, nb::sig("def images(self) -> typing.Any"),
-          "[size, channels, height, width], or [size, height, width, channels] with transform.layout = \"NHWC\": a "
+          "[rows, channels, height, width], or [rows, height, width, channels] with transform.layout = \"NHWC\": a "
           "read-only array of NumPy without a copy, or a Tensor where the batch is on a GPU or its type is bfloat16.")
       .def_prop_ro(
           "labels", [](const Batch& self) { return self.field(1); }, nb::sig("def labels(self) -> typing.Any"),
-          "Class numbers, [size] of int64, -1 = unlabelled: a copy, in memory of the host. torch() and cupy() have "
+          "Class numbers, [rows] of int64, -1 = unlabelled: a copy, in memory of the host. torch() and cupy() have "
           "them where the images are.")
       .def_prop_ro("ids", &Batch::ids, nb::sig("def ids(self) -> typing.Any"),
                    "Numbers of the samples in the dataset, [size] of uint64: a copy.")
@@ -172,7 +172,7 @@ void bind_fields(nb::class_<Batch>& batch) {
       .def(
           "counts", [](const Batch& self, std::string_view name) { return self.counts(self.number_of(name)); },
           "name"_a, nb::sig("def counts(self, name: str) -> typing.Any"),
-          "Of a ragged field (boxes, bytes): how many rows of each sample are filled, [size] of int32.")
+          "Of a ragged field (boxes, bytes): how many entries of each row are filled, [rows] of int32.")
       .def("views", &views_of, nb::sig("def views(self) -> list[typing.Any]"),
            "What each sample shows of its image, for targets of your own: a list of SampleView.");
 }

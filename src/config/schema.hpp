@@ -100,7 +100,8 @@ struct Key {
 
 struct Section {
   std::string_view name;
-  std::string_view help;  // may be empty
+  std::string_view help;    // may be empty
+  bool of_samples = false;  // what a sample's bytes in a batch depend on: a saved job resumes with the same
 };
 
 // In the order of the file; keys of one section follow each other.

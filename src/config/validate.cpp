@@ -225,10 +225,14 @@ std::optional<Problem> crop_problem(const TransformOptions& transform) {
   return Problem{message.substr(0, message.find(':')), std::move(message)};
 }
 
-std::optional<Problem> views_problem(const TransformOptions& transform) {
+// What a run makes of each sample: evaluation shows the central view, of which one is enough.
+std::int64_t views_of(const Options& options) noexcept { return options.run.eval ? 1 : options.transform.views; }
+
+std::optional<Problem> views_problem(const Options& options) {
+  const TransformOptions& transform = options.transform;
   const bool is_drawn = transform.crop == Crop::random_resized || transform.crop == Crop::random;
   const bool is_mirrored = transform.mirror > 0 && transform.mirror < 1;
-  if (transform.views == 1 || is_drawn || is_mirrored || !transform.operations.empty()) return std::nullopt;
+  if (views_of(options) == 1 || is_drawn || is_mirrored || !transform.operations.empty()) return std::nullopt;
   return Problem{"transform.views", "transform.views = " + std::to_string(transform.views) +
                                         ": all views of a sample would be the same, since nothing about them is "
                                         "random; set transform.crop, mirror or operations, or transform.views = 1"};
@@ -238,18 +242,22 @@ std::optional<Problem> views_problem(const TransformOptions& transform) {
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
   constexpr double kMostBytes = 0x1p45;
-  const bool canvases = options.transform.when == When::dequeue;
-  const auto [height, width] = canvases ? canvas_of(options.transform) : options.transform.size;
-  const auto element = static_cast<double>(canvases ? 1 : size_of(options.transform.dtype));
-  const double batch = static_cast<double>(options.dataset.batch_size) * static_cast<double>(height) *
-                       static_cast<double>(width) * element *
-                       static_cast<double>(canvases ? 3 : options.transform.channels * options.transform.views);
-  const auto& queue = options.queue;
-  const auto slots = static_cast<double>(ring::slots_of(queue));
-  if (batch * slots <= kMostBytes) return std::nullopt;
-  return Problem{"queue.capacity", std::string("dataset.batch_size, transform.") + (canvases ? "canvas" : "size") +
-                                       " and queue (capacity + pool + max_leases) together need " +
-                                       to_text(batch * slots / 0x1p40) + " TiB of memory: reduce one of them"};
+  const TransformOptions& transform = options.transform;
+  const auto area = [](const std::array<std::int64_t, 2>& size) {
+    return static_cast<double>(size[0]) * static_cast<double>(size[1]);
+  };
+  const auto samples = static_cast<double>(options.dataset.batch_size);
+  const double tensor = samples * static_cast<double>(views_of(options) * transform.channels) * area(transform.size) *
+                        static_cast<double>(size_of(transform.dtype));
+  const bool canvases = transform.when == When::dequeue;
+  const double slots = static_cast<double>(ring::slots_of(options.queue)) *
+                       (canvases ? 3 * samples * area(canvas_of(transform)) : tensor);
+  const double bytes = slots + (canvases ? static_cast<double>(options.queue.max_leases) * tensor : 0);
+  if (bytes <= kMostBytes) return std::nullopt;
+  return Problem{"queue.capacity", std::string("dataset.batch_size, transform.size, ") +
+                                       (canvases ? "transform.canvas, " : "") +
+                                       "transform.views and queue (capacity + pool + max_leases) together need " +
+                                       to_text(bytes / 0x1p40) + " TiB of memory: reduce one of them"};
 }
 
 }  // namespace
@@ -260,7 +268,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = oversized_canvas(options.transform)) return problem;
   if (auto problem = channels_problem(options)) return problem;
   if (auto problem = crop_problem(options.transform)) return problem;
-  if (auto problem = views_problem(options.transform)) return problem;
+  if (auto problem = views_problem(options)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -21,6 +21,7 @@
 #include "base/text.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
+#include "image_kinds.hpp"
 #include "object_samples.hpp"
 #include "shards.hpp"
 #include "tar_file.hpp"
@@ -28,8 +29,16 @@
 namespace forebay::data {
 namespace {
 
-// Members that may be the image, the likeliest first.
-constexpr std::array<std::string_view, 8> kImageMembers{"jpg", "jpeg", "jpe", "png", "webp", "tif", "tiff", "npy"};
+constexpr auto members_of(std::string_view endings) {
+  std::array<std::string_view, std::ranges::count(kImageEndings, '.')> all{};
+  for (std::string_view& each : all) {
+    endings.remove_prefix(endings.find('.') + 1);
+    each = endings.substr(0, endings.find(','));
+  }
+  return all;
+}
+// Members that may be the image, the likeliest first: "jpg", "jpeg", ...
+constexpr auto kImageMembers = members_of(kImageEndings);
 constexpr std::array<std::string_view, 4> kImagePrefixes{"image.", "img.", "input.", "rgb."};
 // Names of the class, as a member with a text or a key in the JSON.
 constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"};

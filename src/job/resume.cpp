@@ -91,7 +91,6 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
 
 constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
                                                    "mpi.virtual_shards"};
-constexpr std::array<std::string_view, 5> kPixels{"transform", "colour", "blur", "solarise", "erase"};
 constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
 constexpr std::array<std::string_view, 3> kParts{"dataset.order", "dataset.nodes", "dataset.exchange"};
 
@@ -120,7 +119,8 @@ void add_settings(std::map<std::string, std::string>& settings, const Options& o
 std::map<std::string, std::string> batch_settings(const Options& options) {
   std::map<std::string, std::string> settings;
   add_if(settings, options, [](const config::Key& key) {
-    return std::ranges::find(kPixels, key.section) != kPixels.end();
+    const auto section = std::ranges::find(config::sections(), key.section, &config::Section::name);
+    return section != config::sections().end() && section->of_samples;
   });
   add_settings(settings, options, kBatches);
   if (options.dataset.order == SampleOrder::shards) add_settings(settings, options, kWindows);

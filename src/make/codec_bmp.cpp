@@ -1,5 +1,5 @@
 // Windows and OS/2 bitmaps that are not compressed, read without a library. Called by the decoder
-// of a decoding thread (decoders.cpp), one object per thread: open() reads the header and refuses
+// of a decoding thread (image_decoder.cpp), one object per thread: open() reads the header and refuses
 // what is not read, with advice; decode() or decode_indices() then goes through the rows.
 //
 // A bitmap has a file header of 14 bytes, then a header of one of eight lengths, which says its

@@ -126,14 +126,16 @@ void check_view(const Field& field, const TransformOptions& options) {
 
 class Placing {
  public:
-  Placing(std::uint32_t batch_size, std::size_t begin) : batch_size_(batch_size) { layout_.bytes = begin; }
+  Placing(std::uint32_t rows, std::size_t begin) : rows_(rows) { layout_.bytes = begin; }
 
   void add(Field field, std::size_t source, bool has_counts) {
     FieldLayout::Entry entry{.field = std::move(field), .source = source};
     entry.sample_bytes = entry.field.sample_bytes();
-    entry.at = take(entry.sample_bytes * batch_size_);
-    if (has_counts) entry.counts_at = take(sizeof(std::int32_t) * batch_size_);
-    if (layout_.bytes > kMostBytes) refuse(entry.field, "a batch of it is larger than any memory");
+    if (layout_.bytes > kMostBytes || entry.sample_bytes > (kMostBytes - layout_.bytes) / rows_) {
+      refuse(entry.field, "a batch of it is larger than any memory");
+    }
+    entry.at = take(entry.sample_bytes * rows_);
+    if (has_counts) entry.counts_at = take(sizeof(std::int32_t) * rows_);
     layout_.entries.push_back(std::move(entry));
   }
   [[nodiscard]] FieldLayout take_layout() { return std::move(layout_); }
@@ -146,15 +148,15 @@ class Placing {
     return at;
   }
 
-  std::uint32_t batch_size_;
+  std::uint32_t rows_;
   FieldLayout layout_;
 };
 
 }  // namespace
 
-FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options, std::uint32_t batch_size,
+FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options, std::uint32_t rows,
                          std::size_t begin) {
-  Placing placing(batch_size, begin);
+  Placing placing(rows, begin);
   for (std::size_t source = 0; source < fields.size(); ++source) {
     Field field = fields[source];
     check_name(field, fields);

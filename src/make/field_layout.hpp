@@ -42,9 +42,9 @@ struct FieldLayout {
   }
 };
 
-// The layout of these fields in batches of `batch_size`; `begin`: bytes of what comes first in a slot. Throws
+// The layout of these fields in batches of `rows`, views counted; `begin`: bytes of what comes first in a slot. Throws
 // ConfigError that names the field for one that cannot be served, or not with these options.
 [[nodiscard]] FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options,
-                                       std::uint32_t batch_size, std::size_t begin);
+                                       std::uint32_t rows, std::size_t begin);
 
 }  // namespace forebay::make

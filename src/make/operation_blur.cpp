@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include <forebay/error.hpp>
@@ -18,8 +19,6 @@
 
 namespace forebay::make {
 namespace {
-
-constexpr int kPrecision = 14;
 
 // e^-x for x from 0 to 50: a power series of x / 1024, squared ten times.
 double decay(double x) noexcept {
@@ -31,25 +30,32 @@ double decay(double x) noexcept {
   return sum;
 }
 
-// The Gaussian at whole distances up to three sigma, in units of 2^-kPrecision; the middle takes what rounding leaves.
+struct Weights {
+  std::vector<std::int16_t> all;
+  int precision;  // they sum to 2^precision
+};
+
+// The Gaussian at whole distances up to three sigma, with as many bits as fit; the middle takes what rounding leaves.
 // REQUIRES: sigma >= 0.1.
-std::vector<std::int16_t> gaussian(double sigma) {
+Weights gaussian(double sigma) {
   const auto radius = static_cast<std::size_t>(std::ceil(3 * sigma));
-  std::vector<double> weights(radius + 1, 1);
+  std::vector<double> shares(radius + 1, 1);
   // exp(-k^2 / (2 sigma^2)): from one k to the next the exponent grows by an odd number of steps.
   const double ratio = decay(1 / (2 * sigma * sigma));
   double factor = ratio;
-  for (std::size_t k = 1; k <= radius; ++k, factor *= ratio * ratio) weights[k] = weights[k - 1] * factor;
-  const double sum = 2 * std::accumulate(weights.begin(), weights.end(), 0.0) - 1;
+  for (std::size_t k = 1; k <= radius; ++k, factor *= ratio * ratio) shares[k] = shares[k - 1] * factor;
+  const double sum = 2 * std::accumulate(shares.begin(), shares.end(), 0.0) - 1;
+  int precision = 14;  // RowMix takes 14 to 22
+  while (precision < 22 && std::ldexp(1 / sum, precision + 1) < 32000) ++precision;
   std::vector<std::int16_t> all(2 * radius + 1);
-  int rest = 1 << kPrecision;
+  int rest = 1 << precision;
   for (std::size_t k = 1; k <= radius; ++k) {
-    const auto share = static_cast<std::int16_t>(std::floor(weights[k] / sum * (1 << kPrecision) + 0.5));
-    all[radius - k] = all[radius + k] = share;
-    rest -= 2 * share;
+    const auto weight = static_cast<std::int16_t>(std::floor(std::ldexp(shares[k] / sum, precision) + 0.5));
+    all[radius - k] = all[radius + k] = weight;
+    rest -= 2 * weight;
   }
   all[radius] = static_cast<std::int16_t>(rest);
-  return all;
+  return {std::move(all), precision};
 }
 
 // Where place i of a row of `count` lies that is mirrored at its first and last pixel, as often as it takes.
@@ -66,7 +72,7 @@ class Blur final : public Operation {
 
   void apply(const PixelView& view, Random& random) const override {
     if (random.uniform() >= options_.probability) return;
-    const std::vector<std::int16_t> weights = gaussian(random.uniform(options_.sigma[0], options_.sigma[1]));
+    const auto [weights, precision] = gaussian(random.uniform(options_.sigma[0], options_.sigma[1]));
     const auto radius = static_cast<std::ptrdiff_t>(weights.size() / 2);
     const auto bytes = static_cast<std::size_t>(view.width) * sizeof(Pixel);
     thread_local std::vector<Pixel> extended;  // a row and what lies beside it
@@ -76,7 +82,7 @@ class Blur final : public Operation {
     blurred.resize(bytes * static_cast<std::size_t>(view.height));
     rows.resize(weights.size());
     const RowMix mix{
-        .rows = rows.data(), .coefficients = weights.data(), .taps = weights.size(), .precision = kPrecision};
+        .rows = rows.data(), .coefficients = weights.data(), .taps = weights.size(), .precision = precision};
     for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = reinterpret_cast<const std::uint8_t*>(&extended[k]);
     for (std::int32_t y = 0; y < view.height; ++y) {
       const std::span<const Pixel> row = view.row(y);

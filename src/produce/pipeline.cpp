@@ -12,7 +12,6 @@
 #include "pipeline.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <new>
 #include <utility>
@@ -373,7 +372,8 @@ void Pipeline::tell_of_turn(const Sample& sample, const read::ReadRequest& reque
 void Pipeline::count(make::SampleMaker::Workspace& workspace) noexcept {
   // A sample counts once for each of its views.
   const auto add = [views = store_->format().views_made()](std::atomic<std::uint64_t>& total, std::uint64_t& counted) {
-    if (counted > 0) total.fetch_add(std::exchange(counted, 0) / views, std::memory_order_relaxed);
+    if (counted >= views) total.fetch_add(counted / views, std::memory_order_relaxed);
+    counted %= views;
   };
   add(totals_.shrinkable, workspace.shrinkable);
   add(totals_.own_jpeg, workspace.own_jpeg);
