@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 13> kLabelWords{
 // Where no column is called like a label.
 constexpr std::array<std::string_view, 8> kKindWords{"diagnosis", "breed", "species", "targets",
                                                      "dx",        "y",     "level",   "categories"};
-constexpr std::size_t kNamed = 6;  // columns, in an error
+constexpr std::size_t kColumnsNamed = 6;  // columns, in an error
 constexpr std::array<std::string_view, 7> kBoxWords{"xmin", "ymin", "xmax", "ymax", "box", "x1", "x2"};
 
 // "Image Index" and "image_index" as "imageindex".
@@ -114,7 +114,8 @@ std::optional<HeaderFound> find_header(std::span<const std::string_view> fields,
         "with "
         "the column of labels as `from` of a section [fields.label]";
   }
-  if (!found.problem.empty()) found.problem = "the columns are " + quoted_names(fields, kNamed) + ": " + found.problem;
+  if (!found.problem.empty())
+    found.problem = "the columns are " + quoted_names(fields, kColumnsNamed) + ": " + found.problem;
   return found;
 }
 
