@@ -1,4 +1,3 @@
-#include <ranges>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -13,8 +12,10 @@ void PolicyRegistry::add(std::string name, PolicyFactory factory) {
 }
 
 std::vector<std::string> PolicyRegistry::names() const {
-  const auto names = factories_ | std::views::keys;
-  return {names.begin(), names.end()};
+  std::vector<std::string> names;
+  names.reserve(factories_.size());
+  for (const auto& [name, factory] : factories_) names.push_back(name);
+  return names;
 }
 
 // A factory of a program's own may return nothing, which would crash at the first step.
@@ -26,7 +27,7 @@ std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const
     return policy;
   }
   throw ConfigError("policy.name = \"" + options.name +
-                    "\": there is no such policy; known policies: " + joined(factories_ | std::views::keys, ", "));
+                    "\": there is no such policy; known policies: " + joined(names(), ", "));
 }
 
 }  // namespace forebay

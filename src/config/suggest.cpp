@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <optional>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -62,7 +61,11 @@ std::string place_of(const Key& key) {
 
 template <typename Items, typename Wanted>
 std::string listed(const Items& items, Wanted wanted) {
-  return joined(items | std::views::filter(wanted), ", ", [](const auto& item) { return item.name; });
+  std::vector<std::string_view> names;
+  for (const auto& item : items) {
+    if (wanted(item)) names.push_back(item.name);
+  }
+  return joined(names, ", ");
 }
 
 }  // namespace

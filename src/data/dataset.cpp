@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
-#include <ranges>
 #include <system_error>
 
 #include "base/output_file.hpp"
@@ -105,8 +104,11 @@ ConfigError unrecognised_folder(PathContents& contents) {
 
 // The names of those that have a property.
 std::string formats_with(bool Format::*property) {
-  const auto has_it = [property](const NamedFormat& known) { return known.format->*property; };
-  return joined(kFormats | std::views::filter(has_it), ", ", &NamedFormat::name);
+  std::vector<std::string_view> names;
+  for (const NamedFormat& known : kFormats) {
+    if (known.format->*property) names.push_back(known.name);
+  }
+  return joined(names, ", ");
 }
 
 ConfigError reads_no_urls(PathContents& contents, std::string_view format) {

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <forebay/error.hpp>
-#include <ranges>
 
 #include "base/text.hpp"
 #include "build.hpp"
@@ -207,8 +206,9 @@ std::string find_images(PathContents& contents) {
   for (const auto& [name, path] : found) {
     if (found.size() == 1 || name.starts_with("train")) return path;
   }
-  throw path_error(contents.options(),
-                   "several idx files of images (" + joined(found | std::views::keys, ", ") + "); name one of them");
+  throw path_error(contents.options(), "several idx files of images (" + joined(found, ", ", [](const auto& each) {
+                                         return each.first;
+                                       }) + "); name one of them");
 }
 
 bool is_idx(PathContents& contents) {

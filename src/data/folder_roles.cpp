@@ -16,7 +16,6 @@
 #include <forebay/error.hpp>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <set>
 
 #include "base/text.hpp"
@@ -334,7 +333,7 @@ std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
     }
   }
   if (folders.size() < 2) return {};
-  return place + " (" + joined(folders | std::views::values, ", ", printable) +
+  return place + " (" + joined(folders, ", ", [](const auto& each) { return printable(each.second); }) +
          "); for one of them set dataset.path = \"" + printable(join_path(options.path, folders.begin()->second)) +
          "\"";
 }

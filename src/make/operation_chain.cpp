@@ -1,7 +1,6 @@
 #include "operation_chain.hpp"
 
 #include <exception>
-#include <ranges>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -102,8 +101,10 @@ void OperationRegistry::add(std::string name, OperationFactory factory) {
 }
 
 std::vector<std::string> OperationRegistry::names() const {
-  const auto names = factories_ | std::views::keys;
-  return {names.begin(), names.end()};
+  std::vector<std::string> names;
+  names.reserve(factories_.size());
+  for (const auto& [name, factory] : factories_) names.push_back(name);
+  return names;
 }
 
 // Names the operations there are, as a program may have added its own.
@@ -115,7 +116,7 @@ std::unique_ptr<const Operation> OperationRegistry::make(std::string_view name, 
     throw ConfigError("transform.operations: the factory of \"" + std::string(name) + "\" returned no operation");
   }
   throw ConfigError("transform.operations: there is no operation \"" + std::string(name) +
-                    "\"; known operations: " + joined(factories_ | std::views::keys, ", "));
+                    "\"; known operations: " + joined(names(), ", "));
 }
 
 }  // namespace forebay

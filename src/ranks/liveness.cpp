@@ -14,7 +14,7 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
-#include <ranges>
+#include <span>
 #include <sstream>
 #include <thread>
 #include <tuple>
@@ -260,7 +260,8 @@ std::string Liveness::missing(std::uint64_t event) const {
   if (ranks.empty()) {
     return "other ranks, which wait too: all ranks must call next(), state() and save() in the same order";
   }
-  std::string names = (ranks.size() == 1 ? "rank " : "ranks ") + joined(ranks | std::views::take(kNamed), ", ");
+  std::string names =
+      (ranks.size() == 1 ? "rank " : "ranks ") + joined(std::span(ranks).first(std::min(kNamed, ranks.size())), ", ");
   if (ranks.size() > kNamed) names += " and " + std::to_string(ranks.size() - kNamed) + " more";
   return names + ", not heard of since: see what keeps " + (ranks.size() == 1 ? "it" : "them") +
          " from calling next(), or raise the number";

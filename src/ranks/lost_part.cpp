@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <ranges>
+#include <span>
 #include <string_view>
 
 #include <forebay/error.hpp>
@@ -153,7 +153,8 @@ std::string LostParts::by_class(const std::unordered_set<std::uint64_t>& bad) co
   std::vector<std::pair<std::int64_t, std::uint64_t>> classes(counts.begin(), counts.end());
   std::ranges::stable_sort(classes, std::ranges::greater(), [](const auto& each) { return each.second; });
   const auto text = [this](const auto& each) { return std::to_string(each.second) + " " + title({each.first, ""}); };
-  return joined(classes | std::views::take(kMost), ", ", text) + (classes.size() > kMost ? ", ..." : "");
+  return joined(std::span(classes).first(std::min(kMost, classes.size())), ", ", text) +
+         (classes.size() > kMost ? ", ..." : "");
 }
 
 std::string LostParts::title(const Part& part) const {
