@@ -153,15 +153,15 @@ const NamedFormat& format_of(PathContents& contents) {
 }
 
 ConfigError no_objects(std::string_view format) {
-  return ConfigError(R"(dataset.samples = "images": the format ")" + std::string(format) +
+  return ConfigError{R"(dataset.samples = "images": the format ")" + std::string(format) +
                      "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
-                     formats_with(&Format::has_objects) + ")");
+                     formats_with(&Format::has_objects) + ")"};
 }
 
 ConfigError no_labels(std::string_view format) {
-  return ConfigError("dataset.labels: the format \"" + std::string(format) +
+  return ConfigError{"dataset.labels: the format \"" + std::string(format) +
                      "\" says itself which labels there are; leave the key out (it is for " +
-                     formats_with(&Format::takes_labels) + ")");
+                     formats_with(&Format::takes_labels) + ")"};
 }
 
 // What a run should know of labels from which it would learn nothing, or the wrong thing. Where samples have something

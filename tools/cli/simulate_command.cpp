@@ -247,6 +247,7 @@ int run_simulation(const SimulateArguments& arguments) {
 
 void add_source_options(CLI::App& command, SimulateArguments& arguments) {
   std::vector<std::string> names;
+  names.reserve(kSynthetic.size());
   for (const simulate::SourceKind kind : kSynthetic) names.emplace_back(simulate::to_string(kind));
   CLI::Option* source = command.add_option("--source", arguments.source_name, "how long batches take")
                             ->check(CLI::IsMember(names).description(""))
