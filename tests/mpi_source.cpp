@@ -160,8 +160,31 @@ TEST_CASE("A state continues behind what was served, with a source's own state o
   }
   CHECK_THROWS_WITH_AS(
       (void)make_source_feeder(options("block"), world(), std::make_shared<Numbers>(6), {}, "forebay.source 1 0 0\n"),
-      doctest::Contains("of version 2"), ConfigError);
+      doctest::Contains("of version 3"), ConfigError);
 }
+
+// Their sources are parts of the data that the program divided.
+TEST_CASE("A state resumes on its own rank, among as many ranks") {
+  const auto make = [](const Communicator& ranks, std::string_view state) {
+    return make_source_feeder(options("block"), ranks, std::make_shared<Numbers>(6), {}, state);
+  };
+  const std::string mine = make(world(), "")->state();
+  const std::string size = std::to_string(world().size());
+  if (world().size() > 1) {
+    CHECK_THROWS_WITH_AS((void)make(*solo_communicator(), mine), doctest::Contains((" of " + size).c_str()),
+                         ConfigError);
+    const std::string alone = make(*solo_communicator(), "")->state();
+    CHECK_THROWS_WITH_AS((void)make(world(), alone), doctest::Contains("of rank 0 of 1 where"), ConfigError);
+    const std::vector<std::string> all = gather_texts(mine);  // a program that saves rank 0's alone
+    CHECK_THROWS_WITH_AS(
+        (void)make(world(), all[0]),
+        doctest::Contains(("rank 0 of " + size + " where it is to resume on rank 1 of " + size).c_str()), ConfigError);
+  }
+  CHECK(make(world(), mine)->state() == mine);
+}
+
+// Its epochs, its state and its own restore() are those of the ring.
+static_assert(std::is_same_v<decltype(std::declval<SourceFeeder&>().feeder()), const Feeder&>);
 
 // Ranks have 2 batches, 3, 4, ...
 TEST_CASE("A state of any step continues with what is left, though that be nothing on some rank") {
@@ -215,7 +238,11 @@ TEST_CASE("An epoch without batches is empty, and no reuse serves what came in i
   if (world().size() > 1) {  // others may have batches, and this one has nothing to serve until they have none
     const auto batches = make_source_feeder(options("greedy", 4), world(), source);
     REQUIRE(batches->next_epoch());
-    CHECK_THROWS_WITH_AS((void)epoch_of(batches), doctest::Contains("the source has no batch"), Error);
+    CHECK_THROWS_WITH_AS((void)epoch_of(batches), doctest::Contains("no batch by the end of epoch 0"), Error);
+    const auto only = make_source_feeder(  // one of the ranks has none, and all name it
+        options("block"), world(), std::make_shared<Numbers>(world().rank() == 1 ? 0 : 40));
+    REQUIRE(only->next_epoch());
+    CHECK_THROWS_WITH_AS((void)epoch_of(only), doctest::Contains("rank 1: its source has had no batch"), Error);
     return;
   }
   const auto batches = make_source_feeder(options("greedy", 4), world(), source);
@@ -250,7 +277,7 @@ TEST_CASE("After a stop, the run's steps or an error the state is of the middle 
                                             has_state));
       REQUIRE(batches->next_epoch());
       List all = epoch_of(batches, 3);
-      if (end == End::stop) batches->feeder().request_stop();
+      if (end == End::stop) batches->request_stop();
       if (end == End::error) {
         while (true) {
           try {
@@ -459,7 +486,7 @@ TEST_CASE("A feeder whose epoch is not served, whose source waits, or that is as
   const auto stopped = make_source_feeder(options("block", 2), world(), std::make_shared<Numbers>(1000));
   REQUIRE(stopped->next_epoch());
   (void)stopped->next();
-  stopped->feeder().request_stop();
+  stopped->request_stop();
   (void)epoch_of(stopped);
   CHECK_FALSE(stopped->next_epoch());
 }

@@ -28,7 +28,8 @@ class BatchSource {
   // Begins an epoch, counted from 0; after restore() the one that it is in the middle of.
   virtual void begin_epoch(std::uint64_t epoch) = 0;
   // Goes to the next batch; false at the end of the epoch. May wait. What it throws leaves SourceFeeder::next() in the
-  // place of the batch, and ends the run. So does, where there are several ranks, a source that never had a batch.
+  // place of the batch, and ends the run. So does, where there are several ranks, a source that never had a batch: its
+  // rank has none to serve again until the others are done.
   [[nodiscard]] virtual bool next() = 0;
   // Writes a field of this batch, by its number in fields(), straight to where it is to be decoded. Once for each
   // field, after next(); throws as next() does.
@@ -62,18 +63,20 @@ class SourceFeeder {
   // what the source threw; other ranks then throw Error with rank and cause, at one of their next steps.
   [[nodiscard]] virtual std::optional<Lease> next(StreamView stream = {}) = 0;
   // Where the source is as of the last batch that was served here, and how many were in this epoch, which a stop or an
-  // error does not end. Of this rank alone; to resume, all ranks need theirs of the same step. May be called after
-  // close(), too.
+  // error does not end. Of this rank alone: it resumes on the rank of this number in a job of as many, and all ranks
+  // need theirs of the same step. May be called after close(), too.
   [[nodiscard]] virtual std::string state() const = 0;
-  // For figures and request_stop(). Its state and its epochs are not those of the source.
-  [[nodiscard]] virtual Feeder& feeder() noexcept = 0;
+  // For figures. Its epochs are not those of the source.
+  [[nodiscard]] virtual const Feeder& feeder() const noexcept = 0;
+  // As Feeder::request_stop().
+  virtual void request_stop() noexcept = 0;
   // Stops the threads, once the batch that is being made has come. Collective. Leases stay valid. Idempotent.
   virtual void close() = 0;
 };
 
 // Begins the source's first epoch and waits for its first batch. `state`: of state(), where the run is to continue.
 // `parts`: its dataset and its `resume` are not used. Collective; throws ConfigError and Error on all ranks alike, also
-// where their states are of different epochs.
+// where their states are of different epochs, of other ranks or of another number of ranks.
 [[nodiscard]] std::unique_ptr<SourceFeeder> make_source_feeder(Options options, const Communicator& communicator,
                                                                std::shared_ptr<BatchSource> source, Parts parts = {},
                                                                std::string_view state = {});

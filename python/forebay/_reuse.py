@@ -84,7 +84,8 @@ class Intake:
         self.place, self._passed_over = place, passed_over
         self.batches: Iterator[Any] = iter(())
         self.begun_with: Any = None  # the generator's state
-        self.end_state: Any = None  # the source's, behind the last epoch
+        self.begin_state: Any = None  # the source's, before the first batch of this epoch
+        self.end_state: Any = None  # the same, behind the last epoch
         self.failure: BaseException | None = None
         self._count = 0
         self.kept: dict[int, Held] = {}
@@ -93,6 +94,7 @@ class Intake:
         """An epoch of the source. On the trainer's thread, so that what it draws at random is drawn there."""
         self.begun_with = _generator_state(self._source)
         self.batches = iter(self._source)
+        self.begin_state = self._state()
 
     def take(self) -> int | None:
         """The number of the next batch; None at the end of the epoch."""
@@ -121,7 +123,26 @@ class Intake:
 
 
 class Reuse:
-    """Batches of any source behind Forebay's queue; ``forebay.reuse()`` makes it. Each loop over it is an epoch."""
+    """Any iterable of batches behind Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a stream of
+    Hugging Face, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists and dictionaries.
+
+    A thread takes them into a queue, a pool of earlier ones is kept, and where the next one is late the policy serves
+    one of those again. ::
+
+        for images, labels in forebay.reuse(loader):
+            train_step(images, labels)
+
+    Each loop over it is an epoch.
+
+    policy, and every key of the sections queue, policy, mpi and telemetry, are keywords. ``queue_capacity=8`` and
+    ``queue_pool=4`` batches are held, besides one that is being made.
+    comm: as for forebay.Feeder. Steps are agreed, and an epoch ends on all ranks after the same step, once each has
+    served its source; one whose source ends earlier serves batches again until then.
+    copy: True: each step gets a copy of its own. False: a batch that may be served again must not be written to:
+    arrays are read-only, and a tensor that was changed ends the run with an error.
+    new_memory: True: the source makes new memory for each batch, so that none need be copied when it comes.
+    restart: True: a loop after ``break`` begins the source anew; False: it continues.
+    """
 
     def __init__(
         self,
@@ -142,6 +163,8 @@ class Reuse:
             raise ConfigError(f"{', '.join(wrong)}: for images that Forebay decodes; the source makes these batches")
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
         self._ranks = ranks_of(comm)
+        self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many
+        self._owner = self._rank  # whose the state is
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
         self._epoch = 0
         self._first = 0  # batches of it that an earlier run has served
@@ -173,7 +196,7 @@ class Reuse:
     def __iter__(self) -> Iterator[Any]:
         if self._is_open and self._restart:
             self._renew()
-            self._first, self._state = 0, (self._state[0], 0)
+            self._owner, self._first, self._state = self._rank, 0, (self._state[0], 0)
             self._before = self._state
         if not self._is_open:
             if self._exhausted is self._source:  # a generator, which gives nothing more
@@ -181,13 +204,15 @@ class Reuse:
             if self.feeder is None:
                 self._begin()
             self._is_open = self.feeder.next_epoch()
+            if self._is_open and self._intake.begin_state is not None:
+                self._before = self._state = (self._intake.begin_state, self._state[1])
         return self._steps()
 
     def _begin(self) -> None:
         """Makes the feeder, which waits for its first batch."""
         is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
         passed = self._state[1]
-        place = f"forebay.source 2 {self._epoch} {self._first} {passed}\n"
+        place = f"forebay.source 3 {self._owner[0]} {self._owner[1]} {self._epoch} {self._first} {passed}\n"
         self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy, place, passed)
         ranks = SOLO if self._ranks is None else self._ranks
         self.feeder = Feeder(_source=self._intake, comm=ranks, **self._options)
@@ -197,7 +222,7 @@ class Reuse:
         """The epoch, and how many batches of it were served."""
         if self.feeder is None:
             return self._epoch, self._first
-        _, _, epoch, served, _ = self.feeder._place().split()
+        epoch, served = self.feeder._place().split()[4:6]
         return int(epoch), int(served)
 
     def _steps(self) -> Iterator[Any]:
@@ -232,31 +257,35 @@ class Reuse:
     def state_dict(self) -> dict[str, Any]:
         """The source's state, if it has one, as of the batches that were served, and how many those are; of this rank.
         A source without a state begins again, and as many batches are passed over: its order must then be the same."""
-        sampler = getattr(self._source, "sampler", None)
         epoch, served = self._at()
-        generator = self._intake.begun_with if self._is_open else _generator_state(self._source)
-        if type(sampler).__name__ == "RandomSampler" and generator is None and served:
-            raise Error(
-                "the order of this loader is drawn from torch's global state, and cannot be drawn again: give it a "
-                "generator=torch.Generator(), or use torchdata's StatefulDataLoader"
-            )
         # Another rank may have more batches of the epoch than this one, which then serves its last one again.
         source, passed = self._before if served and self._ranks is not None else self._state
+        generator = None
+        if source is None:
+            passed, generator = served, self._intake.begun_with if self._is_open else _generator_state(self._source)
+            is_random = type(getattr(self._source, "sampler", None)).__name__ == "RandomSampler"
+            if is_random and generator is None and served:
+                raise Error(
+                    "the order of this loader is drawn from torch's global state, and cannot be drawn again: give it a "
+                    "generator=torch.Generator(), or use torchdata's StatefulDataLoader"
+                )
         return {
             "format": "forebay.reuse",
-            "version": 2,
+            "version": 3,
+            "rank": self._rank,
             "epoch": epoch,
             "served": served,
             "source": source,
-            "passed": served if source is None else passed,
+            "passed": passed,
             "generator": generator,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next loop continues from what state_dict() returned, on this rank."""
-        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 2:
-            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 2")
+        """The next loop continues from what state_dict() returned, on this rank of as many."""
+        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 3:
+            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 3")
         self._renew()
+        self._owner = tuple(state["rank"])
         self._epoch, self._first = state["epoch"], state["served"]
         self._before = self._state = state["source"], state["passed"]
         if state["source"] is not None:
@@ -291,23 +320,4 @@ def _generator_state(source: Any) -> Any:
 _FEEDER = ("logger", "trace", "trace_s")
 
 
-def reuse(source: Iterable[Any], policy: Any = "adaptive", **options: Any) -> Reuse:
-    """Any iterable of batches behind Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a stream of
-    Hugging Face, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists and dictionaries.
-
-    A thread takes them into a queue, a pool of earlier ones is kept, and where the next one is late the policy serves
-    one of those again. ::
-
-        for images, labels in forebay.reuse(loader):
-            train_step(images, labels)
-
-    policy, and every key of the sections queue, policy, mpi and telemetry, are keywords. ``queue_capacity=8`` and
-    ``queue_pool=4`` batches are held, besides one that is being made.
-    comm: as for forebay.Feeder. Steps are agreed, and an epoch ends on all ranks after the same step, once each has
-    served its source; one whose source ends earlier serves batches again until then.
-    copy: True: each step gets a copy of its own. False: a batch that may be served again must not be written to:
-    arrays are read-only, and a tensor that was changed ends the run with an error.
-    new_memory: True: the source makes new memory for each batch, so that none need be copied when it comes.
-    restart: True: a loop after ``break`` begins the source anew; False: it continues.
-    """
-    return Reuse(source, policy, **options)
+reuse = Reuse  # as programs call it

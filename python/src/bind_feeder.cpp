@@ -167,28 +167,28 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
 }
 
 void bind_state(nb::class_<PythonFeeder>& feeder) {
-  feeder.def("_state", [](PythonFeeder& self) { return self.call([](Feeder& f) { return f.state(); }); })
+  feeder.def("_state", [](PythonFeeder& self) { return self.call([&] { return self.own().state(); }); })
       .def("_place", &PythonFeeder::place)
       .def("_restore_state",
-           [](PythonFeeder& self, const std::string& text) { self.call([&](Feeder& f) { f.restore_state(text); }); })
+           [](PythonFeeder& self, const std::string& text) { self.call([&] { self.own().restore_state(text); }); })
       .def("_save",
            [](PythonFeeder& self, const nb::bytes& path) {
              const std::string file = file_of(path);
-             self.call([&](Feeder& f) { f.save(file); });
+             self.call([&] { self.own().save(file); });
            })
       .def(
-          "finish_saves", [](PythonFeeder& self) { self.call([](Feeder& f) { f.finish_saves(); }); },
+          "finish_saves", [](PythonFeeder& self) { self.call([&] { self.own().finish_saves(); }); },
           "Waits until all saves are on disk. Collective.")
       .def("_restore_if_present", [](PythonFeeder& self, const nb::bytes& path) {
         const std::string file = file_of(path);
-        return self.call([&](Feeder& f) { return f.restore_if_present(file); });
+        return self.call([&] { return self.own().restore_if_present(file); });
       });
 }
 
 // ask() is for what no other thread changes; call() is exclusive.
 void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
   const auto ask = [](auto member) {
-    return [member](PythonFeeder& self) { return self.ask([member](Feeder& f) { return (f.*member)(); }); };
+    return [member](PythonFeeder& self) { return self.ask([member](const Feeder& f) { return (f.*member)(); }); };
   };
   feeder.def_prop_ro("steps", ask(&Feeder::steps), "Steps since the run began, those before it was resumed included.")
       .def_prop_ro("was_stopped", ask(&Feeder::was_stopped), "It ended because a stop was requested.")
@@ -198,17 +198,19 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
       .def_prop_ro("batches_per_epoch", ask(&Feeder::batches_per_epoch), "Batches in an epoch over all ranks.")
       .def_prop_ro(
           "classes",
-          [](PythonFeeder& self) { return self.ask([](Feeder& f) { return to_paths(f.dataset().classes()); }); },
+          [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return to_paths(f.dataset().classes()); }); },
           nb::sig("def classes(self) -> list[str]"), "Names of the class numbers.")
       .def_prop_ro(
-          "dataset_size", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return f.dataset().size(); }); },
+          "dataset_size",
+          [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return f.dataset().size(); }); },
           "Samples in the dataset.")
       .def("describe", ask(&Feeder::describe), "The sizes of the worker pools and of the queue, in a line.")
       .def(
-          "to_toml", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return to_toml(f.options()); }); },
+          "to_toml", [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return to_toml(f.options()); }); },
           "The configuration in effect, every key with its value.")
       .def(
-          "_values", [](PythonFeeder& self) { return self.ask([](Feeder& f) { return values_of(f.options()); }); },
+          "_values",
+          [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return values_of(f.options()); }); },
           nb::sig("def _values(self) -> dict[str, str]"))
       .def(
           "_fields",
@@ -221,11 +223,11 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
       .def(
           "_summary",
           [](PythonFeeder& self) {
-            const Summary summary = self.call([](Feeder& f) { return f.summary(); });
+            const Summary summary = self.call([&] { return self.feeder().summary(); });
             return std::pair(to_json(summary), measure::summary_text(summary));
           },
           "As JSON, and as lines of a label and words.")
-      .def("_profile", [](PythonFeeder& self) { return self.call([](Feeder& f) { return to_json(f.profile()); }); });
+      .def("_profile", [](PythonFeeder& self) { return self.call([&] { return to_json(self.feeder().profile()); }); });
 }
 
 }  // namespace

@@ -60,8 +60,8 @@ std::function<void()> while_waiting(const nb::object& waiting, const std::shared
 
 // A dataset that asks processes is given up if the start is interrupted: readers that wait for a
 // process would never end.
-// `source`: of a source of batches, whose feeder is returned.
-std::shared_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised,
+// `source`: of a source of batches, and then nothing is returned.
+std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised,
                              std::unique_ptr<SourceFeeder>& source) {
   Parts parts;
   auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // lives as long as its feeder
@@ -89,7 +89,7 @@ std::shared_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   const std::unique_ptr<Communicator> ranks = given.communicator.is_none()
                                                   ? solo_communicator()
                                                   : std::make_unique<PythonCommunicator>(given.communicator, raised);
-  std::shared_ptr<Feeder> made;
+  std::unique_ptr<Feeder> made;
   std::shared_ptr<BatchSource> batches;
   std::string place;
   if (!given.source.is_none()) {
@@ -100,9 +100,8 @@ std::shared_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
     const nb::gil_scoped_release others_may_run;
     if (batches) {
       source = make_source_feeder(std::move(given.options), *ranks, batches, std::move(parts), place);
-      made = std::shared_ptr<Feeder>(std::shared_ptr<void>(), &source->feeder());
     } else {
-      made = std::make_shared<Feeder>(std::move(given.options), *ranks, std::move(parts));
+      made = std::make_unique<Feeder>(std::move(given.options), *ranks, std::move(parts));
     }
   } catch (const Error& error) {
     raised->rethrow();
@@ -160,7 +159,8 @@ void Raised::explain(const Error& error) {
 PythonFeeder::PythonFeeder(Ingredients ingredients)
     : reuse_(reuse_of(ingredients)),
       asked_(std::dynamic_pointer_cast<AnsweringDataset>(ingredients.dataset)),
-      feeder_(make(std::move(ingredients), raised_, source_)),
+      own_(make(std::move(ingredients), raised_, source_)),
+      feeder_(source_ ? &source_->feeder() : own_.get()),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
 // In a forked child everything is the parent's.
@@ -173,8 +173,15 @@ PythonFeeder::~PythonFeeder() {
     write_unraisable(std::current_exception());
   }
   const nb::gil_scoped_release others_may_run;
-  feeder_.reset();
+  own_.reset();
   source_.reset();
+}
+
+Feeder& PythonFeeder::own() const {
+  if (own_) return *own_;
+  throw Error(
+      "this feeder serves batches of a source, of which it knows no state: use state_dict() and load_state_dict() of "
+      "what forebay.reuse() returned");
 }
 
 // First the readers are let go (abandon), or closing would wait for them; the processes end after
@@ -185,7 +192,7 @@ void PythonFeeder::close(nb::handle begin) {
   if (begin.is_valid()) begin();
   if (asked_) asked_->abandon();
   try {
-    run([this](Feeder& feeder) { source_ ? source_->close() : feeder.close(); });
+    run([this] { source_ ? source_->close() : own_->close(); });
   } catch (...) {
     if (asked_) asked_->close();
     throw;
@@ -197,7 +204,7 @@ void PythonFeeder::close(nb::handle begin) {
 std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   wait_for_computations();
   std::optional<Lease> lease =
-      call([this, view = stream.view](Feeder& feeder) { return source_ ? source_->next(view) : feeder.next(view); });
+      call([this, view = stream.view] { return source_ ? source_->next(view) : own_->next(view); });
   if (!lease) return std::nullopt;
   Batch batch(*std::move(lease), fields_, leases_, reuse_);
   batch.lease()->keep(stream.object);
@@ -206,7 +213,7 @@ std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
 }
 
 bool PythonFeeder::next_epoch() {
-  return call([this](Feeder& feeder) { return source_ ? source_->next_epoch() : feeder.next_epoch(); });
+  return call([this] { return source_ ? source_->next_epoch() : own_->next_epoch(); });
 }
 
 std::string PythonFeeder::place() {

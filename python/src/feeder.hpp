@@ -57,21 +57,26 @@ class PythonFeeder {
   // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
   // refuses.
   void close(nb::handle begin);
-  void request_stop() noexcept { feeder_->request_stop(); }
+  void request_stop() noexcept { source_ ? source_->request_stop() : own_->request_stop(); }
   // A thread of this process is inside a call.
   [[nodiscard]] bool is_occupied() const noexcept { return !feeder_->is_forked() && is_occupied_.load(); }
   // Batches that the program holds.
   [[nodiscard]] std::uint32_t leases() const noexcept { return leases_->count(); }
   [[nodiscard]] const std::shared_ptr<const Fields>& fields() const noexcept { return fields_; }
 
-  // work(feeder) without the GIL. REQUIRES: the GIL.
+  // For figures.
+  [[nodiscard]] const Feeder& feeder() const noexcept { return *feeder_; }
+  // Throws Error if it stands behind a source of batches.
+  [[nodiscard]] Feeder& own() const;
+
+  // work() without the GIL. REQUIRES: the GIL.
   template <typename Work>
   auto call(Work&& work) {
     feeder_->require_own_process();
     const Occupied occupied(*this);
     return run(std::forward<Work>(work));
   }
-  // The same for what neither waits nor takes long.
+  // work(feeder) for what neither waits nor takes long.
   template <typename Work>
   auto ask(Work&& work) {
     feeder_->require_own_process();
@@ -80,13 +85,13 @@ class PythonFeeder {
   }
 
  private:
-  // work(feeder) without the GIL. REQUIRES: the GIL, and that this thread occupies the feeder.
+  // work() without the GIL. REQUIRES: the GIL, and that this thread occupies the feeder.
   template <typename Work>
   auto run(Work&& work) {
     raised_->begin();
     const auto with_others = [&] {
       const nb::gil_scoped_release others_may_run;
-      return work(*feeder_);
+      return work();
     };
     try {
       if constexpr (std::is_void_v<decltype(with_others())>) {
@@ -131,7 +136,8 @@ class PythonFeeder {
   std::atomic<bool> is_occupied_{false};
   std::shared_ptr<AnsweringDataset> asked_;  // null: Python has no part in reading samples
   std::unique_ptr<SourceFeeder> source_;     // null: of a dataset
-  std::shared_ptr<Feeder> feeder_;           // the source's, if there is one
+  std::unique_ptr<Feeder> own_;              // of a dataset
+  const Feeder* feeder_;                     // either's
   std::shared_ptr<const Fields> fields_;
   std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
   GivenStream stream_{nb::none()};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -209,6 +210,36 @@ def test_a_state_between_epochs_has_the_generators_state(reuse: Any) -> None:
     assert [batch.tolist() for batch in third] == epochs[1] != epochs[0]
 
 
+def test_a_state_before_the_first_batch_is_of_the_epoch_that_has_begun(reuse: Any) -> None:
+    class Drawn(Numbers):
+        drawn: Any = None
+        loaded: Any = None
+
+        def __iter__(self) -> Iterator[Any]:
+            self.drawn, self.loaded = self.loaded or random.random(), None
+            return iter([(np.array([1000 * self.drawn]), None)] * self.count)
+
+        def state_dict(self) -> Any:
+            return self.drawn
+
+        def load_state_dict(self, state: Any) -> None:
+            self.loaded = state
+
+    first, second = reuse(Drawn(2)), reuse(Drawn(2))
+    steps = iter(first)
+    second.load_state_dict(first.state_dict())
+    assert numbers(second) == numbers(steps)
+
+
+def test_the_state_of_its_feeder_is_refused(reuse: Any, tmp_path: Any) -> None:
+    batches = reuse(Numbers(2))
+    list(batches)
+    file = tmp_path / "state"
+    for call in (batches.feeder.state_dict, lambda: batches.feeder.save(file), lambda: batches.feeder.restore(file)):
+        with pytest.raises(forebay.Error, match="use state_dict"):
+            call()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [({"size": (8, 8)}, "size: for images"), ({"queue_size": 3}, "no option 'queue_size'"), ({"policy": "x"}, "x")],
@@ -285,6 +316,20 @@ try:
     raise SystemExit("accepted")
 except forebay.ConfigError as error:
     assert "epoch 1 of" in str(error) and "rank 1 with epoch 0" in str(error), error
+for of_whom, where in ((state, forebay.SOLO), (comm.bcast(state), comm)):  # another number of ranks; another rank
+    batches = forebay.reuse(Source(True), policy="block", comm=where)
+    batches.load_state_dict(of_whom)
+    try:
+        list(batches)
+        raise SystemExit("accepted")
+    except forebay.ConfigError as error:
+        assert f"is of rank {rank if where is forebay.SOLO else 0} of 2 where" in str(error), error
+empty = forebay.reuse([numpy.zeros(2)] * 40 * (1 - rank), policy="block", comm=comm)
+try:
+    list(empty)
+    raise SystemExit("goes on")
+except forebay.Error as error:
+    assert "rank 1: its source has had no batch by the end of epoch 0" in str(error), error
 first = loop(False)
 served(first)
 if rank == 1: first._source.fails = 2

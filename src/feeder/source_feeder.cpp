@@ -44,21 +44,35 @@ struct SourcePlace {
   std::string source = {};   // the source's state
 };
 
-inline std::string text_of(const SourcePlace& place) {
-  return std::string(kTitle) + " 2 " + std::to_string(place.epoch) + " " + std::to_string(place.served) + " " +
-         std::to_string(place.passed) + "\n" + place.source;
+// "rank 0 of 2"
+inline std::string name_of(const Communicator& ranks) {
+  return "rank " + std::to_string(ranks.rank()) + " of " + std::to_string(ranks.size());
+}
+
+inline std::string text_of(const SourcePlace& place, const Communicator& ranks) {
+  return std::string(kTitle) + " 3 " + std::to_string(ranks.rank()) + " " + std::to_string(ranks.size()) + " " +
+         std::to_string(place.epoch) + " " + std::to_string(place.served) + " " + std::to_string(place.passed) + "\n" +
+         place.source;
 }
 
 // A line of words, and then the source's own state, which may be any bytes.
-inline SourcePlace place_of(std::string_view text) {
+inline SourcePlace place_of(std::string_view text, const Communicator& ranks) {
   if (text.empty()) return {};
   std::istringstream words{std::string(text)};
   std::string title;
+  std::string rank;
+  std::string size;
   int version = 0;
   SourcePlace place;
-  words >> title >> version >> place.epoch >> place.served >> place.passed;
-  if (words.get() != '\n' || title != kTitle || version != 2 || place.passed > place.served) {
-    throw ConfigError("the state of a SourceFeeder is what its state() returned, of version 2; this is something else");
+  words >> title >> version >> rank >> size >> place.epoch >> place.served >> place.passed;
+  if (words.get() != '\n' || title != kTitle || version != 3 || place.passed > place.served) {
+    throw ConfigError("the state of a SourceFeeder is what its state() returned, of version 3; this is something else");
+  }
+  const std::string owner = "rank " + rank + " of " + size;
+  if (owner != name_of(ranks)) {
+    throw ConfigError("a source is part of its rank's program and cannot be divided anew, and this state is of " +
+                      owner + " where it is to resume on " + name_of(ranks) +
+                      ": give each rank its own state, and resume on as many ranks");
   }
   place.source.assign(std::istreambuf_iterator<char>(words), {});
   return place;
@@ -155,7 +169,7 @@ class FeederOfSource final : public SourceFeeder {
     }
     ranks::collectively(*ranks_, [&] {
       intake_ = std::make_shared<SourceIntake>(source_, static_cast<std::uint64_t>(ring::pool_of(options.queue)));
-      began_ = place_ = place_of(state);
+      began_ = place_ = place_of(state, *ranks_);
     });
     require_same_epoch(*ranks_, place_.epoch, epochs_);
     ranks::collectively(*ranks_, [&] {
@@ -220,9 +234,10 @@ class FeederOfSource final : public SourceFeeder {
       place.source = began_.source;
       place.passed = began_.passed + place.served - began_.served;
     }
-    return text_of(place);
+    return text_of(place, *ranks_);
   }
-  [[nodiscard]] Feeder& feeder() noexcept override { return *feeder_; }
+  [[nodiscard]] const Feeder& feeder() const noexcept override { return *feeder_; }
+  void request_stop() noexcept override { feeder_->request_stop(); }
 
   // Others are told first: they may wait for this one's next step.
   void close() override {
@@ -257,7 +272,9 @@ class FeederOfSource final : public SourceFeeder {
       if (!end_) return ended();
       if (!intake_->has_last()) {
         end_run();
-        throw Error("the source has no batch, and other ranks may have: give each rank a part of the data");
+        throw Error(named("its source has had no batch by the end of epoch " + std::to_string(place_.epoch) +
+                          ", and has none to serve again until other ranks are done: give each rank data for a batch, "
+                          "or start fewer ranks"));
       }
       intake_->wait_for_others();
     } else if (batch->is_fresh()) {
