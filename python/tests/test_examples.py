@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import forebay
 import pytest
 from conftest import free_port, mpirun, require_ranks, run_command, run_program, torchrun
 
@@ -166,6 +167,16 @@ def train_step(images, labels):
 
 def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+def test_the_loop_of_the_recipes(tmp_path: Path, monkeypatch: Any) -> None:
+    made = ("make-dataset", str(tmp_path), "--task=detection", "--images=40", "--size=64x64")
+    run_command(sys.executable, "-m", "forebay", *made)
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {"forebay": forebay}
+    exec(python_blocks(EXAMPLES.parents[1] / "docs" / "recipes.md")[0], found)
+    assert found["images"].shape == (16, 3, 64, 64) and found["counts"].shape == (16,)
+    assert found["boxes"].shape[::2] == (16, 4) and found["classes"].shape == found["boxes"].shape[:2]
 
 
 @pytest.fixture
