@@ -45,6 +45,9 @@ def test_what_a_class_overrides_is_called(pictures: Any, caplog: pytest.LogCaptu
         def __getitem__(self, index: int) -> Any:
             return self.dataset[39 - index]
 
+        def __getitems__(self, indices: Any) -> Any:  # which PyTorch asks for beside it
+            return [self[index] for index in indices]
+
     class Backwards(data.SequentialSampler):
         def __iter__(self) -> Any:
             return reversed(range(len(self.data_source)))
