@@ -11,6 +11,7 @@ PROOF_SEEDS = 101  # and on: seeds on which nothing was chosen (limits.py)
 TUNING_SEED = 1001  # learning rates are chosen with a seed of their own, on a part of the training set
 TUNING_SOURCE = "exponential"
 POINTS = 10  # of a curve
+BATCH = 32  # study.toml's
 
 # Options of `forebay simulate` for each. Outages: on average 100 steps on, 100 off.
 SOURCE_OPTIONS = {
@@ -108,7 +109,8 @@ class Arm:
 
     `weight`: (s, p) - the loss of a batch's n-th use counts min(1, (s / n)^p); `weighs`: what is multiplied by it.
     `share`: of the task's time that the run lasts, schedule and all. `uses`: of each of the batches that the source
-    gives in a run; nobody waits, and the run lasts as long as that takes.
+    gives in a run; nobody waits, and the run lasts as long as that takes. `views`: of each sample in a batch. The rows
+    of a batch stay the same, and so what a step costs; if it is `wide` the samples do, and a step costs `views` units.
     """
 
     name: str
@@ -120,6 +122,8 @@ class Arm:
     weighs: str = "loss"
     share: float = 1.0
     uses: int = 0
+    views: int = 1
+    wide: bool = False
     tuned_as: str = ""  # the arm whose learning rate it takes; empty: its own
 
     @property
@@ -127,13 +131,16 @@ class Arm:
         return int(dict(self.keys).get("policy.interval", 1))
 
     def steps(self, task, ratio):
-        """The length of a run, in times of a step."""
-        return round(task.steps / ratio) * self.uses if self.uses else round(task.steps * self.share)
+        """The length of a run, in times of a step (of a wide arm: of its steps)."""
+        if self.uses:
+            return round(task.steps / ratio) * self.uses
+        return round(task.steps * self.share / (self.views if self.wide else 1))
 
 
 # The arms that the falsifier is about: Forebay's defaults, and those before the first answer (docs/decisions/0024).
 DEFAULT = "adaptive.queue12.pool8.auto"
 ADAPTIVE = "adaptive.pool4"
+REUSE = f"{DEFAULT}.dequeue"
 
 
 def _arms():
@@ -193,6 +200,19 @@ def _limit_arms():
                 yield Arm(f"uses{uses}{when}", "interval", keys, throttled=False, uses=uses)
 
 
+def _view_arms():
+    """The arms of the question whether several views of a sample in a batch are worth more than reuse."""
+    for base in ("block", REUSE):
+        for views in (2, 4):
+            arm = dataclasses.replace(ARMS[base], keys=(*ARMS[base].keys, ("transform.views", views)), views=views)
+            keys = (*arm.keys, ("dataset.batch_size", BATCH // views))
+            yield dataclasses.replace(arm, name=f"{base}.views{views}", keys=keys)
+            yield dataclasses.replace(arm, name=f"{base}.wide{views}", wide=True)
+            if base == REUSE:  # as many samples in memory
+                keys = (*keys, ("queue.capacity", 12 * views), ("queue.pool", 8 * views))
+                yield dataclasses.replace(arm, name=f"{base}.views{views}.memory", keys=keys)
+
+
 def _shorter(arms):
     for arm in arms:
         if not arm.uses:
@@ -236,6 +256,7 @@ ORDER = (
 assert sorted(ORDER) == sorted(ARMS)
 ARMS = {**{arm.name: arm for arm in _limit_arms()}, **ARMS}  # the others are run if they are asked for
 ARMS.update({arm.name: arm for arm in list(_shorter(ARMS.values()))})
+ARMS.update({arm.name: arm for arm in _view_arms()})
 INTERVALS = ("block", "interval2", "interval4", "interval8", "interval16")  # block is interval 1
 
 

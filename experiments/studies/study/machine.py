@@ -103,7 +103,7 @@ def read_schedule(folder, until, unit=1.0):
 def simulate(machine, run, folder):
     arm = ARMS[run.arm]
     source = SOURCE_OPTIONS[run.cell.source] if arm.throttled else SOURCE_OPTIONS["steady"]
-    ratio = run.cell.ratio if arm.throttled else CEILING_RATIO
+    ratio = run.cell.ratio / arm.views if arm.throttled else CEILING_RATIO
     until = machine.steps(run)
     call(
         [
