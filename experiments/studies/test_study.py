@@ -2,6 +2,7 @@
 """The study's logic: what runs next, what is kept, what the falsifier says. No training run is needed."""
 
 import json
+import math
 import pathlib
 import sys
 import tempfile
@@ -10,8 +11,8 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from study import limits, machine, plan, report, verdict
-from study.design import ADAPTIVE, ARMS, DEFAULT, ORDER, PROOF_SEEDS, TASKS, Cell, Run
+from study import effective, limits, machine, plan, report, verdict
+from study.design import ADAPTIVE, ARMS, DEFAULT, ORDER, PROOF_SEEDS, REUSE, TASKS, Cell, Run
 from study.results import Result, Results
 
 CELL = Cell("fashion", 3.0, "exponential")
@@ -208,6 +209,27 @@ class Limits(InAFolder):
         self.assertIn("+10.0 (2)", limits.compared_table(self.results, "fashion", False))
         self.assertIn("-10.0 (2)", limits.compared_table(self.results, "fashion", True))
         self.assertNotIn("adaptive.soft8", report.table(self.results.only(lambda run: run.arm in ORDER), "fashion"))
+
+    def test_views_save_samples_and_cost_rows(self):
+        task, narrow, wide = TASKS["cifar-small"], ARMS["block.views4"], ARMS["block.wide4"]
+        self.assertEqual((narrow.steps(task, 3.0), wide.steps(task, 3.0)), (1000, 250))
+        self.assertEqual(dict(narrow.keys), {"transform.views": 4, "dataset.batch_size": 8})
+        self.assertEqual(dict(wide.keys), {"transform.views": 4})
+        self.assertEqual(dict(ARMS[f"{REUSE}.views2.memory"].keys)["queue.pool"], 16)
+
+    def test_the_worth_of_a_use_is_found_again(self):
+        points = []
+        for ratio in (1.5, 3.0, 6.0, 12.0):
+            for interval in (1, 2, 4, 8):
+                for is_new, worth in ((False, 2.0), (True, 8.0)):
+                    extra = interval - 1
+                    samples = 1000 / ratio * (1 + worth * (1 - math.exp(-extra / worth)))
+                    accuracy = 0.4 + 0.05 * math.log(samples) + 0.002 * math.log(samples) ** 2
+                    points.append(effective.Point("fashion", ratio, "steady", is_new, 1000 / ratio, extra, accuracy))
+        self.assertEqual(effective.fitted(points), [2.0, 8.0])
+        made = effective.held_out(points, "ratio", (3.0,))
+        self.assertLess(effective.root_mean_square(made["effective"][0]), 1e-9)
+        self.assertGreater(effective.root_mean_square(made["fresh"][0]), 0.01)
 
     def test_worth_is_read_off_the_curve(self):
         curve = [(100, 0.5), (200, 0.6), (400, 0.8)]

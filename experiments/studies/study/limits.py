@@ -3,7 +3,7 @@
 import statistics
 
 from study import svg, verdict
-from study.design import ADAPTIVE, ARMS, PROOF_SEEDS, RATIOS, SOURCES, TASKS, Cell
+from study.design import ADAPTIVE, ARMS, PROOF_SEEDS, RATIOS, REUSE, SOURCES, TASKS, Cell
 from study.report import NONE, markdown, said
 from study.verdict import bootstrap, paired
 
@@ -130,6 +130,7 @@ def limit_arms(results, cells, is_proof):
         for arm in ARMS
         if arm.startswith("adaptive.")
         and ARMS[arm].share == 1
+        and ARMS[arm].views == 1
         and arm != ADAPTIVE
         and any(accuracies(results, cell, arm, is_proof) for cell in cells)
     ]
@@ -176,6 +177,23 @@ def accuracy_table(results, task):
         [arm, *[said(accuracies(results, cell, arm, True).values()) for cell in cells]]
         for arm in ("block", ADAPTIVE, *limit_arms(results, cells, True), "ceiling")
     ]
+    head = ["held-out accuracy in %", *[f"{cell.source}, R = {cell.ratio:g}" for cell in cells]]
+    return f"{TASKS[task].title}\n\n" + markdown(head, rows)
+
+
+# Several views of a sample in a batch
+
+
+def views_table(results, task):
+    """Against reuse with new views, of the seeds of the proof."""
+    cells = [cell for cell in all_cells(task) if accuracies(results, cell, "block.views2", True)]
+    if not cells:
+        return ""
+    arms = [arm for arm in ARMS if ARMS[arm].views > 1]
+    rows = [[REUSE, *[said(accuracies(results, cell, REUSE, True).values()) for cell in cells]]]
+    for arm in ("block", *arms, "ceiling"):
+        row = [difference(results, cell, arm, REUSE, True) for cell in cells]
+        rows += [[f"{arm.replace(REUSE, '….dequeue')} − that", *row]] if set(row) != {NONE} else []
     head = ["held-out accuracy in %", *[f"{cell.source}, R = {cell.ratio:g}" for cell in cells]]
     return f"{TASKS[task].title}\n\n" + markdown(head, rows)
 
