@@ -28,6 +28,7 @@ class Machine:
     build: pathlib.Path
     data: pathlib.Path
     work: pathlib.Path  # a folder for what is made on the way
+    points: int = POINTS
     scale: float = 1.0  # of the length of runs, for a quick look
     ahead_of_others: bool = False  # real runs: scheduled before other programs
 
@@ -140,7 +141,7 @@ def train(machine, run, policy, extra):
         "--lr",
         str(run.rate),
         "--curve",
-        str(POINTS),
+        str(machine.points),
         *extra,
     ]
     return json.loads(call(words))
