@@ -34,16 +34,18 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  // Four sections are members of transform, and saved states name all five.
-  CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 4);
-  CHECK(members<Options>() + 4 == keys_of("") + config::sections().size());
+  // Six sections are members of transform, and saved states name all seven.
+  CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 6);
+  CHECK(members<Options>() + 6 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
   CHECK(members<DatasetOptions>() == keys_of("dataset") + 1);  // and `fields`, which are sections of their own
-  CHECK(members<TransformOptions>() == keys_of("transform") + 4);
+  CHECK(members<TransformOptions>() == keys_of("transform") + 6);
   CHECK(members<ColourOptions>() == keys_of("colour"));
   CHECK(members<BlurOptions>() == keys_of("blur"));
   CHECK(members<SolariseOptions>() == keys_of("solarise"));
   CHECK(members<EraseOptions>() == keys_of("erase"));
+  CHECK(members<MixOptions>() == keys_of("mixup"));
+  CHECK(members<MixOptions>() == keys_of("cutmix"));
   CHECK(members<WorkerOptions>() == keys_of("workers"));
   CHECK(members<QueueOptions>() == keys_of("queue"));
   CHECK(members<PolicyOptions>() == keys_of("policy"));
@@ -246,6 +248,8 @@ class AnyOptions {
     std::ranges::sort(options.transform.ratio);
     std::ranges::sort(options.transform.blur.sigma);
     std::ranges::sort(options.transform.erase.area);
+    options.transform.cutmix.probability =
+        std::min(options.transform.cutmix.probability, 1 - options.transform.mixup.probability);
     for (double& share : options.dataset.split) share /= static_cast<double>(options.dataset.split.size());
     options.dataset.part %= std::max<std::int64_t>(1, std::ssize(options.dataset.split));
     if (options.dataset.order == SampleOrder::local) {

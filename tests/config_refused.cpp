@@ -92,7 +92,7 @@ TEST_CASE("values out of range name line, key and range") {
        words("dataset.batch_size=0 dataset.batch_size=1048577 queue.capacity=-1 queue.capacity=4097 queue.pool=0 "
              "queue.max_leases=0 queue.run_ahead=0 transform.size=[0,1] transform.size=[1,16385] "
              "transform.std=[1,0,1] transform.mirror=1.1 transform.scale=[0,1] transform.operations=colour "
-             "colour.hue=0.6 erase.probability=-0.1 erase.area=[0,1] transform.ratio=[0,1] policy.beta=0 "
+             "colour.hue=0.6 erase.probability=-0.1 erase.area=[0,1] mixup.alpha=0 transform.ratio=[0,1] policy.beta=0 "
              "policy.interval=0 policy.max_uses=-1 policy.high=1.5 mpi.lag=0 mpi.lag=16 mpi.virtual_shards=0 "
              "storage.latency_ms=-1 storage.jitter=-0.1 storage.fail_rate=2 storage.slow_rate=2 workers.hedge=on "
              "workers.io=-1 run.epochs=0 trainer.allreduce_bytes=-1 telemetry.interval_s=-1 dataset.format=vox")) {
@@ -118,6 +118,11 @@ TEST_CASE("combinations are refused where they were written") {
   CHECK(contains(refusal("[transform]\nscale = [0.5, 0.1]"), "feed.toml:2:9: transform.scale = [0.5, 0.1]"));
   CHECK(contains(refusal("[transform]\nratio = [2, 1]"), "the smallest must come first"));
   CHECK(contains(refusal("[erase]\narea = [0.5, 0.1]"), "feed.toml:2:8: erase.area = [0.5, 0.1]"));
+  CHECK(contains(refusal("[mixup]\nprobability = 0.5\n[cutmix]\nprobability = 0.6"),
+                 "feed.toml:4:15: cutmix.probability = 0.6 and mixup.probability = 0.5 are more than 1 together"));
+  CHECK(contains(refusal("[transform]\nwhen = \"dequeue\"\n[cutmix]\nprobability = 0.6"),
+                 "feed.toml:4:15: cutmix.probability: a batch is mixed when it is made"));
+  CHECK(contains(refusal("[mixup]\nprobability = 1", {"transform.when=dequeue"}), "or mixup.probability = 0"));
   CHECK(contains(refusal("[transform]\nsize = [16384, 16384]\n[dataset]\nbatch_size = 1048576"), "TiB of memory"));
   CHECK(contains(
       refusal("[transform]\nsize = [16384, 16384]\ncanvas = [1, 1]\nwhen = \"dequeue\"\nviews = 64\n[dataset]\n"

@@ -1,5 +1,6 @@
 #include <forebay/options.hpp>
 
+#include "make/conversion.hpp"
 #include "make/kernels.hpp"
 #include "make/resizer.hpp"
 #include "make/transform.hpp"
@@ -131,6 +132,38 @@ TEST_CASE("every kind of kernels mixes rows as the scalar ones do") {
       if (!same_blend(random, kernels, table, 200)) ++wrong;
     }
     CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("every kind of kernels blends halves as the scalar ones do: in float, rounded to the nearest") {
+  const auto value = [](std::uint16_t half) {
+    const int exponent = half >> 10 & 31;
+    const double magnitude = std::ldexp((half & 1023) + (exponent > 0 ? 1024 : 0), std::max(exponent, 1) - 25);
+    return (half & 0x8000) != 0 ? -magnitude : magnitude;
+  };
+  for (const auto& kernels : forebay::make::supported_kernels()) {
+    CAPTURE(kernels.name);
+    for (const float share : {0.0F, 1 / 256.0F, 0.5F, 200 / 256.0F}) {
+      std::vector<std::uint16_t> one;
+      std::vector<std::uint16_t> other;
+      for (std::uint32_t half = 0; half <= 0xffff; ++half) {
+        one.push_back(static_cast<std::uint16_t>(half));
+        other.push_back(static_cast<std::uint16_t>(half * 40503U >> 3U));
+        if ((one.back() & 0x7c00) == 0x7c00) one.back() = 0x7bff;  // infinity times 0 is no number
+        if ((other.back() & 0x7c00) == 0x7c00) other.back() = 1;
+      }
+      const std::vector<std::uint16_t> before = one;
+      const std::vector<std::uint16_t> before_other = other;
+      kernels.blend_halves(one.data(), other.data(), one.size(), share);
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        const auto own = static_cast<float>(value(before[i]));
+        const auto beside = static_cast<float>(value(before_other[i]));
+        wrong += one[i] != forebay::make::encode((1 - share) * own + share * beside, DType::float16);
+        wrong += other[i] != forebay::make::encode((1 - share) * beside + share * own, DType::float16);
+      }
+      CHECK(wrong == 0);
+    }
   }
 }
 

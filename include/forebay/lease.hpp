@@ -31,7 +31,8 @@ class Lease {
   // [rows, C, H, W] or [rows, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
   // for this lease: there are queue.max_leases of them, and with one lease at a time it is always the same.
   [[nodiscard]] TensorView images() const noexcept;
-  // Class indices, one per row; -1 = unlabelled. In memory of the host, wherever the images are.
+  // Class indices, one per row; -1 = unlabelled. In memory of the host, wherever the images are. With [mixup] or
+  // [cutmix] the samples' own; field("label_weights") is what their rows show.
   [[nodiscard]] std::span<const std::int64_t> labels() const noexcept;
   // A field by its number in Feeder::fields(): [rows, ...], where the images are. 0 is "image" and 1 is "label". Throws
   // Error when there is no such field.

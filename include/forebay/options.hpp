@@ -125,6 +125,13 @@ struct EraseOptions {
   std::array<double, 2> area{0.02, 0.33};  // share of the view, uniform
 };
 
+// What a training batch is mixed with: itself, each sample with the one as far from its other end. What a row then
+// shows is its field "label_weights".
+struct MixOptions {
+  double probability = 0;  // that a batch is mixed in this way; no batch is in two
+  double alpha = 1;        // for each batch one share of Beta(alpha, alpha)
+};
+
 struct TransformOptions {
   Crop crop = Crop::random_resized;
   std::array<std::int64_t, 2> size{224, 224};  // height, width in pixels
@@ -155,10 +162,12 @@ struct TransformOptions {
   std::array<std::int64_t, 2> canvas{0, 0};
   // What is done to a view before it is stored, by name and in this order (forebay/operation.hpp); none in evaluation.
   std::vector<std::string> operations = {};
-  ColourOptions colour = {};      // section [colour]
-  BlurOptions blur = {};          // section [blur]
-  SolariseOptions solarise = {};  // section [solarise]
-  EraseOptions erase = {};        // section [erase]
+  ColourOptions colour = {};       // section [colour]
+  BlurOptions blur = {};           // section [blur]
+  SolariseOptions solarise = {};   // section [solarise]
+  EraseOptions erase = {};         // section [erase]
+  MixOptions mixup{.alpha = 0.2};  // section [mixup]: pixels are blended
+  MixOptions cutmix = {};          // section [cutmix]: a rectangle is swapped
 };
 
 struct WorkerOptions {

@@ -113,6 +113,10 @@ class Options(TypedDict, total=False):
     erase_probability: float
     area: Any
     erase_area: Any
+    mixup_probability: float
+    mixup_alpha: float
+    cutmix_probability: float
+    cutmix_alpha: float
     io: float | str
     workers_io: float | str
     workers_decode: float | str
@@ -215,6 +219,8 @@ class Options(TypedDict, total=False):
     blur: Mapping[str, Any]
     solarise: Mapping[str, Any]
     erase: Mapping[str, Any]
+    mixup: Mapping[str, Any]
+    cutmix: Mapping[str, Any]
     workers: Mapping[str, Any]
     queue: Mapping[str, Any]
     mpi: Mapping[str, Any]

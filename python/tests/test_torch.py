@@ -52,6 +52,20 @@ def greys(loader: Any) -> list[int]:
     return [int(value) // 5 for images, _ in loader for value in images[:, 0, 0, 0]]
 
 
+@pytest.mark.parametrize("way", ["mixup", "cutmix"])
+def test_mixed_batches_are_handed_over_with_the_weights_of_their_labels(load: Any, way: str) -> None:
+    one_hot, mixed = torch.nn.functional.one_hot, 0
+    for batch in load(None, 16, shuffle=True, **{way: {"probability": 1.0, "alpha": 5.0}}):
+        assert list(batch) == ["image", "label", "label_weights"]
+        weights, own, other = batch["label_weights"], batch["label"], batch["label"].flip(0)
+        assert weights.shape == (len(own), 2) and weights.dtype == torch.float32
+        for row in (own != other).nonzero()[:1, 0]:
+            share = weights[row, other[row]]
+            assert torch.equal(weights, one_hot(own, 2) * (1 - share) + one_hot(other, 2) * share)
+            mixed += 0 < share < 1
+    assert mixed > 0
+
+
 def test_epochs_as_pytorch_has_them(load: Any) -> None:
     in_order = load(None, 16)
     assert len(in_order) == 3 and [greys(in_order) for _ in range(3)] == [list(range(COUNT))] * 3

@@ -73,6 +73,7 @@ constexpr Range<std::int64_t> kCount{0, kMany};
 constexpr Range<std::int64_t> kPlaces{1, 4096};
 constexpr Range<double> kShare{0.0, 1.0};
 constexpr Range<double> kPositiveShare{0.0, 1.0, true};
+constexpr Range<double> kAlpha{0.01, 1000.0};
 constexpr Range<double> kAmount{0.0, 1e9};  // milliseconds, seconds, megabytes: far beyond use, safe for clocks
 constexpr Range<double> kPixelValue{-1e6, 1e6};
 
@@ -84,6 +85,7 @@ using Colour = ColourOptions;
 using Blur = BlurOptions;
 using Solarise = SolariseOptions;
 using Erase = EraseOptions;
+using Mix = MixOptions;
 using Work = WorkerOptions;
 using Queue = QueueOptions;
 using Rule = PolicyOptions;
@@ -101,6 +103,8 @@ constexpr std::array kSections{
     Section{"blur", "the operation \"blur\": a Gaussian", true},
     Section{"solarise", "the operation \"solarise\": bright values inverted", true},
     Section{"erase", "the operation \"erase\": a rectangle of the mean colour", true},
+    Section{"mixup", "training batches whose samples are blended, two and two; labels become label_weights", true},
+    Section{"cutmix", "likewise, with a rectangle of each other", true},
     Section{"workers", "threads and memory of each rank"},
     Section{"queue", "batches, not samples"},
     Section{"policy", "fresh batch or reuse, decided at each step"},
@@ -221,6 +225,14 @@ constexpr std::array kKeys{
         "of a rectangle in a view"},
     Key{"erase", "area", Tuple<double, 2>{field<&O::transform, &Shape::erase, &Erase::area>(), kPositiveShare},
         "smallest and largest share of the view"},
+
+    Key{"mixup", "probability", Real{field<&O::transform, &Shape::mixup, &Mix::probability>(), kShare}, "of a batch"},
+    Key{"mixup", "alpha", Real{field<&O::transform, &Shape::mixup, &Mix::alpha>(), kAlpha},
+        "a batch's share is drawn from Beta(alpha, alpha)"},
+
+    Key{"cutmix", "probability", Real{field<&O::transform, &Shape::cutmix, &Mix::probability>(), kShare}, "of a batch"},
+    Key{"cutmix", "alpha", Real{field<&O::transform, &Shape::cutmix, &Mix::alpha>(), kAlpha},
+        "a batch's share is drawn from Beta(alpha, alpha)"},
 
     Key{"workers", "io", Automatic{field<&O::workers, &Work::io>(), {1, 4096}}, "reader threads, or \"auto\""},
     Key{"workers", "decode", Automatic{field<&O::workers, &Work::decode>(), {1, 4096}},

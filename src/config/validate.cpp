@@ -238,6 +238,25 @@ std::optional<Problem> views_problem(const Options& options) {
                                         "random; set transform.crop, mirror or operations, or transform.views = 1"};
 }
 
+// A batch has one set of label_weights: it is mixed once, and by the thread that completes it.
+std::optional<Problem> mixing_problem(const TransformOptions& transform) {
+  const double mixup = transform.mixup.probability;
+  const double cutmix = transform.cutmix.probability;
+  constexpr double kRounding = 1e-9;
+  if (mixup + cutmix > 1 + kRounding) {
+    return Problem{"cutmix.probability", "cutmix.probability = " + to_text(cutmix) +
+                                             " and mixup.probability = " + to_text(mixup) +
+                                             " are more than 1 together, and no batch is mixed twice: make them less"};
+  }
+  if (mixup + cutmix <= 0 || transform.when == When::enqueue) return std::nullopt;
+  const std::string key = mixup > 0 ? "mixup.probability" : "cutmix.probability";
+  return Problem{key,
+                 key +
+                     R"(: a batch is mixed when it is made, and transform.when = "dequeue" draws its views later; )"
+                     R"(set transform.when = "enqueue", or )" +
+                     key + " = 0"};
+}
+
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
@@ -269,6 +288,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = channels_problem(options)) return problem;
   if (auto problem = crop_problem(options.transform)) return problem;
   if (auto problem = views_problem(options)) return problem;
+  if (auto problem = mixing_problem(options.transform)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "job/start_checks.hpp"
+#include "make/batch_mixer.hpp"
 #include "make/renderers.hpp"
 #include "ring/queue_slots.hpp"
 #include "run.hpp"
@@ -34,10 +37,14 @@ ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
                           .layout = transform.layout,
                           .channels = transform.channels};
   if (transform.when == When::dequeue) format.canvas = make::canvas_format(transform, format.batch_size);
-  if (run.safe_dataset->fields().empty()) return format;
-  job::refuse_moved_fields(run.safe_dataset->fields(), run.operations);
-  fields = make::field_layout(run.safe_dataset->fields(), transform, static_cast<std::uint32_t>(format.rows()),
-                              format.image_bytes());
+  const std::span<const Field> given = run.safe_dataset->fields();
+  const bool is_mixed = make::is_mixed(run.options);
+  if (given.empty() && !is_mixed) return format;
+  job::refuse_moved_fields(given, run.operations);
+  std::vector<Field> weights;
+  if (is_mixed) weights = {make::label_weights(*run.safe_dataset)};
+  fields = make::field_layout(is_mixed ? std::span<const Field>(weights) : given, transform,
+                              static_cast<std::uint32_t>(format.rows()), format.image_bytes());
   format.fields = &fields;
   return format;
 }

@@ -73,12 +73,12 @@ bool Decoder::work() {
   for (std::size_t i = 0; i < here; ++i) {
     if (i + 1 < here) fetch_ahead(samples[i + 1]);
     made += handle(samples[i]);
+    if (i + 1 == here) links_.handler.finish_taken(thread_);  // part of the work
     const auto next = i + 1 < here ? Activity::decoding : Activity::idle;
     const std::int64_t ns = status_.set(next, i + 1 < here ? samples[i + 1].request.sample : 0);
     pace_.add(ns);
     decode_ns += static_cast<std::uint64_t>(ns);
   }
-  links_.handler.finish_taken(thread_);
   links_.buffers.give_back(samples);
   links_.totals.samples.fetch_add(made, std::memory_order_relaxed);
   links_.totals.decode_ns.fetch_add(decode_ns, std::memory_order_relaxed);

@@ -5,11 +5,13 @@
 
 #include "kernels.hpp"
 
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include <hwy/cache_control.h>
 
+#include "conversion.hpp"
 #include "jpeg/supported_kernels.hpp"
 #include "pixel_math.hpp"
 
@@ -93,8 +95,28 @@ void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::s
   }
 }
 
-constexpr Kernels kScalar{"scalar",       resample_scalar,     blend_scalar,
-                          convert_scalar, convert_grey_scalar, recolour_scalar};
+// Every half is a float: its exponent has another bias, and all ones mean infinity in both.
+float float_of(std::uint16_t half) noexcept {
+  const std::uint32_t magnitude = (half & 0x7fffU) << 13U;
+  const std::uint32_t infinity = magnitude < 0x0f800000U ? 0 : 0x7f800000U;
+  const auto bits = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112F);
+  return std::bit_cast<float>(bits | infinity | (half & 0x8000U) << 16U);
+}
+
+void blend_halves_scalar(std::uint16_t* one, std::uint16_t* other, std::size_t count, float share) noexcept {
+  const auto blended = [share](float a, float b) {
+    return static_cast<std::uint16_t>(encode((1 - share) * a + share * b, DType::float16));
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const float a = float_of(one[i]);
+    const float b = float_of(other[i]);
+    one[i] = blended(a, b);
+    other[i] = blended(b, a);
+  }
+}
+
+constexpr Kernels kScalar{"scalar",        resample_scalar,    blend_scalar, convert_scalar, convert_grey_scalar,
+                          recolour_scalar, blend_halves_scalar};
 
 }  // namespace
 

@@ -59,6 +59,9 @@ struct Kernels {
 
   // Changes the colours of `width` pixels of kPixelBytes, as recoloured() says. `out` is the row itself or beside it.
   void (*recolour)(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t width, std::uint8_t* out) noexcept;
+
+  // Two rows of 16-bit floats, in float: 1 - share of each with `share` of the other, added and rounded once more.
+  void (*blend_halves)(std::uint16_t* one, std::uint16_t* other, std::size_t count, float share) noexcept;
 };
 
 // Plain loops, which define the results of the others. Any thread may call.

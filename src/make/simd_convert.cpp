@@ -285,10 +285,30 @@ void recolour(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t w
   scalar_kernels().recolour(row + x * kPixelBytes, matrix, width - x, out + x * kPixelBytes);
 }
 
+void blend_halves(std::uint16_t* one, std::uint16_t* other, std::size_t count, float share) noexcept {
+  const hn::Rebind<float, Pixels> d;
+  const hn::Rebind<hwy::float16_t, Pixels> dh;
+  const hn::Rebind<std::uint16_t, Pixels> bits;
+  const auto blend = [&](auto a, auto b, std::uint16_t* out) HWY_ATTR {
+    const auto sum = hn::Add(hn::Mul(hn::Set(d, 1 - share), a), hn::Mul(hn::Set(d, share), b));
+    hn::StoreU(hn::BitCast(bits, hn::DemoteTo(dh, sum)), bits, out);
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const auto a = hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(bits, one + i)));
+    const auto b = hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(bits, other + i)));
+    blend(a, b, one + i);
+    blend(b, a, other + i);
+  }
+  scalar_kernels().blend_halves(one + i, other + i, count - i, share);
+}
+
 void set_convert(Kernels& kernels) {
   kernels.convert = convert;
   kernels.convert_grey = convert_grey;
   kernels.recolour = recolour;
+  // Where the processor has no halves, Highway cuts them off instead of rounding.
+  if (HWY_TARGET != HWY_SSE4) kernels.blend_halves = blend_halves;
 }
 
 #endif

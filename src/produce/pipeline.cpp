@@ -79,9 +79,12 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
              make::Transform::stores_for(links.options.transform, store_->format().rows()), links.operations),
-      field_maker_(store_->format().fields == nullptr
+      field_maker_(links.dataset.fields().empty()
                        ? std::nullopt
                        : std::optional(make::FieldMaker(*store_->format().fields, links.options.transform))),
+      mixer_(make::is_mixed(links.options)
+                 ? std::optional(make::BatchMixer(links.options, *store_->format().fields, store_->format().views))
+                 : std::nullopt),
       throttle_(links.options.storage, links.options.seed, links.node_bandwidth),
       encoded_(links.capacity.most),
       budget_(static_cast<std::size_t>(links.options.workers.bytes)),
@@ -437,6 +440,8 @@ void Pipeline::finish(std::uint32_t slot_number, std::uint32_t samples) {
   if (links_.options.run.eval) {
     store_->close_gaps(slot_number);
   } else {
+    const SlotStore::Slot& slot = store_->slot(slot_number);
+    if (mixer_) mixer_->mix(slot.batch, {store_->labels(slot_number), store_->format().rows()}, slot.filled);
     store_->keep(slot_number);
   }
   if (uploader_) {

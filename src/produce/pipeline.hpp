@@ -18,6 +18,7 @@
 #include "bad_samples.hpp"
 #include "base/thread.hpp"
 #include "device/gpu_decoding.hpp"
+#include "make/batch_mixer.hpp"
 #include "make/decoder_pool.hpp"
 #include "make/field_maker.hpp"
 #include "make/operation_chain.hpp"
@@ -173,7 +174,8 @@ class Pipeline final : private read::SampleHandler {
   std::vector<BatchRef> plan_;
   ring::SlotRing ring_;
   make::SampleMaker maker_;
-  std::optional<make::FieldMaker> field_maker_;  // none: batches have images and labels only
+  std::optional<make::FieldMaker> field_maker_;  // none: samples have images and labels only
+  std::optional<make::BatchMixer> mixer_;
   read::StorageThrottle throttle_;
   read::WorkerTotals totals_;
   read::ReadQueue requests_;
