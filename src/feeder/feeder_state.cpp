@@ -100,11 +100,10 @@ void Feeder::Impl::throw_failed_save() {
 
 void Feeder::Impl::require_not_begun() const {
   if (closed_) {
-    throw Error("restore() comes before close(), which ends the talk between the ranks: make another feeder");
+    throw Error("a saved state is restored before close(), which ends the talk between the ranks: make another feeder");
   }
   if (run_->server->counts().steps > 0 || is_in_epoch_) {
-    throw Error(
-        "restore() comes before the first next() and next_epoch(): make another feeder, or give it Parts::resume");
+    throw Error("a saved state is restored before the first next() and next_epoch(): make another feeder for it");
   }
 }
 
