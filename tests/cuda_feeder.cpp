@@ -163,6 +163,39 @@ TEST_CASE("a batch on a GPU can be copied to the host") {
   CHECK(samples == 150);
 }
 
+TEST_CASE("a mixed batch and its weights come to a GPU as they are on the host, and the host keeps the weights") {
+  Options options = gpu_options("interval");
+  options.transform.mixup.probability = options.transform.cutmix.probability = 0.5;
+  const auto bytes_of = [](const Lease& lease, const TensorView& tensor) {
+    std::vector<std::byte> bytes(tensor.bytes());
+    lease.copy_to_host(tensor, bytes);
+    return bytes;
+  };
+  using Tensors = std::pair<std::vector<std::byte>, std::vector<std::byte>>;
+  const auto serve = [&](const std::string& device) {
+    options.device = device;
+    Feeder feeder(options, parts(50));
+    std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, Tensors> served;
+    while (const std::optional<Lease> lease = feeder.next(feeder.stream())) {
+      const TensorView weights = lease->field("label_weights");
+      CHECK((weights.device == DeviceKind::cuda) == (device == "cuda"));
+      const Tensors tensors{bytes_of(*lease, lease->images()), bytes_of(*lease, weights)};
+      const std::optional<TensorView> kept = lease->field_on_host(2);
+      REQUIRE(kept);
+      CHECK(std::memcmp(kept->data, tensors.second.data(), kept->bytes()) == 0);
+      served.emplace(std::tuple(lease->epoch(), lease->batch(), lease->use_index()), tensors);
+    }
+    return served;
+  };
+  const auto expected = serve("host");
+  CHECK(expected.size() > 2 * 3 * 9);
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    FakeCuda machine({.seed = seed});
+    CHECK(serve("cuda") == expected);
+    CHECK(machine.misuse().empty());
+  }
+}
+
 TEST_CASE("a lease outlives the feeder, on a GPU too") {
   FakeCuda machine({.seed = 5});
   const std::size_t before = machine.memory_left();
