@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+// Clips of videos. What a video's packets are is found out once, when its dataset is indexed (index_video.hpp); from then
+// on a clip is a run of the file's bytes and a list of the packets in it, and is decoded without a demuxer
+// (clip_decoder.hpp). All functions are pure; any thread may call.
+namespace forebay::video {
+
+// Which frames make a clip: so many, each `stride` frames after the one before.
+struct ClipRule {
+  std::uint32_t frames = 16;
+  std::uint32_t stride = 1;
+
+  // From the first frame to the last, both counted.
+  [[nodiscard]] constexpr std::uint64_t span() const noexcept { return std::uint64_t{frames - 1} * stride + 1; }
+};
+
+// What is known of an indexed video.
+struct VideoFacts {
+  std::uint64_t frames = 0;  // that are shown, in the order of their timestamps
+  std::int32_t width = 0;    // as stored; damaged or odd files may hold frames of other sizes
+  std::int32_t height = 0;
+  int orientation = 1;  // EXIF, 1 to 8, of the rotation that the container states
+};
+
+// `table`: of index_video(). Throws SampleError when it is damaged.
+[[nodiscard]] VideoFacts facts_of(std::span<const std::byte> table);
+
+// Of a file, what holds certain frames, from the last key frame before them on.
+struct ClipBytes {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  // For ClipDecoder::open(), which wants it followed by these bytes of the file.
+  std::vector<std::byte> table;
+};
+
+// What a reader needs for a clip that begins at any of the frames [first, first + starts) of the video. A clip that is
+// longer than the video repeats its last frame. Throws SampleError when the table is damaged.
+// REQUIRES: starts > 0, first + starts <= frames.
+[[nodiscard]] ClipBytes clip_bytes(std::span<const std::byte> table, std::uint64_t first, std::uint64_t starts,
+                                   const ClipRule& rule);
+
+}  // namespace forebay::video
