@@ -7,8 +7,8 @@
 
 #include <forebay/error.hpp>
 
-// Clips of videos. What a video's packets are is found out once, when its dataset is indexed (index_video.hpp); from then
-// on a clip is a run of the file's bytes and a list of the packets in it, and is decoded without a demuxer
+// Clips of videos. What a video's packets are is found out once, when its dataset is indexed (index_video.hpp); from
+// then on a clip is a run of the file's bytes and a list of the packets in it, and is decoded without a demuxer
 // (clip_decoder.hpp). All functions are pure; any thread may call.
 namespace forebay::video {
 

@@ -17,9 +17,9 @@ struct Frame {
   std::int32_t height = 0;
 };
 
-// Decodes clips, each with one thread: with every frame equal to that of a decoder that began at the video's start. Packets
-// whose frames are not wanted and that no other refers to are not decoded, where the codec says which they are (H.264,
-// HEVC, MPEG-4, VP9). One belongs to one thread and is reused from clip to clip.
+// Decodes clips, each with one thread: with every frame equal to that of a decoder that began at the video's start.
+// Packets whose frames are not wanted and that no other refers to are not decoded, where the codec says which they are
+// (H.264, HEVC, MPEG-4). One belongs to one thread and is reused from clip to clip.
 class ClipDecoder {
  public:
   struct Facts {
@@ -46,9 +46,8 @@ class ClipDecoder {
   Facts open(std::span<const std::byte> bytes, std::int64_t max_pixels);
 
   // Decodes the clip that begins with frame `start` of the open one. Of each frame only `rows` need be right. Throws
-  // SampleError for damaged packets, frames that are missing, and frames of another size than Facts says; and what `take`
-  // throws.
-  // REQUIRES: open() succeeded; start < starts; `rule` is that of clip_bytes(); rows within the frame.
+  // SampleError for damaged packets, frames that are missing, and frames of another size than Facts says; and what
+  // `take` throws. REQUIRES: open() succeeded; start < starts; `rule` is that of clip_bytes(); rows within the frame.
   void decode(std::uint64_t start, const ClipRule& rule, Rows rows, const Take& take);
 
  private:

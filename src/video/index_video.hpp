@@ -18,11 +18,10 @@ struct VideoSource {
   std::function<void(std::uint64_t offset, std::span<std::byte>)> read;
 };
 
-// Reads a video (mp4, mov, mkv, webm) from one end to the other, without decoding it, and returns its table: of its first
-// video stream what a decoder has to know, and each packet's place, timestamp and part in decoding. About 5 bytes for a
-// frame. Throws SampleError that says what is wrong: no video, no timestamps, damaged, cut short; and what `read` throws.
-// Any thread.
-// REQUIRES: problem_of_videos() is empty.
+// Reads a video (mp4, mov, mkv, webm) from one end to the other, without decoding it, and returns its table: of its
+// first video stream what a decoder has to know, and each packet's place, timestamp and part in decoding. About 5 bytes
+// for a frame. Throws SampleError that says what is wrong: no video, no timestamps, damaged, cut short; and what `read`
+// throws. Any thread. REQUIRES: problem_of_videos() is empty.
 [[nodiscard]] std::vector<std::byte> index_video(const VideoSource& file);
 
 }  // namespace forebay::video

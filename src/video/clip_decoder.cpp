@@ -1,0 +1,219 @@
+// From packets to frames.
+//
+// open() parses the table. decode() marks which packets the wanted frames need, and feeds them in runs: a run begins
+// where decoding may begin and ends with the last packet that is wanted of it; then the decoder gives what it holds
+// back, and forgets. Each packet carries its number as its timestamp, which comes back with its frame, so nothing
+// depends on what a decoder makes of times. A frame that does not come back is an error: a clip is whole or not at all.
+
+#include "clip_decoder.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <forebay/error.hpp>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "libav.hpp"
+#include "stream_decoder.hpp"
+#include "video_table.hpp"
+
+namespace forebay::video {
+namespace {
+
+// Everything a decoder is opened with, so that one is used again for the next clip of the same video.
+bool decode_alike(const VideoTable& a, const VideoTable& b) {
+  return a.codec == b.codec && a.pixel_format == b.pixel_format && a.extradata == b.extradata && a.tag == b.tag &&
+         a.profile == b.profile && a.level == b.level && a.bits_per_sample == b.bits_per_sample && a.width == b.width &&
+         a.height == b.height;
+}
+
+}  // namespace
+
+struct ClipDecoder::Tools {
+  VideoTable clip;
+  std::vector<std::uint32_t> shown;
+  std::span<const std::byte> packets;  // their bytes
+
+  VideoTable of_context;
+  LibavOwner<AVCodecContext> context;
+  LibavOwner<SwsContext> scaler;
+  LibavOwner<AVPacket> packet;
+  LibavOwner<AVFrame> frame;
+  std::vector<std::uint8_t> bytes;  // of a packet, with the padding that decoders read into
+  std::vector<std::uint8_t> rgb;
+
+  // By packet: whether it is fed, and the frame of it is the clip's frames [first, last).
+  struct Use {
+    bool is_fed = false;
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+  };
+  std::vector<Use> uses;
+  std::uint32_t missing = 0;
+  std::int64_t run_pts = 0;  // of the packet that the run began with
+
+  void plan(std::uint64_t start, const ClipRule& rule);
+  void feed(std::optional<std::uint32_t> number, Rows rows, const Take& take);
+  void hand_over(Rows rows, const Take& take);
+  void convert(Rows rows);
+};
+
+ClipDecoder::ClipDecoder() = default;
+ClipDecoder::~ClipDecoder() = default;
+ClipDecoder::ClipDecoder(ClipDecoder&&) noexcept = default;
+ClipDecoder& ClipDecoder::operator=(ClipDecoder&&) noexcept = default;
+
+ClipDecoder::Facts ClipDecoder::open(std::span<const std::byte> bytes, std::int64_t max_pixels) {
+  const Libav& av = libav();
+  if (!av.problem.empty()) throw SampleError(av.problem);
+  if (!tools_) {
+    tools_ = std::make_unique<Tools>();
+    tools_->packet.reset(av.av_packet_alloc());
+    tools_->frame.reset(av.av_frame_alloc());
+    if (!tools_->packet || !tools_->frame) throw std::bad_alloc();
+  }
+  Tools& tools = *tools_;
+  std::size_t length = 0;
+  tools.clip = VideoTable::parse(bytes, length);
+  const VideoTable& clip = tools.clip;
+  tools.packets = bytes.subspan(length);
+  tools.shown = clip.shown();
+  const bool is_whole = std::ranges::all_of(clip.packets, [&](const Packet& packet) {
+    return packet.offset <= tools.packets.size() && packet.bytes <= tools.packets.size() - packet.offset;
+  });
+  if (!is_whole || clip.starts == 0 || clip.first + clip.starts > clip.end || clip.end > tools.shown.size())
+    throw SampleError("damaged: the table of a clip");
+  if (std::int64_t{clip.width} * clip.height > max_pixels) {
+    throw SampleError("a video with frames of " + std::to_string(clip.width) + " x " + std::to_string(clip.height) +
+                      " pixels, more than transform.max_pixels = " + std::to_string(max_pixels));
+  }
+  if (!tools.context || !decode_alike(tools.of_context, clip)) {
+    tools.context.reset();
+    tools.context = open_decoder(clip, clip.delay(), max_pixels);
+    tools.of_context = clip;
+    tools.of_context.packets.clear();
+  }
+  return {.starts = clip.starts, .width = clip.width, .height = clip.height, .orientation = clip.orientation};
+}
+
+void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, const Take& take) {
+  Tools& tools = *tools_;
+  tools.plan(start, rule);
+  // What an earlier clip left when it failed.
+  libav().avcodec_flush_buffers(tools.context.get());
+  bool has_begun = false;
+  for (std::uint32_t i = 0; i < tools.uses.size(); ++i) {
+    if (tools.uses[i].is_fed) {
+      if (!has_begun) tools.run_pts = tools.clip.packets[i].pts;
+      tools.feed(i, rows, take);
+      has_begun = true;
+    } else if (has_begun && !tools.clip.packets[i].is_disposable) {
+      tools.feed(std::nullopt, rows, take);
+      has_begun = false;
+    }
+  }
+  if (has_begun) tools.feed(std::nullopt, rows, take);
+  if (tools.missing > 0)
+    throw SampleError("damaged: " + std::to_string(tools.missing) + " of the clip's frames cannot be decoded");
+}
+
+void ClipDecoder::Tools::plan(std::uint64_t start, const ClipRule& rule) {
+  uses.assign(clip.packets.size(), {});
+  missing = 0;
+  for (std::uint32_t n = 0; n < rule.frames; ++n) {
+    const std::uint64_t place = std::min(clip.first + start + std::uint64_t{n} * rule.stride, clip.end - 1);
+    Use& use = uses[shown[place]];
+    if (use.first == use.last) {
+      use.first = n;
+      ++missing;
+    }
+    use.last = n + 1;
+  }
+  for (std::uint32_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].first == uses[i].last) continue;
+    for (std::uint32_t of = clip.entry_of(i); of <= i; ++of) {
+      if (of == i || !clip.packets[of].is_disposable) uses[of].is_fed = true;
+    }
+  }
+}
+
+// A packet, or the end of a run.
+void ClipDecoder::Tools::feed(std::optional<std::uint32_t> number, Rows rows, const Take& take) {
+  const Libav& av = libav();
+  if (number) {
+    const Packet& from = clip.packets[*number];
+    fill_packet(*packet, packets.subspan(static_cast<std::size_t>(from.offset), from.bytes), *number, bytes);
+    packet->flags = (from.is_key ? AV_PKT_FLAG_KEY : 0) | (from.is_hidden ? AV_PKT_FLAG_DISCARD : 0);
+  }
+  // A frame is taken before the next packet is fed, so the decoder is never full.
+  if (const int result = av.avcodec_send_packet(context.get(), number ? packet.get() : nullptr); result < 0)
+    throw SampleError("damaged: a packet cannot be decoded: " + av.describe(result));
+  for (;;) {
+    const int result = av.avcodec_receive_frame(context.get(), frame.get());
+    if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) break;
+    if (result < 0) throw SampleError("damaged: a frame cannot be decoded: " + av.describe(result));
+    hand_over(rows, take);
+    av.av_frame_unref(frame.get());
+  }
+  if (!number) av.avcodec_flush_buffers(context.get());
+}
+
+void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
+  if (frame->pts < 0 || static_cast<std::uint64_t>(frame->pts) >= uses.size()) return;
+  const auto number = static_cast<std::size_t>(frame->pts);
+  // Others may be made of this frame. One that is shown before the run's first refers to what was not fed, and is not
+  // wanted.
+  const bool is_damaged = frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+  if (is_damaged && clip.packets[number].pts >= run_pts) throw SampleError("damaged: a frame of the clip has errors");
+  Use& use = uses[number];
+  if (use.first == use.last) return;
+  if (frame->width != clip.width || frame->height != clip.height) {
+    throw SampleError("a frame has " + std::to_string(frame->width) + " x " + std::to_string(frame->height) +
+                      " pixels where its video has " + std::to_string(clip.width) + " x " +
+                      std::to_string(clip.height));
+  }
+  convert(rows);
+  for (std::uint32_t n = use.first; n < use.last; ++n)
+    take(n, {.pixels = rgb, .width = clip.width, .height = clip.height});
+  use.last = use.first;
+  --missing;
+}
+
+// With the matrix and the range that the stream states, and BT.601 where it states none, as FFmpeg does. Of frames with
+// planes only the rows that are wanted, from one that begins a row of their colours.
+void ClipDecoder::Tools::convert(Rows rows) {
+  const Libav& av = libav();
+  const AVPixFmtDescriptor* format = av.av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format));
+  if (format == nullptr) throw SampleError("damaged: a frame of unknown kind");
+  const bool can_cut = (format->flags & AV_PIX_FMT_FLAG_PLANAR) != 0 && format->nb_components >= 3;
+  const int sub = can_cut ? format->log2_chroma_h : 0;
+  const int first = can_cut ? rows.first >> sub << sub : 0;
+  const int last = can_cut ? std::min(((rows.last - 1) >> sub << sub) + (1 << sub), clip.height) : clip.height;
+
+  SwsContext* made =
+      av.sws_getCachedContext(scaler.release(), clip.width, last - first, static_cast<AVPixelFormat>(frame->format),
+                              clip.width, last - first, AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
+  scaler.reset(made);
+  if (!scaler) throw SampleError("frames of the kind " + std::string(format->name) + " cannot be made RGB");
+  const int* matrix =
+      av.sws_getCoefficients(frame->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : frame->colorspace);
+  (void)av.sws_setColorspaceDetails(made, matrix, frame->color_range == AVCOL_RANGE_JPEG ? 1 : 0,
+                                    av.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+  const std::size_t row = static_cast<std::size_t>(clip.width) * 3;
+  // libswscale writes up to some vectors past what it is asked for.
+  constexpr std::size_t kPast = 64;
+  rgb.resize(row * static_cast<std::size_t>(clip.height) + kPast);
+  std::array<const std::uint8_t*, 4> from{};
+  for (std::size_t plane = 0; plane < from.size(); ++plane) {
+    if (frame->data[plane] == nullptr) continue;
+    const int skipped = plane == 1 || plane == 2 ? first >> sub : first;
+    from[plane] = frame->data[plane] + std::ptrdiff_t{frame->linesize[plane]} * skipped;
+  }
+  const std::array<std::uint8_t*, 4> to{rgb.data() + row * static_cast<std::size_t>(first)};
+  const std::array<int, 4> steps{static_cast<int>(row)};
+  (void)av.sws_scale(made, from.data(), frame->linesize, 0, last - first, to.data(), steps.data());
+}
+
+}  // namespace forebay::video

@@ -1,0 +1,337 @@
+// A video's table, from its container.
+//
+// libavformat takes the file apart, through a reader of ours, and gives each packet of the video with its timestamps.
+// What it also says of where a packet lies is the place of its bytes in mp4, and that of what surrounds them in mkv:
+// the bytes there are compared, and where they begin a little later, that is the place. So a clip can be read later
+// without taking the file apart again, whatever its container.
+//
+// Its demuxers are these three, and none may open anything else: a file cannot have it read another one.
+
+#include "index_video.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <forebay/error.hpp>
+#include <optional>
+#include <string>
+
+#include "libav.hpp"
+#include "packet_nature.hpp"
+#include "stream_decoder.hpp"
+#include "video_table.hpp"
+
+namespace forebay::video {
+namespace {
+
+constexpr int kBuffer = 1 << 18;  // bytes that a demuxer reads at a time
+constexpr const char* kContainers = "mov,matroska,avi";
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 28U;  // of a frame that is decoded here
+
+// A file as libavformat reads one. What `source.read` throws is kept, and thrown once libavformat has returned.
+class Input {
+ public:
+  explicit Input(const VideoSource& source) : source_(source) {
+    const Libav& av = libav();
+    auto* buffer = static_cast<unsigned char*>(av.av_malloc(kBuffer));
+    io_ = av.avio_alloc_context(buffer, kBuffer, 0, this, &read, nullptr, &seek);
+    format_ = av.avformat_alloc_context();
+    if (buffer == nullptr || io_ == nullptr || format_ == nullptr) throw std::bad_alloc();
+    format_->pb = io_;
+    format_->flags |= AVFMT_FLAG_CUSTOM_IO;
+    AVDictionary* options = nullptr;
+    av.av_dict_set(&options, "format_whitelist", kContainers, 0);
+    av.av_dict_set(&options, "protocol_whitelist", "none", 0);
+    const int result = av.avformat_open_input(&format_, nullptr, nullptr, &options);
+    av.av_dict_free(&options);
+    rethrow();
+    if (result < 0) fail("no mp4, mov, mkv, webm or avi file, or damaged", result);
+  }
+  ~Input() {
+    const Libav& av = libav();
+    if (format_ != nullptr) av.avformat_close_input(&format_);
+    av.av_free(io_->buffer);
+    av.avio_context_free(&io_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  [[nodiscard]] AVFormatContext& format() noexcept { return *format_; }
+
+  // False at the end.
+  [[nodiscard]] bool next(AVPacket& packet) {
+    const int result = libav().av_read_frame(format_, &packet);
+    rethrow();
+    if (result == AVERROR_EOF) return false;
+    if (result < 0) fail("damaged", result);
+    return true;
+  }
+
+  // Where in the file the packet's bytes are, at or soon after its position.
+  [[nodiscard]] std::uint64_t place_of(const AVPacket& packet) {
+    constexpr std::size_t kSurroundings = 512;  // of the headers of a block
+    const auto size = static_cast<std::size_t>(packet.size);
+    const auto begin = static_cast<std::uint64_t>(packet.pos);
+    if (packet.pos >= 0 && begin + size <= source_.bytes) {
+      const auto wanted = std::as_bytes(std::span(packet.data, size));
+      around_.resize(std::min<std::size_t>(size + kSurroundings, source_.bytes - begin));
+      source_.read(begin, around_);
+      const auto found = std::ranges::search(around_, wanted);
+      if (!found.empty()) return begin + static_cast<std::uint64_t>(found.begin() - around_.begin());
+    }
+    throw SampleError(
+        "its packets do not lie in one piece each (compressed headers or encryption?); copy it to an mp4 file: "
+        "ffmpeg -i IN -c copy OUT.mp4");
+  }
+
+  [[noreturn]] static void fail(const std::string& what, int error) {
+    throw SampleError(what + ": " + libav().describe(error));
+  }
+
+  void rethrow() {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  static int read(void* self, std::uint8_t* to, int size) {
+    auto& input = *static_cast<Input*>(self);
+    const std::uint64_t left = input.source_.bytes - std::min(input.at_, input.source_.bytes);
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(size)));
+    if (count == 0) return AVERROR_EOF;
+    try {
+      input.source_.read(input.at_, std::as_writable_bytes(std::span(to, count)));
+    } catch (...) {
+      input.failure_ = std::current_exception();
+      return AVERROR_EXTERNAL;
+    }
+    input.at_ += count;
+    return static_cast<int>(count);
+  }
+  static std::int64_t seek(void* self, std::int64_t offset, int whence) {
+    auto& input = *static_cast<Input*>(self);
+    const auto size = static_cast<std::int64_t>(input.source_.bytes);
+    switch (whence & ~AVSEEK_FORCE) {
+      case AVSEEK_SIZE: return size;
+      case SEEK_SET: break;
+      case SEEK_CUR: offset += static_cast<std::int64_t>(input.at_); break;
+      case SEEK_END: offset += size; break;
+      default: return AVERROR(EINVAL);
+    }
+    if (offset < 0) return AVERROR(EINVAL);
+    input.at_ = static_cast<std::uint64_t>(offset);
+    return offset;
+  }
+
+  const VideoSource& source_;
+  std::uint64_t at_ = 0;
+  std::exception_ptr failure_;
+  AVIOContext* io_ = nullptr;
+  AVFormatContext* format_ = nullptr;
+  std::vector<std::byte> around_;
+};
+
+int video_stream_of(AVFormatContext& format) {
+  int found = -1;
+  for (unsigned i = 0; i < format.nb_streams; ++i) {
+    const AVStream& stream = *format.streams[i];
+    const bool is_wanted = found < 0 && stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                           (stream.disposition & AV_DISPOSITION_ATTACHED_PIC) == 0;
+    if (is_wanted) {
+      found = static_cast<int>(i);
+    } else {
+      format.streams[i]->discard = AVDISCARD_ALL;
+    }
+  }
+  if (found < 0) throw SampleError("it has no video stream");
+  return found;
+}
+
+const std::int32_t* display_matrix_of(const AVStream& stream) {
+#if LIBAVCODEC_VERSION_MAJOR >= 61
+  const AVCodecParameters& parameters = *stream.codecpar;
+  for (int i = 0; i < parameters.nb_coded_side_data; ++i) {
+    const AVPacketSideData& data = parameters.coded_side_data[i];
+    if (data.type == AV_PKT_DATA_DISPLAYMATRIX) return reinterpret_cast<const std::int32_t*>(data.data);
+  }
+#else
+  for (int i = 0; i < stream.nb_side_data; ++i) {
+    const AVPacketSideData& data = stream.side_data[i];
+    if (data.type == AV_PKT_DATA_DISPLAYMATRIX) return reinterpret_cast<const std::int32_t*>(data.data);
+  }
+#endif
+  return nullptr;
+}
+
+// A point (x, y) is shown at (a x + c y, b x + d y); y grows downwards (libavutil/display.h). EXIF's eight turns are
+// those that keep rows and columns what they are.
+int orientation_of(const AVStream& stream) {
+  const std::int32_t* matrix = display_matrix_of(stream);
+  if (matrix == nullptr) return 1;
+  const auto sign = [](std::int32_t value) { return value == 0 ? 0 : value < 0 ? -1 : 1; };
+  const int a = sign(matrix[0]);
+  const int b = sign(matrix[1]);
+  const int c = sign(matrix[3]);
+  const int d = sign(matrix[4]);
+  if (b == 0 && c == 0 && a * d != 0) return a > 0 ? (d > 0 ? 1 : 4) : (d > 0 ? 2 : 3);
+  if (a == 0 && d == 0 && b * c != 0) return b > 0 ? (c > 0 ? 5 : 6) : (c > 0 ? 8 : 7);
+  throw SampleError("its container turns it by an angle that is no multiple of 90 degrees");
+}
+
+VideoTable describe(const AVStream& stream) {
+  const Libav& av = libav();
+  const AVCodecParameters& from = *stream.codecpar;
+  VideoTable table;
+  table.codec = av.avcodec_get_name(from.codec_id);
+  if (av.avcodec_find_decoder(from.codec_id) == nullptr)
+    throw SampleError("this machine's libavcodec has no decoder for its codec, " + table.codec);
+  if (from.width < 1 || from.height < 1) throw SampleError("damaged: nothing says how large its frames are");
+  if (const char* name = av.av_get_pix_fmt_name(static_cast<AVPixelFormat>(from.format))) table.pixel_format = name;
+  const auto extradata =
+      std::as_bytes(std::span(from.extradata, static_cast<std::size_t>(std::max(from.extradata_size, 0))));
+  if (extradata.size() > VideoTable::kLongestExtradata)
+    throw SampleError("damaged: more than 1 MiB of codec parameters");
+  table.extradata.assign(extradata.begin(), extradata.end());
+  table.tag = from.codec_tag;
+  table.profile = from.profile;
+  table.level = from.level;
+  table.bits_per_sample = from.bits_per_coded_sample;
+  table.width = from.width;
+  table.height = from.height;
+  table.orientation = orientation_of(stream);
+  return table;
+}
+
+// What would have to come with a packet when it is decoded.
+void require_alone(const AVPacket& packet) {
+  for (int i = 0; i < packet.side_data_elems; ++i) {
+    const AVPacketSideDataType type = packet.side_data[i].type;
+    if (type == AV_PKT_DATA_NEW_EXTRADATA || type == AV_PKT_DATA_PARAM_CHANGE || type == AV_PKT_DATA_PALETTE)
+      throw SampleError("its codec's parameters change on the way; encode it anew: ffmpeg -i IN OUT.mp4");
+  }
+}
+
+// The order in which frames are shown, where the container does not say it, as some avi files do not: by decoding them.
+class OrderByDecoding {
+ public:
+  explicit OrderByDecoding(const VideoTable& table)
+      : context_(open_decoder(table, table.codec == "h264" ? 16 : 0, kMostPixels)),
+        packet_(libav().av_packet_alloc()),
+        frame_(libav().av_frame_alloc()) {
+    if (!packet_ || !frame_) throw std::bad_alloc();
+  }
+  // The next packet.
+  void add(std::span<const std::byte> bytes) {
+    fill_packet(*packet_, bytes, added_++, memory_);
+    take(packet_.get());
+  }
+  // Timestamps that say the order.
+  void finish(VideoTable& table) {
+    take(nullptr);
+    for (Packet& packet : table.packets) packet.is_hidden = true;
+    std::int64_t pts = 0;
+    for (const std::int64_t number : order_) {
+      Packet& packet = table.packets[static_cast<std::size_t>(number)];
+      packet.is_hidden = false;
+      packet.pts = pts++;
+    }
+    // What gives no frame is nowhere among them, and before those that follow it.
+    for (std::size_t i = table.packets.size(); i-- > 1;) {
+      if (table.packets[i - 1].is_hidden) table.packets[i - 1].pts = table.packets[i].pts;
+    }
+  }
+
+ private:
+  void take(const AVPacket* packet) {
+    const Libav& av = libav();
+    if (const int result = av.avcodec_send_packet(context_.get(), packet); result < 0) Input::fail("damaged", result);
+    while (av.avcodec_receive_frame(context_.get(), frame_.get()) >= 0) {
+      if (frame_->pts >= 0 && frame_->pts < added_) order_.push_back(frame_->pts);
+    }
+  }
+
+  LibavOwner<AVCodecContext> context_;
+  LibavOwner<AVPacket> packet_;
+  LibavOwner<AVFrame> frame_;
+  std::vector<std::uint8_t> memory_;
+  std::vector<std::int64_t> order_;
+  std::int64_t added_ = 0;
+};
+
+// The end of an mkv or webm file that was cut short looks like any other to libavformat. Its Segment has the size of
+// all that follows, or all ones where that was not known when it was written (RFC 8794, 4.4 and 6.2; RFC 9559, 5.1).
+void require_whole_matroska(const VideoSource& file) {
+  constexpr std::size_t kHead = 256;
+  std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes, kHead)));
+  file.read(0, head);
+  std::size_t at = 0;
+  bool is_unknown = false;
+  // A number whose first byte says by its leading zeros how many follow.
+  const auto number = [&](bool with_marker) -> std::uint64_t {
+    if (at >= head.size()) return 0;
+    const auto first = std::to_integer<unsigned>(head[at]);
+    const int length = std::countl_zero(static_cast<std::uint8_t>(first)) + 1;
+    if (length > 8 || at + static_cast<std::size_t>(length) > head.size()) return at = head.size(), 0;
+    std::uint64_t value = with_marker ? first : first & (0xffU >> length);
+    for (int i = 1; i < length; ++i)
+      value = value << 8U | std::to_integer<unsigned>(head[at + static_cast<std::size_t>(i)]);
+    at += static_cast<std::size_t>(length);
+    is_unknown = !with_marker && value == (std::uint64_t{1} << (7U * static_cast<unsigned>(length))) - 1;
+    return value;
+  };
+  constexpr std::uint64_t kHeader = 0x1a45dfa3;
+  constexpr std::uint64_t kSegment = 0x18538067;
+  if (number(true) != kHeader) return;
+  const std::uint64_t header = number(false);
+  at += static_cast<std::size_t>(std::min<std::uint64_t>(header, kHead));
+  if (number(true) != kSegment) return;
+  const std::uint64_t size = number(false);
+  if (!is_unknown && size > file.bytes - at) throw SampleError("damaged: it is cut short");
+}
+
+}  // namespace
+
+std::vector<std::byte> index_video(const VideoSource& file) {
+  const Libav& av = libav();
+  Input input(file);
+  AVFormatContext& format = input.format();
+  const int result = av.avformat_find_stream_info(&format, nullptr);
+  input.rethrow();
+  if (result < 0) Input::fail("damaged", result);
+  const int number = video_stream_of(format);
+  VideoTable table = describe(*format.streams[number]);
+  const PacketNature nature(table.codec, table.extradata);
+  require_whole_matroska(file);
+  std::optional<OrderByDecoding> order;
+  if (format.iformat->name == std::string_view("avi")) order.emplace(table);
+
+  const LibavOwner<AVPacket> packet(av.av_packet_alloc());
+  if (!packet) throw std::bad_alloc();
+  std::vector<std::uint8_t> layers;
+  std::uint8_t highest = 0;
+  while (input.next(*packet)) {
+    if (packet->stream_index == number && packet->size > 0) {
+      if (packet->pts == AV_NOPTS_VALUE && !order)
+        throw SampleError(
+            "a packet has no timestamp; copy it to an mp4 file: ffmpeg -fflags +genpts -i IN -c copy OUT.mp4");
+      if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) throw SampleError("damaged: a packet is cut short");
+      if (table.packets.size() >= VideoTable::kMostPackets) throw SampleError("it has more than 2^24 packets");
+      require_alone(*packet);
+      const auto bytes = std::as_bytes(std::span(packet->data, static_cast<std::size_t>(packet->size)));
+      if (order) order->add(bytes);
+      layers.push_back(nature.layer_of(bytes));
+      if (layers.back() != PacketNature::kNeeded) highest = std::max(highest, layers.back());
+      table.packets.push_back({.pts = packet->pts,
+                               .offset = input.place_of(*packet),
+                               .bytes = static_cast<std::uint32_t>(packet->size),
+                               .is_key = (packet->flags & AV_PKT_FLAG_KEY) != 0 && nature.is_entry(bytes),
+                               .is_hidden = (packet->flags & AV_PKT_FLAG_DISCARD) != 0});
+    }
+    av.av_packet_unref(packet.get());
+  }
+  if (order) order->finish(table);
+  for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = layers[i] == highest;
+  if (table.shown().empty()) throw SampleError("it has no frame that is shown");
+  return table.serialize();
+}
+
+}  // namespace forebay::video

@@ -1,0 +1,266 @@
+#include "base/file_io.hpp"
+#include "test.hpp"
+#include "video/clip_decoder.hpp"
+#include "video/index_video.hpp"
+#include "video/video_table.hpp"
+#include "video_support.hpp"
+
+using namespace forebay::testing;
+using namespace forebay::video;
+
+namespace forebay::test_video {
+namespace {
+
+constexpr std::int64_t kMaxPixels = 1'000'000;
+
+std::vector<std::byte> index_of(const std::filesystem::path& path) {
+  const OpenFile file = open_regular(path.string());
+  return index_video({.bytes = file.size, .read = [&](std::uint64_t offset, std::span<std::byte> to) {
+                        read_at(file, static_cast<std::size_t>(offset), to);
+                      }});
+}
+
+// What a reader hands to a decoder.
+std::vector<std::byte> read_clip(const std::filesystem::path& path, const ClipBytes& clip) {
+  std::vector<std::byte> bytes = clip.table;
+  bytes.resize(clip.table.size() + clip.length);
+  read_at(open_regular(path.string()), static_cast<std::size_t>(clip.offset),
+          std::span(bytes).subspan(clip.table.size()));
+  return bytes;
+}
+
+using Pixels = std::vector<std::uint8_t>;
+
+// The rows of each frame that are asked for; those of frames that do not come are empty.
+std::vector<Pixels> decode(ClipDecoder& decoder, std::span<const std::byte> bytes, std::uint64_t start,
+                           const ClipRule& rule, std::optional<ClipDecoder::Rows> rows = {}) {
+  const ClipDecoder::Facts facts = decoder.open(bytes, kMaxPixels);
+  const ClipDecoder::Rows wanted = rows.value_or(ClipDecoder::Rows{0, facts.height});
+  std::vector<Pixels> frames(rule.frames);
+  decoder.decode(start, rule, wanted, [&](std::uint32_t n, const Frame& frame) {
+    CHECK(frames[n].empty());
+    const std::size_t row = static_cast<std::size_t>(frame.width) * 3;
+    const auto begin = frame.pixels.begin() + static_cast<std::ptrdiff_t>(row) * wanted.first;
+    frames[n].assign(begin, begin + static_cast<std::ptrdiff_t>(row) * (wanted.last - wanted.first));
+  });
+  return frames;
+}
+
+// That clips of all lengths, from anywhere, are what the whole video shows there.
+void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed) {
+  CAPTURE(path.filename().string());
+  const std::vector<Pixels> truth = videos.frames_of(path);
+  const std::vector<std::byte> table = index_of(path);
+  const VideoFacts facts = facts_of(table);
+  REQUIRE(facts.frames == truth.size());
+  ClipDecoder decoder;
+  Random random = random_from(seed);
+  for (int round = 0; round < (kSanitized ? 8 : 25); ++round) {
+    ClipRule rule{.frames = 1 + static_cast<std::uint32_t>(random.below(8)),
+                  .stride = 1 + static_cast<std::uint32_t>(random.below(20))};
+    while (rule.span() > facts.frames) rule.stride = (rule.stride + 1) / 2, rule.frames = (rule.frames + 1) / 2;
+    const std::uint64_t most = facts.frames - rule.span() + 1;
+    const std::uint64_t first = random.below(most);
+    const std::uint64_t starts = 1 + random.below(most - first);
+    const std::uint64_t start = random.below(starts);
+    CAPTURES(rule.frames, rule.stride, first + start);
+    const std::vector<Pixels> frames =
+        decode(decoder, read_clip(path, clip_bytes(table, first, starts, rule)), start, rule);
+    for (std::uint32_t n = 0; n < rule.frames; ++n)
+      CHECK(frames[n] == truth[first + start + std::uint64_t{n} * rule.stride]);
+  }
+}
+
+struct Made {
+  const char* file;
+  const char* arguments;
+};
+constexpr auto kVideos = std::to_array<Made>({
+    {"every-frame-a-key.mp4", "-c:v libx264 -g 1"},
+    {"short-groups.mp4", "-c:v libx264 -g 12 -bf 3"},
+    {"one-group.mp4", "-c:v libx264 -g 250 -bf 3 -b_strategy 0"},
+    {"open-groups.mp4", "-c:v libx264 -x264-params keyint=12:min-keyint=12:open-gop=1:scenecut=0:bframes=3:b-adapt=0"},
+    {"open-groups.mkv", "-c:v libx264 -x264-params keyint=12:min-keyint=12:open-gop=1:scenecut=0:bframes=3:b-adapt=0"},
+    {"refreshed.mp4", "-c:v libx264 -x264-params keyint=12:intra-refresh=1:bframes=0"},
+    {"no-reordering.mkv", "-c:v libx264 -g 12 -bf 0"},
+    {"interlaced.mp4", "-c:v libx264 -g 12 -flags +ildct+ilme"},
+    {"hevc.mp4", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12:min-keyint=12:open-gop=0"},
+    {"hevc-open.mp4", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12:min-keyint=12:open-gop=1:bframes=4"},
+    {"hevc-layers.mkv", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=60:temporal-layers=1"},
+    {"ten-bits.mp4", "-c:v libx265 -pix_fmt yuv420p10le -x265-params log-level=none:ctu=16:keyint=12"},
+    {"vp9.webm", "-c:v libvpx-vp9 -g 12 -auto-alt-ref 1 -lag-in-frames 16 -cpu-used 8"},
+    {"vp8.webm", "-c:v libvpx -g 12 -auto-alt-ref 1 -lag-in-frames 16 -cpu-used 8"},
+    {"av1.mp4", "-c:v libaom-av1 -g 12 -cpu-used 8"},
+    {"av1.mkv", "-c:v libsvtav1 -g 12 -preset 12"},
+    {"mpeg4.mp4", "-c:v mpeg4 -g 12 -bf 2"},
+    {"mpeg4.avi", "-c:v mpeg4 -g 12"},
+    {"xvid.avi", "-c:v libxvid -g 60"},
+    {"mpeg4-reordered.avi", "-c:v mpeg4 -g 12 -bf 2"},
+    {"photographs.mov", "-c:v mjpeg"},
+    {"lossless.mkv", "-c:v ffv1"},
+    {"whole-colours.mp4", "-c:v libx264 -pix_fmt yuv444p -g 12"},
+    {"grey.mkv", "-c:v ffv1 -pix_fmt gray"},
+    {"bt709.mp4", "-c:v libx264 -g 12 -colorspace bt709 -color_primaries bt709 -color_trc bt709"},
+    {"full-range.mp4", "-c:v libx264 -g 12 -pix_fmt yuvj420p"},
+    {"fragments.mp4", "-c:v libx264 -g 12 -movflags +frag_keyframe+empty_moov"},
+    {"fast-start.mp4", "-c:v libx264 -g 12 -movflags +faststart"},
+    {"with-sound.mp4", "-f lavfi -i sine=duration=2.4 -c:v libx264 -g 12 -c:a aac"},
+    {"with-sound.mkv", "-f lavfi -i sine=duration=2.4 -c:v libx264 -g 12 -c:a libopus"},
+    {"odd-times.mp4", "-c:v libx264 -g 12 -vf setpts=PTS+random(0)*0.3/TB/25 -vsync vfr -video_track_timescale 90000"},
+});
+
+}  // namespace
+
+TEST_CASE("every clip is what the whole video shows there") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  std::uint64_t seed = 20261127;
+  for (const Made& made : kVideos) {
+    const auto path = videos.make(made.file, made.arguments);
+    if (path) check_clips(videos, *path, seed++);
+  }
+}
+
+TEST_CASE("edit lists cut off what they cut off") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto whole = videos.make("whole.mp4", "-c:v libx264 -g 12 -bf 3");
+  if (!whole) return;
+  const auto cut = videos.convert(*whole, "cut.mp4", "-c copy", "-ss 0.7");
+  CHECK(facts_of(index_of(cut)).frames < 60);
+  check_clips(videos, cut, 1);
+}
+
+TEST_CASE("of a video that is too short the last frame is repeated") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path = videos.make("short.mp4", "-c:v mpeg4", 5);
+  REQUIRE(path);
+  const std::vector<Pixels> truth = videos.frames_of(*path);
+  REQUIRE(truth.size() == 5);
+  const ClipRule rule{.frames = 6, .stride = 2};
+  ClipDecoder decoder;
+  const auto frames = decode(decoder, read_clip(*path, clip_bytes(index_of(*path), 0, 1, rule)), 0, rule);
+  for (std::size_t n = 0; n < frames.size(); ++n) CHECK(frames[n] == truth[std::min<std::size_t>(2 * n, 4)]);
+}
+
+TEST_CASE("rows of a frame are those of the whole frame") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const char* arguments : {"-c:v mpeg4 -g 12", "-c:v ffv1 -pix_fmt yuv444p", "-c:v ffv1 -pix_fmt bgr0"}) {
+    CAPTURE(arguments);
+    const auto path = videos.make("rows.mkv", arguments, 20);
+    REQUIRE(path);
+    const ClipRule rule{.frames = 2, .stride = 3};
+    const auto bytes = read_clip(*path, clip_bytes(index_of(*path), 3, 1, rule));
+    ClipDecoder decoder;
+    const auto whole = decode(decoder, bytes, 0, rule);
+    for (const ClipDecoder::Rows rows : {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {17, 66}, {65, 66}}) {
+      CAPTURES(rows.first, rows.last);
+      const auto some = decode(decoder, bytes, 0, rule, rows);
+      for (std::size_t n = 0; n < 2; ++n) {
+        const auto row = static_cast<std::ptrdiff_t>(Videos::kWidth) * 3;
+        CHECK(some[n] == Pixels(whole[n].begin() + row * rows.first, whole[n].begin() + row * rows.last));
+      }
+    }
+  }
+}
+
+TEST_CASE("turns that containers state") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path = videos.make("upright.mp4", "-c:v mpeg4", 5);
+  REQUIRE(path);
+  CHECK(facts_of(index_of(*path)).orientation == 1);
+  for (const auto& [degrees, orientation] : {std::pair{"90", 8}, {"180", 3}, {"270", 6}}) {
+    CAPTURE(degrees);
+    // ffmpeg's key turns counter-clockwise.
+    const auto turned = videos.convert(*path, "turned.mp4", std::string("-c copy -metadata:s:v:0 rotate=") + degrees);
+    CHECK(facts_of(index_of(turned)).orientation == orientation);
+  }
+}
+
+TEST_CASE("files that are no videos, or not whole ones, are refused") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto& dir = videos.folder();
+  const auto refusal = [&](const std::string& bytes) {
+    std::ofstream(dir / "odd", std::ios::binary) << bytes;
+    return error_of<SampleError>([&] { return index_of(dir / "odd"); });
+  };
+  CHECK(contains(refusal("This is a text, and no video at all."), "no mp4, mov, mkv, webm or avi file"));
+  CHECK(contains(refusal(std::string(70'000, '\0')), "no mp4, mov, mkv, webm or avi file"));
+  const auto sound = videos.make("sound.mp4", "-f lavfi -i sine=duration=1 -map 1 -c:a aac");
+  REQUIRE(sound);
+  CHECK(contains(error_of<SampleError>([&] { return index_of(*sound); }), "no video stream"));
+  for (const std::string name : {"cut.mp4", "cut.mkv", "cut.avi"}) {
+    const auto path = videos.make(name, "-c:v mpeg4 -g 12");
+    REQUIRE(path);
+    const std::string whole = read_text(*path);
+    for (const double share : {0.3, 0.7, 0.95}) {
+      CAPTURES(name, share);
+      CHECK(refusal(whole.substr(0, static_cast<std::size_t>(share * static_cast<double>(whole.size())))) != "");
+    }
+  }
+}
+
+TEST_CASE("damage ends in an error or in frames, and never in anything else") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const Made& made :
+       {Made{"a.mp4", "-c:v libx264 -g 12"}, {"b.webm", "-c:v libvpx-vp9 -cpu-used 8"}, {"c.avi", "-c:v mpeg4"}}) {
+    const auto path = videos.make(made.file, made.arguments, 20);
+    if (!path) continue;
+    const ClipRule rule{.frames = 4, .stride = 3};
+    const auto table = index_of(*path);
+    const ClipBytes clip = clip_bytes(table, 2, 5, rule);
+    const auto whole = read_clip(*path, clip);
+    Random random = random_from(7);
+    ClipDecoder decoder;
+    int errors = 0;
+    const int rounds = kSanitized ? 60 : 300;
+    for (int round = 0; round < rounds; ++round) {
+      auto bytes = whole;
+      for (std::uint64_t i = random.below(8) + 1; i > 0; --i)
+        bytes[random.below(bytes.size())] = std::byte(random.below(256));
+      if (random.below(4) == 0) bytes.resize(random.below(bytes.size()));
+      if (!error_of<SampleError>([&] {
+             decoder.open(bytes, kMaxPixels);
+             decoder.decode(random.below(5), rule, {0, 1}, [](std::uint32_t, const Frame&) {});
+             return 0;
+           }).empty())
+        ++errors;
+    }
+    MESSAGE(std::string(made.file) << ": " << errors << " of " << rounds << " damaged clips refused");
+    CHECK(errors > 0);
+    CHECK(decode(decoder, whole, 1, rule)[3].size() > 0);  // it still works
+  }
+}
+
+TEST_CASE("tables are what they were, and damaged ones are refused") {
+  VideoTable table{.codec = "h264",
+                   .pixel_format = "yuv420p",
+                   .extradata = {std::byte{1}, std::byte{2}},
+                   .tag = 7,
+                   .profile = -99,
+                   .level = 30,
+                   .bits_per_sample = 24,
+                   .width = 640,
+                   .height = 360,
+                   .orientation = 6};
+  table.packets = {{.pts = -512, .offset = 1000, .bytes = 70'000, .is_key = true},
+                   {.pts = 2048, .offset = 90'000, .bytes = 5, .is_disposable = true},
+                   {.pts = 1024, .offset = 80'000, .bytes = 300, .is_hidden = true}};
+  const auto bytes = table.serialize();
+  std::size_t length = 0;
+  const VideoTable back = VideoTable::parse(bytes, length);
+  CHECK(length == bytes.size());
+  CHECK(back.serialize() == bytes);
+  CHECK(back.packets[2].pts == 1024);
+  CHECK(back.packets[1].offset == 90'000);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    CHECK_THROWS_AS(VideoTable::parse(std::span(bytes).first(size), length), SampleError);
+  }
+}
+
+}  // namespace forebay::test_video
