@@ -118,6 +118,12 @@ std::vector<std::string> cache_entry_seeds();
 bool use_url(std::string_view input);
 std::vector<std::string> url_seeds();
 
+// video_targets.cpp; there are no seeds where nothing makes or reads videos
+bool use_video(std::string_view input);
+std::vector<std::string> video_seeds();
+bool use_clip(std::string_view input);
+std::vector<std::string> clip_seeds();
+
 // vector_targets.cpp
 bool use_transform(std::string_view input);
 std::vector<std::string> transform_seeds();
