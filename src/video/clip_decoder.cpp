@@ -29,6 +29,19 @@ bool decode_alike(const VideoTable& a, const VideoTable& b) {
          a.height == b.height;
 }
 
+// Kinds that mean planes of the whole range by the others: libswscale would say for each frame that they are
+// deprecated, and make its context anew.
+AVPixelFormat plain_kind(AVPixelFormat kind) noexcept {
+  switch (kind) {
+    case AV_PIX_FMT_YUVJ411P: return AV_PIX_FMT_YUV411P;
+    case AV_PIX_FMT_YUVJ420P: return AV_PIX_FMT_YUV420P;
+    case AV_PIX_FMT_YUVJ422P: return AV_PIX_FMT_YUV422P;
+    case AV_PIX_FMT_YUVJ440P: return AV_PIX_FMT_YUV440P;
+    case AV_PIX_FMT_YUVJ444P: return AV_PIX_FMT_YUV444P;
+    default: return kind;
+  }
+}
+
 }  // namespace
 
 struct ClipDecoder::Tools {
@@ -192,15 +205,16 @@ void ClipDecoder::Tools::convert(Rows rows) {
   const int first = can_cut ? rows.first >> sub << sub : 0;
   const int last = can_cut ? std::min(((rows.last - 1) >> sub << sub) + (1 << sub), clip.height) : clip.height;
 
-  SwsContext* made =
-      av.sws_getCachedContext(scaler.release(), clip.width, last - first, static_cast<AVPixelFormat>(frame->format),
-                              clip.width, last - first, AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
+  const AVPixelFormat kind = plain_kind(static_cast<AVPixelFormat>(frame->format));
+  const bool is_whole_range = frame->color_range == AVCOL_RANGE_JPEG || kind != frame->format;
+  SwsContext* made = av.sws_getCachedContext(scaler.release(), clip.width, last - first, kind, clip.width, last - first,
+                                             AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
   scaler.reset(made);
   if (!scaler) throw SampleError("frames of the kind " + std::string(format->name) + " cannot be made RGB");
   const int* matrix =
       av.sws_getCoefficients(frame->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : frame->colorspace);
-  (void)av.sws_setColorspaceDetails(made, matrix, frame->color_range == AVCOL_RANGE_JPEG ? 1 : 0,
-                                    av.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0, 1 << 16, 1 << 16);
+  (void)av.sws_setColorspaceDetails(made, matrix, is_whole_range ? 1 : 0, av.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0,
+                                    1 << 16, 1 << 16);
   const std::size_t row = static_cast<std::size_t>(clip.width) * 3;
   // libswscale writes up to some vectors past what it is asked for.
   constexpr std::size_t kPast = 64;

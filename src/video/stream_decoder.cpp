@@ -30,6 +30,9 @@ LibavOwner<AVCodecContext> open_decoder(const VideoTable& video, std::uint32_t d
   // Of a stream that does not say how far frames are reordered, H.264's decoder would drop those that surprise it.
   context->has_b_frames = static_cast<int>(delay);
   context->thread_count = 1;
+  // What is wrong is said by errors, whatever the program prints of its own videos.
+  constexpr int kBelowAll = 100;
+  context->log_level_offset = kBelowAll;
   // H.264's decoder keeps frames behind an open group's key frame back when it is asked for all that it holds: it does
   // not know yet that they are whole. Those that are not are flagged.
   context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
