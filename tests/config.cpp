@@ -34,11 +34,12 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  // Six sections are members of transform, and saved states name all seven.
-  CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 6);
-  CHECK(members<Options>() + 6 == keys_of("") + config::sections().size());
+  // Six sections are members of transform and one of dataset, and saved states name all eight.
+  CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 6 + 1);
+  CHECK(members<Options>() + 6 + 1 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
-  CHECK(members<DatasetOptions>() == keys_of("dataset") + 1);  // and `fields`, which are sections of their own
+  CHECK(members<DatasetOptions>() == keys_of("dataset") + 1 + 1);  // and `fields`, which are sections of their own
+  CHECK(members<ClipOptions>() == keys_of("clip"));
   CHECK(members<TransformOptions>() == keys_of("transform") + 6);
   CHECK(members<ColourOptions>() == keys_of("colour"));
   CHECK(members<BlurOptions>() == keys_of("blur"));
@@ -243,6 +244,15 @@ class AnyOptions {
     }
     if (options.transform.operations.empty()) options.transform.views = 1;
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
+    options.dataset.clip.frames = 1 + options.dataset.clip.frames % 32;  // within memory together with the others
+    if (random_.below(2) == 0) {
+      options.dataset.clip = {};
+    } else {
+      options.transform.views = 1;
+      options.transform.decode = Decode::full;
+      options.workers.jpeg = JpegLibrary::own;
+      options.dataset.samples = SampleUnit::objects;
+    }
     if (options.policy.low > options.policy.high) std::swap(options.policy.low, options.policy.high);
     std::ranges::sort(options.transform.scale);
     std::ranges::sort(options.transform.ratio);

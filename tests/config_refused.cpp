@@ -54,7 +54,7 @@ TEST_CASE("unknown keys name what was meant, or where it belongs, or what there 
         "run_ahead");
   CHECK(contains(refusal("[transform]\nhold = \"coefficients\""), "feed.toml:2:1: unknown key transform.hold: "));
   CHECK(refusal("[polcy]\nlow = 0.1") == "feed.toml:1:2: unknown section [polcy]: did you mean [policy]?");
-  CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, transform"));
+  CHECK(contains(refusal("[something_else]\nlow = 0.1"), "the sections are run, dataset, clip, transform"));
 }
 
 TEST_CASE("wrong types name line, key, what was expected and what was found") {
@@ -110,6 +110,25 @@ TEST_CASE("orders that cannot be are refused") {
                  R"(dataset.weights = "balanced" does not go with dataset.order = "local")"));
   CHECK(contains(refused({"dataset.order=local", "dataset.exchange=1.5"}), "dataset.exchange"));
   CHECK(contains(refused({"dataset.order=local", "dataset.nodes=-1"}), "dataset.nodes"));
+}
+
+TEST_CASE("what does not go with clips of videos is refused") {
+  const auto refused = [](std::vector<std::string> settings, const std::string& text = {}) {
+    settings.insert(settings.begin(), "clip.frames=8");
+    return refusal(text, std::move(settings));
+  };
+  CHECK(refused({}).empty());
+  CHECK(contains(refused({"transform.when=dequeue"}), "transform.when = \"dequeue\" does not go with clip.frames"));
+  CHECK(contains(refused({"transform.views=2"}), "transform.views = 2 does not go with clip.frames"));
+  CHECK(contains(refused({"transform.decode=scaled"}), "set \"region\" or \"full\""));
+  CHECK(contains(refused({"workers.jpeg=nvjpeg"}), "videos are no JPEG files"));
+  CHECK(contains(refused({"dataset.samples=images"}), "videos have no objects"));
+  CHECK(contains(refused({}, "[fields.m]\nkind = \"mask\""), "fields.m.kind = \"mask\" does not go with clip.frames"));
+  CHECK(contains(refused({"clip.frames=5000"}), "clip.frames"));
+  CHECK(contains(refused({"clip.stride=0"}), "clip.stride"));
+  CHECK(contains(refusal_of("clip.stride=2"), "clip.frames = 0: the other keys of [clip] are for clips"));
+  CHECK(contains(refused({"clip.start=middle"}), "clip.start"));
+  CHECK(contains(refused({"dataset.batch_size=1000000", "clip.frames=4096"}), "clip.frames"));
 }
 
 TEST_CASE("combinations are refused where they were written") {

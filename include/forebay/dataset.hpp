@@ -20,6 +20,7 @@ namespace forebay {
 enum class Encoding : std::uint8_t {
   image,         // an image file: a JPEG, a PNG or any other kind in docs/data.md, told by its first bytes
   raw,           // width * height * channels bytes, rows from the top, channels interleaved or one after the other
+  video,         // what a clip is decoded from; only datasets that Forebay opens have it
   jpeg = image,  // its name in earlier versions
 };
 
@@ -30,7 +31,8 @@ struct Sample {
   bool difficult = false;
   bool truncated = false;
   Encoding encoding = Encoding::image;
-  std::int32_t width = 0;     // raw: of the pixels; image: of what its box and fields are of, 0 if that is not stated
+  // raw: of the pixels; video: of a frame as displayed; image: of what its box and fields are of, 0 if not stated
+  std::int32_t width = 0;
   std::int32_t height = 0;    // likewise
   std::int32_t channels = 0;  // raw only: 1 or 3
   bool planar = false;        // raw only: all of the first channel, then all of the next

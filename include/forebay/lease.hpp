@@ -28,8 +28,8 @@ class Lease {
   Lease& operator=(const Lease&) = delete;
   ~Lease();
 
-  // [rows, C, H, W] or [rows, H, W, C]; C is transform.channels. With transform.when = "dequeue" the tensor is rendered
-  // for this lease: there are queue.max_leases of them, and with one lease at a time it is always the same.
+  // [rows, C, H, W] or [rows, H, W, C], of clips [rows, T, ...]; C is transform.channels. With when = "dequeue" the
+  // tensor is rendered for this lease: there are queue.max_leases of them, with one lease at a time always the same.
   [[nodiscard]] TensorView images() const noexcept;
   // Class indices, one per row; -1 = unlabelled. In memory of the host, wherever the images are. With [mixup] or
   // [cutmix] the samples' own; field("label_weights") is what their rows show.

@@ -23,6 +23,8 @@ enum class Crop : std::uint8_t { none, center, random_resized, random };
 enum class Decode : std::uint8_t { region, full, scaled };
 enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
+enum class ClipStart : std::uint8_t { random, center };
+enum class ShortVideos : std::uint8_t { skip, repeat_last };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
 enum class MpiMode : std::uint8_t { local, lockstep };
@@ -70,6 +72,22 @@ struct FieldOptions {
   friend bool operator==(const FieldOptions&, const FieldOptions&) = default;
 };
 
+// Section [clip]: samples are clips of videos, batches [rows, frames, C, H, W]. One view is drawn for all frames of a
+// clip, and each operation does the same to all of them.
+struct ClipOptions {
+  std::int64_t frames = 0;  // of a clip; 0: samples are images
+  std::int64_t stride = 1;  // from each frame of a clip to the next
+  // random: anew in every epoch; center, and in evaluation: in the middle of where it may begin.
+  ClipStart start = ClipStart::random;
+  // > 0: a sample for every so many frames of a video, which begins among them; 0: one for each video, which begins
+  // anywhere.
+  std::int64_t every = 0;
+  // Videos that are shorter than a clip. skip: they are left out. repeat_last: their last frame is repeated.
+  ShortVideos short_videos = ShortVideos::skip;
+
+  friend bool operator==(const ClipOptions&, const ClipOptions&) = default;
+};
+
 struct DatasetOptions {
   std::string format = "auto";       // auto | voc | filelist | folder | idx | cifar
   std::string path;                  // folder, list file (entries relative to its folder) or file of records
@@ -96,6 +114,7 @@ struct DatasetOptions {
   double fraction = 1;         // share of its samples that is served, by a hash of their names too
   std::string weights;         // how often samples are served: "balanced", a file of weights, or "": all alike
   std::vector<FieldOptions> fields = {};  // sections [fields.NAME]
+  ClipOptions clip = {};                  // section [clip]
 };
 
 // transform.operations = "colour": each factor is drawn uniformly around its neutral value, for each sample and use.

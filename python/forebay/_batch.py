@@ -56,7 +56,10 @@ class BatchCopy:
 
     @property
     def images(self) -> Any:
-        """[rows, channels, height, width], with transform.views rows for each sample, or as transform.layout has it."""
+        """[rows, channels, height, width], with transform.views rows for each sample, or as transform.layout has it.
+
+        Of clips [rows, frames, channels, height, width].
+        """
         return self.fields["image"]
 
     @property

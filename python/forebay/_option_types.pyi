@@ -53,6 +53,16 @@ class Options(TypedDict, total=False):
     dataset_fraction: float
     weights: str | os.PathLike[str]
     dataset_weights: str | os.PathLike[str]
+    frames: int
+    clip_frames: int
+    stride: int
+    clip_stride: int
+    start: str
+    clip_start: str
+    every: int
+    clip_every: int
+    short_videos: str
+    clip_short_videos: str
     crop: str
     transform_crop: str
     size: Any
@@ -214,6 +224,7 @@ class Options(TypedDict, total=False):
     policy: Any
     cache: str | os.PathLike[str]
     run: Mapping[str, Any]
+    clip: Mapping[str, Any]
     transform: Mapping[str, Any]
     colour: Mapping[str, Any]
     blur: Mapping[str, Any]

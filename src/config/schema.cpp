@@ -56,6 +56,8 @@ constexpr Names<3> kCacheFiles{"auto", "all", "remote"};
 constexpr Names<2> kHedge{"auto", "off"};
 constexpr Names<3> kJpegLibrary{"own", "turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
+constexpr Names<2> kClipStart{"random", "center"};
+constexpr Names<2> kShortVideos{"skip", "repeat_last"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
 constexpr Names<2> kMpiMode{"local", "lockstep"};
@@ -80,6 +82,7 @@ constexpr Range<double> kPixelValue{-1e6, 1e6};
 using O = Options;
 using Run = RunOptions;
 using Data = DatasetOptions;
+using Clip = ClipOptions;
 using Shape = TransformOptions;
 using Colour = ColourOptions;
 using Blur = BlurOptions;
@@ -98,6 +101,7 @@ using Train = TrainerOptions;
 constexpr std::array kSections{
     Section{"run", "how long; a trainer of your own may decide this itself"},
     Section{"dataset", "what is served"},
+    Section{"clip", "clips of videos in place of images", true},
     Section{"transform", "how an image becomes a place in a batch", true},
     Section{"colour", "the operation \"colour\": how far its random factors reach", true},
     Section{"blur", "the operation \"blur\": a Gaussian", true},
@@ -162,6 +166,17 @@ constexpr std::array kKeys{
         "share of the samples that is served, the same ones every time"},
     Key{"dataset", "weights", Text{field<&O::dataset, &Data::weights>(), {}},
         "how often samples come: balanced | a file of names and weights | empty = all alike"},
+
+    Key{"clip", "frames", Integer{field<&O::dataset, &Data::clip, &Clip::frames>(), {0, 4096}},
+        "of each clip; 0 = samples are images"},
+    Key{"clip", "stride", Integer{field<&O::dataset, &Data::clip, &Clip::stride>(), {1, 65536}},
+        "from a frame of a clip to the next"},
+    Key{"clip", "start", choice<&O::dataset, &Data::clip, &Clip::start>(kClipStart),
+        "random | center (in evaluation always)"},
+    Key{"clip", "every", Integer{field<&O::dataset, &Data::clip, &Clip::every>(), {0, 1 << 24}},
+        "a sample for every so many frames, which begins among them; 0 = one for each video"},
+    Key{"clip", "short_videos", choice<&O::dataset, &Data::clip, &Clip::short_videos>(kShortVideos),
+        "shorter than a clip: skip = left out | repeat_last = their last frame is repeated"},
 
     Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized | random"},
     Key{"transform", "size", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::size>(), {1, 16384}},

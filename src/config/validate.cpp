@@ -257,6 +257,44 @@ std::optional<Problem> mixing_problem(const TransformOptions& transform) {
                      key + " = 0"};
 }
 
+// A key that does not go with clips, and what to do.
+Problem no_clips_with(std::string key, const std::string& value, const std::string& advice) {
+  std::string message = key + " = " + value + " does not go with clip.frames: " + advice;
+  return {std::move(key), std::move(message)};
+}
+
+std::optional<Problem> clip_problem(const Options& options) {
+  const ClipOptions& clip = options.dataset.clip;
+  const TransformOptions& transform = options.transform;
+  if (clip.frames == 0) {
+    if (clip == ClipOptions{}) return std::nullopt;
+    return Problem{"clip.frames",
+                   "clip.frames = 0: the other keys of [clip] are for clips of videos; set clip.frames, "
+                   "or leave them out"};
+  }
+  if (transform.when == When::dequeue) {
+    return no_clips_with("transform.when", "\"dequeue\"", "all frames of a clip have one view; set \"enqueue\"");
+  }
+  if (transform.views > 1) {
+    return no_clips_with("transform.views", std::to_string(transform.views), "a clip has one view; set 1");
+  }
+  if (transform.decode == Decode::scaled) {
+    return no_clips_with("transform.decode", "\"scaled\"", "that is for JPEG files; set \"region\" or \"full\"");
+  }
+  if (options.workers.jpeg == JpegLibrary::nvjpeg) {
+    return no_clips_with("workers.jpeg", "\"nvjpeg\"", "videos are no JPEG files; set \"own\"");
+  }
+  if (options.dataset.samples == SampleUnit::images) {
+    return no_clips_with("dataset.samples", "\"images\"", "videos have no objects; set \"objects\", the default");
+  }
+  for (const FieldOptions& field : options.dataset.fields) {
+    if (!field.kind || data::is_image_or_label(field.name) || !follows_view(*field.kind)) continue;
+    return no_clips_with("fields." + field.name + ".kind", "\"" + std::string(to_string(*field.kind)) + "\"",
+                         "a video has no such field beside its frames; leave it out");
+  }
+  return std::nullopt;
+}
+
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
@@ -266,8 +304,9 @@ std::optional<Problem> oversized(const Options& options) {
     return static_cast<double>(size[0]) * static_cast<double>(size[1]);
   };
   const auto samples = static_cast<double>(options.dataset.batch_size);
-  const double tensor = samples * static_cast<double>(views_of(options) * transform.channels) * area(transform.size) *
-                        static_cast<double>(size_of(transform.dtype));
+  const std::int64_t frames = std::max<std::int64_t>(options.dataset.clip.frames, 1);
+  const double tensor = samples * static_cast<double>(views_of(options) * frames * transform.channels) *
+                        area(transform.size) * static_cast<double>(size_of(transform.dtype));
   const bool canvases = transform.when == When::dequeue;
   const double slots = static_cast<double>(ring::slots_of(options.queue)) *
                        (canvases ? 3 * samples * area(canvas_of(transform)) : tensor);
@@ -275,7 +314,8 @@ std::optional<Problem> oversized(const Options& options) {
   if (bytes <= kMostBytes) return std::nullopt;
   return Problem{"queue.capacity", std::string("dataset.batch_size, transform.size, ") +
                                        (canvases ? "transform.canvas, " : "") +
-                                       "transform.views and queue (capacity + pool + max_leases) together need " +
+                                       (frames > 1 ? "clip.frames" : "transform.views") +
+                                       " and queue (capacity + pool + max_leases) together need " +
                                        to_text(bytes / 0x1p40) + " TiB of memory: reduce one of them"};
 }
 
@@ -289,6 +329,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = crop_problem(options.transform)) return problem;
   if (auto problem = views_problem(options)) return problem;
   if (auto problem = mixing_problem(options.transform)) return problem;
+  if (auto problem = clip_problem(options)) return problem;
   if (auto problem = device_problem(options.device)) return problem;
   if (auto problem = disordered("transform.scale", options.transform.scale)) return problem;
   if (auto problem = disordered("transform.ratio", options.transform.ratio)) return problem;

@@ -30,6 +30,7 @@
 #include "pairing.hpp"
 #include "parallel.hpp"
 #include "store/files.hpp"
+#include "video_samples.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -202,6 +203,7 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   origin.difficult = options.difficult;
   origin.samples = options.samples;
   origin.fields = describe_fields(options.fields);
+  origin.clip = options.clip;
   const Format* known = find_format(format);
   if (known != nullptr && known->hash != nullptr) origin.source_hash = known->hash(options);
   origin.format = std::move(format);
@@ -350,6 +352,7 @@ const Scan& PathContents::listing() {
 Scan& PathContents::tree() {
   if (!tree_) {
     tree_ = scan_tree(root_, context_.threads, context_.progress);
+    take_videos(options().clip, *tree_);
     leave_out_fields(options().fields, *tree_);
     leave_out_masks(*tree_);
   }
@@ -373,6 +376,7 @@ const Pairing& PathContents::pairing() {
 PathContents::Tree PathContents::kind_of_tree() {
   if (kind_) return *kind_;
   Scan& scan = tree();
+  if (options().clip.frames > 0) return kind_.emplace(scan.images.empty() ? Tree::neither : Tree::classes);
   adopt_bare_annotations(root_, scan);
   leave_out_masks(scan);
   const bool has_classes = std::any_of(scan.images.begin(), scan.images.end(), lies_in_folder);

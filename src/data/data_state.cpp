@@ -48,11 +48,13 @@ NameSum names_that_decide(const ListedFolder& folder, DataState::Names kind) {
     case DataState::Names::texts: return folder.texts;
     case DataState::Names::data_and_texts: return with(folder.texts);
     case DataState::Names::data_and_json: return with(folder.json);
+    case DataState::Names::data_and_videos: return with(folder.videos);
   }
   return {};
 }
 
 std::string_view what_decides(DataState::Names kind) {
+  if (kind == DataState::Names::data_and_videos) return "videos and folders";
   const bool are_annotations = kind == DataState::Names::annotations || kind == DataState::Names::texts;
   return are_annotations ? "annotations" : "images, annotations and folders";
 }

@@ -17,7 +17,15 @@ namespace forebay::data {
 class DataState {
  public:
   // Which names in a folder decide about the index.
-  enum class Names : std::uint8_t { data, data_and_bare, annotations, texts, data_and_texts, data_and_json };
+  enum class Names : std::uint8_t {
+    data,
+    data_and_bare,
+    annotations,
+    texts,
+    data_and_texts,
+    data_and_json,
+    data_and_videos
+  };
 
   DataState() = default;
   // What serialize() gave. Throws Error naming the origin.

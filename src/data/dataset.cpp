@@ -30,6 +30,7 @@
 #include "saved_index.hpp"
 #include "source_files.hpp"
 #include "store/url.hpp"
+#include "video_samples.hpp"
 #include "zip_file.hpp"
 
 #define XXH_INLINE_ALL
@@ -92,14 +93,18 @@ ConfigError unrecognised_folder(PathContents& contents) {
   for (const auto& [name, help, format] : kFormats) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
   }
+  const bool has_videos = std::ranges::any_of(tree.others, is_video_name);
   const bool is_python_cifar = std::ranges::any_of(
       tree.others, [](std::string_view path) { return path == "batches.meta" || base_name(path) == "data_batch_1"; });
   return path_error(contents.options(), "found " + std::to_string(tree.others.size()) + " files and " +
-                                            std::to_string(tree.annotations.size()) + " XML files, but no image (" +
-                                            std::string(kImageEndings) + ")" + files + " file" +
-                                            (is_python_cifar ? "; it is the Python version of CIFAR: download the "
-                                                               "binary version"
-                                                             : first_foreign_file(contents.root(), tree)));
+                                            std::to_string(tree.annotations.size()) + " XML files, but no " +
+                                            std::string(sample_noun(contents.options().clip)) + " (" +
+                                            std::string(sample_endings(contents.options().clip)) + ")" + files +
+                                            " file" +
+                                            (has_videos        ? "; of its videos clip.frames makes samples"
+                                             : is_python_cifar ? "; it is the Python version of CIFAR: download the "
+                                                                 "binary version"
+                                                               : first_foreign_file(contents.root(), tree)));
 }
 
 // The names of those that have a property.
@@ -124,6 +129,7 @@ ConfigError reads_no_urls(PathContents& contents, std::string_view format) {
 const NamedFormat& detect_format(PathContents& contents) {
   const bool is_remote = store::is_url(contents.root());
   const auto takes_it = [&](const NamedFormat& known) {
+    if (contents.options().clip.frames > 0 && !known.format->reads_videos) return false;
     return (known.format->reads_urls || !is_remote) && (known.format->takes_patterns || !contents.is_pattern()) &&
            known.format->detect(contents);
   };
@@ -150,6 +156,11 @@ const NamedFormat& format_of(PathContents& contents) {
   if (known->format->path == Format::Path::either || known->format->path == wanted) return *known;
   throw path_error(options, std::string(contents.is_folder() ? "is a folder" : "is a file") + ", but format = \"" +
                                 options.format + "\" needs " + std::string(known->format->needs));
+}
+
+ConfigError no_videos(std::string_view format) {
+  return ConfigError{"clip.frames: the format \"" + std::string(format) + "\" has no videos; it is for " +
+                     formats_with(&Format::reads_videos)};
 }
 
 ConfigError no_objects(std::string_view format) {
@@ -202,6 +213,7 @@ std::string difference(const IndexOrigin& built, const DatasetOptions& options) 
     return built.samples == SampleUnit::images ? "samples = \"images\"" : "samples = \"objects\"";
   }
   if (wanted.fields != built.fields) return "other sections [fields.NAME]";
+  if (wanted.clip != built.clip) return built.clip.frames == 0 ? "images, not clips" : clips_text(built.clip);
   if (wanted.source_hash != built.source_hash) {
     return "other contents of " + std::string(find_format(built.format)->hashed);
   }
@@ -218,14 +230,18 @@ const Format* find_format(std::string_view name) noexcept {
 // The origin is taken from the options and not from the contents: the same options must find the
 // index again.
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
+  const bool are_clips = context.options.clip.frames > 0;
+  if (are_clips) require_videos();
   PathContents contents(context);
   refuse_foreign_file(contents);
   const auto& [name, help, format] = format_of(contents);
+  if (are_clips && !format->reads_videos) throw no_videos(name);
   if (context.options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
   // With a packed dataset the key may stay as it was.
   if (!context.options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
   complete_fields(context.options, name, draft);
+  if (are_clips) make_clips(context, draft);
   note_doubtful_labels(context.options, draft, contents.root());
   IndexRecord record;
   record.origin = origin_of(context.options, std::string(name));

@@ -318,7 +318,8 @@ IndexDraft build_filelist(PathContents& contents) {
   const Entries& entries = lists.images.records;
   counts.images = entries.size();
   const bool numbers = are_numbers(entries, options);
-  const bool annotated = !has_labels(entries) && !store::is_url(root) && add_annotated(context, entries, draft);
+  const bool annotated = !has_labels(entries) && options.clip.frames == 0 && !store::is_url(root) &&
+                         add_annotated(context, entries, draft);
   // Boxes come from annotations alone.
   const bool has_targets = !has_labels(entries) && std::ranges::any_of(options.fields, [](const FieldOptions& field) {
     return field.kind != FieldKind::boxes;
@@ -353,6 +354,7 @@ const Format formats::filelist{.needs = "a text file with one path[,label] per l
                                .takes_labels = true,
                                .has_objects = true,
                                .finds_files = false,
-                               .reads_urls = true};
+                               .reads_urls = true,
+                               .reads_videos = true};
 
 }  // namespace forebay::data

@@ -18,6 +18,7 @@
 #include "build.hpp"
 #include "folder_roles.hpp"
 #include "formats.hpp"
+#include "video_samples.hpp"
 
 namespace forebay::data {
 namespace {
@@ -59,27 +60,29 @@ std::vector<std::string> class_folders(const Scan& scan, const std::vector<std::
 using Tally = std::map<std::string, std::uint64_t, std::less<>>;
 
 // Notes, since these are choices; remark_on_classes() warns of what is probably a mistake.
-void report_folders(const std::string& root, const std::vector<std::string>& folders, const Tally& tally,
-                    const ClassList& classes, SkipLog& skipped) {
+// `samples`: "images".
+void report_folders(const std::string& samples, const std::string& root, const std::vector<std::string>& folders,
+                    const Tally& tally, const ClassList& classes, SkipLog& skipped) {
   for (const auto& folder : folders) {
     const auto found = tally.find(folder);
     const std::uint64_t images = found == tally.end() ? 0 : found->second;
     if (classes.number_of(folder) < 0) {
       skipped.add_note(join_path(root, folder),
-                       "not in dataset.classes: " + std::to_string(images) + " images left out");
+                       "not in dataset.classes: " + std::to_string(images) + " " + samples + " left out");
     } else if (images == 0) {
-      skipped.add_note(join_path(root, folder), "a class without images");
+      skipped.add_note(join_path(root, folder), "a class without " + samples);
     }
   }
 }
 
-void report_strays(const std::string& root, const Scan& scan, SkipLog& skipped) {
+void report_strays(const DatasetOptions& options, const std::string& root, const Scan& scan, SkipLog& skipped) {
+  const std::string no_sample =
+      (options.clip.frames > 0 ? "not a video (" : "not an image (") + std::string(sample_endings(options.clip)) + ")";
   for (const auto& [path, reason, bad, told] : scan.unusable) {
     bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
   }
   for (const auto* others : {&scan.others, &scan.annotations}) {
-    for (const auto& path : *others)
-      skipped.add_note(join_path(root, path), "not an image (" + std::string(kImageEndings) + ")");
+    for (const auto& path : *others) skipped.add_note(join_path(root, path), no_sample);
   }
 }
 
@@ -97,20 +100,22 @@ void remark_on_classes(const DatasetOptions& options, const Scan& scan, const st
                        SkipLog& skipped) {
   if (!options.classes.empty()) return;
   const auto warn = [&](std::string reason) { skipped.add_warning(options.path, std::move(reason)); };
+  const std::string samples = std::string(sample_noun(options.clip)) + "s";
   std::vector<std::string> others;
   for (const auto folder : folders_of_others(scan)) others.emplace_back(folder);
   if (!others.empty()) {
-    warn("no class, because it has files and no images: " + listed_names(others) + "; dataset.classes makes it one");
+    warn("no class, because it has files and no " + samples + ": " + listed_names(others) +
+         "; dataset.classes makes it one");
   }
   const auto classes = folders_with_images(scan, "");
   std::vector<std::string> empty;
   std::ranges::copy_if(folders, std::back_inserter(empty),
                        [&](const std::string& folder) { return std::ranges::find(classes, folder) == classes.end(); });
-  if (!empty.empty()) warn("a class without images: " + listed_names(empty));
+  if (!empty.empty()) warn("a class without " + samples + ": " + listed_names(empty));
   if (classes.size() != 1) return;
   const std::string below = printable(join_path(options.path, classes.front()));
   const bool is_nested = !folders_with_images(scan, classes.front()).empty();
-  warn("all images are of one class, \"" + printable(classes.front()) + "\"" +
+  warn("all " + samples + " are of one class, \"" + printable(classes.front()) + "\"" +
        (is_nested ? "; for the folders in it as classes set dataset.path = \"" + below + "\"" : ""));
 }
 
@@ -138,10 +143,11 @@ IndexDraft build_folder(PathContents& contents) {
   IndexDraft draft;
   auto& [root, table, counts, skipped, state] = draft;
   root = contents.root();
-  state.add_all("", scan, DataState::Names::data);
+  const bool are_clips = context.options.clip.frames > 0;
+  state.add_all("", scan, are_clips ? DataState::Names::data_and_videos : DataState::Names::data);
   if (!scan.images.empty() && is_without_classes(scan, context.options)) {
     add_without_classes(scan, draft);
-    report_strays(root, scan, skipped);
+    report_strays(context.options, root, scan, skipped);
     return draft;
   }
   Tally tally;
@@ -158,12 +164,14 @@ IndexDraft build_folder(PathContents& contents) {
     table.add(table.add_source(image), label);
   }
   remark_on_classes(context.options, scan, folders, skipped);
-  report_folders(root, folders, tally, classes, skipped);
-  report_strays(root, scan, skipped);
+  report_folders(std::string(sample_noun(context.options.clip)) + "s", root, folders, tally, classes, skipped);
+  report_strays(context.options, root, scan, skipped);
   if (table.source.empty()) {
-    throw path_error(context.options, "found " + std::to_string(scan.images.size()) + " images (" +
-                                          std::string(kImageEndings) + ") and " + std::to_string(folders.size()) +
-                                          " folders, but no image in a class folder" + skipped.first_bad() +
+    const std::string noun(sample_noun(context.options.clip));
+    throw path_error(context.options, "found " + std::to_string(scan.images.size()) + " " + noun + "s (" +
+                                          std::string(sample_endings(context.options.clip)) + ") and " +
+                                          std::to_string(folders.size()) + " folders, but no " + noun +
+                                          " in a class folder" + skipped.first_bad() +
                                           "; the folder format needs CLASS/x.jpg below this path");
   }
   counts.images = scan.images.size();
@@ -177,6 +185,7 @@ const Format formats::folder{.needs = "a folder of class folders",
                              .path = Format::Path::folder,
                              .detect = is_class_tree,
                              .build = build_folder,
-                             .reads_urls = true};
+                             .reads_urls = true,
+                             .reads_videos = true};
 
 }  // namespace forebay::data

@@ -389,6 +389,7 @@ const Format formats::table{.needs = "a table of text (.csv, .tsv) with a header
                             .hashed = "the table",
                             .chooses_image = true,
                             .has_objects = true,
-                            .finds_files = false};
+                            .finds_files = false,
+                            .reads_videos = true};
 
 }  // namespace forebay::data

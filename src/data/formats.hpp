@@ -62,6 +62,8 @@ struct Format {
   bool holds_tables = false;
   // Whether the path may be a URL.
   bool reads_urls = false;
+  // Whether its samples are whole files, which with clip.frames are videos.
+  bool reads_videos = false;
 };
 
 namespace formats {

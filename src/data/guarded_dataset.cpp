@@ -14,6 +14,7 @@
 
 #include "base/limits.hpp"
 #include "index_image.hpp"
+#include "video_samples.hpp"
 
 namespace forebay::data {
 namespace {
@@ -167,10 +168,10 @@ std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
 
 // When a run is set up, on the caller's thread: what fails here fails with a clear message and not
 // in the first batch.
-void try_out(const Dataset& dataset) {
+void try_out(const Dataset& dataset, const ClipOptions& clip) {
   (void)fingerprint(dataset);
   if (dataset.size() == 0) return;
-  (void)dataset.sample(0);
+  require_clips(dataset, clip);
   (void)dataset.source(0);
 }
 

@@ -12,7 +12,8 @@ namespace forebay::data {
 // unchanged: damage that they find in their index must end the run.
 [[nodiscard]] std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset);
 
-// Calls what the feeder will call first, so that an error appears at construction. Throws Error.
-void try_out(const Dataset& dataset);
+// Calls what the feeder will call first, so that an error appears at construction. Throws Error, and ConfigError where
+// its samples are no clips and should be, or are and should not be.
+void try_out(const Dataset& dataset, const ClipOptions& clip);
 
 }  // namespace forebay::data

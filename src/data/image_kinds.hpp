@@ -25,5 +25,7 @@ inline constexpr std::string_view kImageKinds = "JPEG" FOREBAY_IMAGE_KINDS(FOREB
 inline constexpr std::string_view kImageEndings = ".jpg, .jpeg, .jpe" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_ENDINGS);
 inline constexpr std::string_view kOtherImageEndings = kImageEndings.substr(kImageEndings.find(".jpe, ") + 6);
 #undef FOREBAY_KIND_ENDINGS
+// Of videos.
+inline constexpr std::string_view kVideoEndings = ".mp4, .m4v, .mov, .mkv, .webm, .avi";
 
 }  // namespace forebay::data

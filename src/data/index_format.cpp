@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes. Older indexes are not read: the error says to
 // delete the file, and it is built again.
-constexpr std::uint32_t kVersion = 9;
+constexpr std::uint32_t kVersion = 10;
 
 // Written as it lies in memory; without padding, as the assertion says, or the checksum would cover
 // bytes of no value.
@@ -61,6 +61,8 @@ void code_record(Codec& codec, Record& record) {
   auto& [origin, root, skipped, counts, modified] = record;
   codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.samples, origin.fields,
         origin.source_hash);
+  auto& [frames, stride, start, every, short_videos] = origin.clip;
+  codec(frames, stride, start, every, short_videos);
   codec(root, skipped, counts.images, counts.annotations, counts.objects, modified);
 }
 

@@ -32,7 +32,8 @@ struct IndexOrigin {
   bool difficult = true;
   SampleUnit samples = SampleUnit::objects;
   std::vector<std::string> fields = {};  // describe_fields()
-  std::uint64_t source_hash = 0;         // of the list and labels files of a file list; 0 for other formats
+  ClipOptions clip = {};
+  std::uint64_t source_hash = 0;  // of the list and labels files of a file list; 0 for other formats
 
   friend bool operator==(const IndexOrigin&, const IndexOrigin&) = default;
 };

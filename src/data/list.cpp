@@ -285,7 +285,7 @@ class ListParser {
 // Wider than is_image_name(): names of images that Forebay does not decode are names all the same.
 bool is_picture_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 2> kOther{"gif", "jp2"};
-  if (is_image_name(name)) return true;
+  if (is_image_name(name) || is_video_name(name)) return true;
   constexpr std::size_t kLongest = 4;
   const std::string_view end = name.substr(name.size() - std::min(name.size(), kLongest));
   const auto dot = end.rfind('.');

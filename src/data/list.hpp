@@ -40,7 +40,8 @@ using IsFile = std::function<bool(std::string_view)>;
 
 inline constexpr auto kNowhere = std::string_view::npos;
 
-// Whether a list may mean an image: is_image_name(), or an extension of a format that is not supported.
+// Whether a list may mean an image or a video: is_image_name(), is_video_name(), or an extension of a format that is
+// not supported.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 
 // No separator: each line is a path.

@@ -24,7 +24,7 @@ std::optional<std::uint16_t> number_of_kind(RecordTable::Kind kind, std::vector<
                                             std::map<RecordTable::Kind, std::uint16_t>& numbers) {
   constexpr std::size_t kOthers = 64;  // room for kinds without a stated size
   if (const auto known = numbers.find(kind); known != numbers.end()) return known->second;
-  const bool has_size = kind.encoding == Encoding::image && kind.width > 0;
+  const bool has_size = kind.encoding != Encoding::raw && kind.width > 0;
   if (kinds.size() < RecordTable::kMostKinds - (has_size ? kOthers : 0)) {
     const auto number = static_cast<std::uint16_t>(kinds.size());
     kinds.push_back(kind);
@@ -39,6 +39,17 @@ RecordTable::Kind kind_of_size(std::int64_t width, std::int64_t height) noexcept
   constexpr std::int64_t kLargest = 1'000'000'000;
   if (width <= 0 || height <= 0 || width > kLargest || height > kLargest) return {};
   return {.width = static_cast<std::int32_t>(width), .height = static_cast<std::int32_t>(height)};
+}
+
+Sample sample_of(const RecordTable::Kind& kind) noexcept {
+  Sample sample;
+  sample.encoding = kind.encoding;
+  sample.width = kind.width;
+  sample.height = kind.height;
+  sample.channels = kind.channels;
+  sample.planar = kind.planar;
+  sample.bgr = kind.bgr;
+  return sample;
 }
 
 // The column of kinds exists only from the first stated size on: a dataset without sizes needs

@@ -35,6 +35,9 @@ struct StatedSize {
 // The kind of an image file whose annotation states this size; where it is no size, of one without.
 [[nodiscard]] RecordTable::Kind kind_of_size(std::int64_t width, std::int64_t height) noexcept;
 
+// What the kind says of a sample.
+[[nodiscard]] Sample sample_of(const RecordTable::Kind& kind) noexcept;
+
 // Writes stated sizes into a table, as kinds of its samples. One thread.
 class StatedSizes {
  public:

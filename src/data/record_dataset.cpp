@@ -22,6 +22,7 @@
 #include "base/file_io.hpp"
 #include "formats.hpp"
 #include "npy.hpp"
+#include "object_samples.hpp"
 #include "piecewise_read.hpp"
 #include "placed_samples.hpp"
 #include "record_checksum.hpp"
@@ -29,6 +30,7 @@
 #include "scan.hpp"
 #include "source_files.hpp"
 #include "store/url.hpp"
+#include "video_samples.hpp"
 
 namespace forebay::data {
 namespace {
@@ -46,6 +48,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
                [this](std::uint64_t file) { return known(file); }) {
     for (const StoredField& stored : layout_.fields) fields_.push_back(stored.field);
     check_computed();
+    if (layout_.has_clips()) require_videos();
   }
 
   [[nodiscard]] std::string_view format() const noexcept override { return image_->record().origin.format; }
@@ -64,14 +67,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     const RecordTable::Kind& kind = kind_of(id);
-    Sample sample;
+    Sample sample = sample_of(kind);
     sample.label = number(Layout::label, id);
-    sample.encoding = kind.encoding;
-    sample.width = kind.width;
-    sample.height = kind.height;
-    sample.channels = kind.channels;
-    sample.planar = kind.planar;
-    sample.bgr = kind.bgr;
     // A record that the index holds was verified when the index was built.
     sample.checked = kind.checked && layout_.has_records && !is_held(file_of(id));
     if (layout_.has_regions) {
@@ -87,13 +84,14 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // one record share a number made of file and offset, if both are small enough for it; others are
   // read once per sample.
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
-    if (!layout_.has_records) return file_of(id);
+    if (!layout_.has_records) return layout_.has_clips() ? id : file_of(id);
     if (!layout_.has_regions) return id;
     return shared_record(file_of(id), static_cast<std::uint64_t>(number(Layout::offset, id))).value_or(id);
   }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
     std::string path = file_path(file_of(id));
+    if (layout_.are_windows) return path + "[frame " + std::to_string(number(Layout::offset, id)) + "]";
     if (!layout_.has_records) {
       return layout_.has_regions ? path + "#object " + std::to_string(number(Layout::number, id)) : path;
     }
@@ -104,6 +102,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // right one.
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
+    if (layout_.has_clips()) return read_clip(id, file, target);
     if (!layout_.has_records) return files_.read_whole(file_path(file), target);
     const Extent extent = extent_of(id);
     if (is_held(file)) return read_held(file, extent, target);
@@ -210,7 +209,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   // Whether there are files to keep open.
   [[nodiscard]] bool holds_files() const noexcept {
-    return layout_.has_records || std::ranges::any_of(layout_.fields, &StoredField::has_records);
+    return layout_.has_records || layout_.has_clips() || std::ranges::any_of(layout_.fields, &StoredField::has_records);
   }
   // Whether the records of a file are in the index.
   [[nodiscard]] bool is_held(std::uint64_t file) const {
@@ -223,6 +222,13 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   }
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
+  }
+  // What a decoder has to know of the clip, and then its bytes of the file, by one request.
+  void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
+    const std::string table = text_of(Layout::video_end, layout_.videos, file);
+    const std::array at{number(Layout::offset, id), number(Layout::length, id)};
+    const auto clip = clip_at(std::as_bytes(std::span(table)), at, layout_.rule, number(Layout::file_bytes, file));
+    files_.with(file, [&](const OpenFile& source) { files_.read(source, clip.offset, reserve(clip, target)); });
   }
   // One of many texts, whose ends are in a column.
   [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {

@@ -35,7 +35,8 @@ void code_head(Codec& codec, Layout& layout) {
     auto& kind = layout.kinds[i];
     codec(kind.encoding, kind.width, kind.height, kind.channels, kind.planar, kind.bgr, kind.checked);
   }
-  codec(layout.sources, layout.samples, layout.path_bytes, layout.key_bytes, layout.held_bytes);
+  codec(layout.sources, layout.samples, layout.path_bytes, layout.key_bytes, layout.held_bytes, layout.video_bytes);
+  codec(layout.rule.frames, layout.rule.stride, layout.are_windows);
   codec(layout.has_regions, layout.has_records);
   for (auto& column : layout.columns) codec(column.width, column.first, column.step);
   auto fields = static_cast<std::uint32_t>(layout.fields.size());
@@ -53,7 +54,7 @@ void code_head(Codec& codec, Layout& layout) {
 
 // The product of an image's extents is compared by division, since it could overflow.
 void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
-  image.require(kind.encoding <= Encoding::raw, "it names an unknown encoding");
+  image.require(kind.encoding <= Encoding::video, "it names an unknown encoding");
   image.require(kind.width >= 0 && kind.height >= 0, "its images have an impossible size");
   if (kind.encoding != Encoding::raw) return;
   const auto largest = static_cast<std::int64_t>(kLargestSampleFile);
@@ -114,7 +115,7 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   const std::uint64_t content = image.content_bytes();
   image.require(content <= kMost && layout.sources <= content && layout.samples <= kMost &&
                     layout.path_bytes <= content && layout.key_bytes <= content && layout.held_bytes <= content &&
-                    (!layout.has_regions || layout.samples <= content),
+                    layout.video_bytes <= content && (!layout.has_regions || layout.samples <= content),
                 "a count is larger than what follows");
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
     layout.columns[i].rows = RecordLayout::is_by_source(i) ? layout.sources : layout.samples;
@@ -138,13 +139,18 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
     }
     case RecordLayout::file_sum: return row < table.stamps.size() ? whole(table.stamps[row].sum) : 0;
     case RecordLayout::file_spread: return row < table.stamps.size() ? whole(table.stamps[row].spread) : 0;
+    case RecordLayout::video_end: return row < table.videos.size() ? whole(table.videos.ends()[row]) : 0;
     case RecordLayout::source: return table.source[row];
     case RecordLayout::number:
       if (!table.record.empty()) return table.record[row].number;
       return table.region.empty() ? 0 : table.region[row].object;
     case RecordLayout::flags: return table.region.empty() ? 0 : table.region[row].flags;
-    case RecordLayout::offset: return table.record.empty() ? 0 : whole(table.record[row].offset);
-    case RecordLayout::length: return table.record.empty() ? 0 : table.record[row].length;
+    case RecordLayout::offset:
+      if (!table.clip.empty()) return whole(table.clip[row].first);
+      return table.record.empty() ? 0 : whole(table.record[row].offset);
+    case RecordLayout::length:
+      if (!table.clip.empty()) return whole(table.clip[row].starts);
+      return table.record.empty() ? 0 : table.record[row].length;
     case RecordLayout::before: return table.record.empty() ? 0 : table.record[row].before;
     case RecordLayout::after: return table.record.empty() ? 0 : table.record[row].after;
     case RecordLayout::key_end: return table.keys.size() == 0 ? 0 : whole(table.keys.ends()[row]);
@@ -193,6 +199,9 @@ RecordLayout layout_of(const RecordTable& table) {
   layout.path_bytes = table.sources.bytes().size();
   layout.key_bytes = table.keys.bytes().size();
   layout.held_bytes = table.held.size();
+  layout.video_bytes = table.videos.bytes().size();
+  layout.rule = table.rule;
+  layout.are_windows = table.are_windows;
   layout.has_regions = !table.region.empty();
   layout.has_records = !table.record.empty();
   const bool has_labels = std::ranges::any_of(table.label, [](std::int32_t label) { return label >= 0; });
@@ -217,12 +226,14 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
       table.source = {};
       table.region = {};
       table.record = {};
+      table.clip = {};
     }
     write_column(writer, layout.columns[i], [&](std::uint64_t row) { return number_in(table, i, row); });
   }
   writer.column(table.sources.bytes());
   writer.column(table.keys.bytes());
   writer.column(table.held);
+  writer.column(table.videos.bytes());
   for (std::size_t i = 0; i < layout.fields.size(); ++i) {
     for (std::size_t column = 0; column < StoredField::kColumns; ++column) {
       write_column(writer, layout.fields[i].columns[column],
@@ -288,7 +299,8 @@ void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   paths = at;
   keys = paths + path_bytes;
   held = keys + key_bytes;
-  at = held + held_bytes;
+  videos = held + held_bytes;
+  at = videos + video_bytes;
   for (StoredField& field : fields) {
     for (RecordColumn& column : field.columns) {
       column.at = at;

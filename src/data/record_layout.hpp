@@ -116,18 +116,20 @@ struct StoredField {
 };
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
-// those of all keys; the bytes that the index holds itself; the columns and values of each field.
+// those of all keys; the bytes that the index holds itself; what is known of videos; the columns and values of each
+// field.
 struct RecordLayout {
   enum Column : std::size_t {
     path_end,
     file_bytes,  // if its records are held: ~bytes, below 0
     file_sum,
     file_spread,
+    video_end,
     source,
     number,
     flags,
-    offset,
-    length,
+    offset,  // of a clip its first frame
+    length,  // and how many it may begin with
     before,
     after,
     key_end,
@@ -135,7 +137,7 @@ struct RecordLayout {
     label,
   };
   static constexpr std::size_t kColumns = label + 1;
-  [[nodiscard]] static constexpr bool is_by_source(std::size_t column) noexcept { return column <= file_spread; }
+  [[nodiscard]] static constexpr bool is_by_source(std::size_t column) noexcept { return column <= video_end; }
 
   std::vector<std::string> classes;
   std::vector<RecordTable::Kind> kinds;
@@ -144,6 +146,9 @@ struct RecordLayout {
   std::uint64_t path_bytes = 0;
   std::uint64_t key_bytes = 0;
   std::uint64_t held_bytes = 0;
+  std::uint64_t video_bytes = 0;
+  video::ClipRule rule{.frames = 0};  // no frames: samples are no clips
+  bool are_windows = false;
   bool has_regions = false;
   bool has_records = false;  // else samples are whole files, or regions of them
   std::array<RecordColumn, kColumns> columns;
@@ -153,6 +158,7 @@ struct RecordLayout {
   std::uint64_t paths = 0;
   std::uint64_t keys = 0;
   std::uint64_t held = 0;
+  std::uint64_t videos = 0;
   std::uint64_t end = 0;
 
   // The range of a column's numbers, and what is wrong with any others.
@@ -166,6 +172,7 @@ struct RecordLayout {
     constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
     switch (column) {
       case path_end: return {0, below(path_bytes + 1), "its texts are out of order"};
+      case video_end: return {0, below(video_bytes + 1), "its texts are out of order"};
       case key_end: return {0, below(key_bytes + 1), "its texts are out of order"};
       case file_bytes:
       case file_spread:
@@ -180,6 +187,7 @@ struct RecordLayout {
     }
   }
 
+  [[nodiscard]] bool has_clips() const noexcept { return rule.frames > 0; }
   // The head as bytes, without their number, which comes first.
   [[nodiscard]] std::vector<std::byte> head() const;
   // Gives everything its place behind a head of this size.

@@ -11,6 +11,7 @@
 
 #include "base/file_io.hpp"
 #include "index_image.hpp"
+#include "video/clip.hpp"
 
 namespace forebay::data {
 
@@ -64,7 +65,12 @@ struct RecordTable {
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   static constexpr std::size_t kMostKinds = 65536;
-  // Identifies a source of records when it is opened.
+  // Of the video that is its source, the frames that a clip may begin with: [first, first + starts).
+  struct Clip {
+    std::uint64_t first = 0;
+    std::uint64_t starts = 1;  // at most kLargestSampleFile
+  };
+  // Identifies a source of records or a video when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;    // its size
     std::uint64_t sum = 0;      // checksum of its first 8 KiB; of an object its identity in its store
@@ -103,14 +109,20 @@ struct RecordTable {
 
   std::vector<std::string> classes;
   std::vector<Kind> kinds{Kind{}};
-  StringTable sources;        // paths, below the index's root or absolute
-  std::vector<Stamp> stamps;  // by source, of those that hold records; without bytes: held and never compared
+  StringTable sources;  // paths, below the index's root or absolute
+  // By source, of those that hold records and of videos; without bytes: held and never compared.
+  std::vector<Stamp> stamps;
+  // By source, what index_video() says of it; "" of what is no video. Of all, or of none.
+  StringTable videos;
+  video::ClipRule rule{.frames = 0};  // of all clips
+  bool are_windows = false;           // a video may have several
   // Columns, one entry per sample.
   std::vector<std::uint32_t> source;  // into `sources`
   std::vector<std::int32_t> label;    // into `classes`, or -1
   std::vector<std::uint16_t> kind;    // into `kinds`; empty: all are the first
   std::vector<Region> region;         // empty unless samples are regions
   std::vector<Record> record;         // empty unless samples are records
+  std::vector<Clip> clip;             // empty unless samples are clips
   StringTable keys;                   // names of the records in their container; none if it does not name them
   std::vector<FieldColumn> fields;    // beside image and label, in any order
   // Names that a field could come from, for messages: columns of a table, features of an Example. Empty if the format

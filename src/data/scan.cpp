@@ -174,6 +174,7 @@ void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept
   if (name.find('.') == std::string_view::npos) listed.bare.add(name, is_folder);
   if (name.ends_with(".txt")) listed.texts.add(name, is_folder);
   if (name.ends_with(".json")) listed.json.add(name, is_folder);
+  if (is_video_name(name)) listed.videos.add(name, is_folder);
 }
 
 // Calls on_folder(path, entry) for each folder in it and adds the files to the scan.

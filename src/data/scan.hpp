@@ -87,6 +87,7 @@ struct ListedFolder {
   NameSum bare = {};         // files without an extension
   NameSum texts = {};        // .txt, as YOLO's labels are called
   NameSum json = {};         // .json, as labelme's
+  NameSum videos = {};
 };
 // What the times of a file or folder, and the size of a file, are as one number, which differs if one of them does. 0
 // if it was changed so recently that a later change may leave the times as they are.
@@ -110,6 +111,8 @@ struct Scan {
 [[nodiscard]] bool is_jpeg_name(std::string_view name) noexcept;
 // By kImageEndings.
 [[nodiscard]] bool is_image_name(std::string_view name) noexcept;
+// By kVideoEndings.
+[[nodiscard]] bool is_video_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_annotation_name(std::string_view name) noexcept;
 // "Annotations" in any case, as Pascal VOC, ILSVRC and their imitators call the folder.
 [[nodiscard]] bool is_annotations_folder(std::string_view name) noexcept;

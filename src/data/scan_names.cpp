@@ -14,19 +14,27 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
          equals_ignoring_case(text.substr(text.size() - lower_case.size()), lower_case);
 }
 
-// The endings of kOtherImageEndings one by one.
+// The endings one by one.
 // From the text that messages show, so that what is documented and what is accepted cannot differ.
-consteval auto other_image_endings() {
+template <const std::string_view& kEndings>
+consteval auto one_by_one() {
   constexpr std::string_view kSeparator = ", ";
-  constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kOtherImageEndings, ',')) + 1;
+  constexpr auto kCount = static_cast<std::size_t>(std::ranges::count(kEndings, ',')) + 1;
   std::array<std::string_view, kCount> endings;
-  std::string_view rest = kOtherImageEndings;
+  std::string_view rest = kEndings;
   for (auto& ending : endings) {
     const auto end = std::min(rest.find(kSeparator), rest.size());
     ending = rest.substr(0, end);
     rest.remove_prefix(std::min(end + kSeparator.size(), rest.size()));
   }
   return endings;
+}
+
+template <const std::string_view& kEndings>
+bool has_ending_of(std::string_view name) noexcept {
+  static constexpr auto kEach = one_by_one<kEndings>();
+  return std::any_of(kEach.begin(), kEach.end(),
+                     [&](std::string_view ending) { return ends_with_ignoring_case(name, ending); });
 }
 
 }  // namespace
@@ -38,11 +46,10 @@ bool is_jpeg_name(std::string_view name) noexcept {
 
 // JPEG first: nearly every name of a scan is one.
 bool is_image_name(std::string_view name) noexcept {
-  static constexpr auto kEndings = other_image_endings();
-  return is_jpeg_name(name) || std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
-           return ends_with_ignoring_case(name, ending);
-         });
+  return is_jpeg_name(name) || has_ending_of<kOtherImageEndings>(name);
 }
+
+bool is_video_name(std::string_view name) noexcept { return has_ending_of<kVideoEndings>(name); }
 
 bool is_annotation_name(std::string_view name) noexcept { return ends_with_ignoring_case(name, ".xml"); }
 

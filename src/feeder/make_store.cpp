@@ -31,6 +31,7 @@ ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
   ring::SlotFormat format{.batch_size = static_cast<std::uint32_t>(run.options.dataset.batch_size),
                           // Evaluation shows the central view, of which one is enough.
                           .views = run.options.run.eval ? 1 : static_cast<std::uint32_t>(transform.views),
+                          .frames = static_cast<std::uint32_t>(run.options.dataset.clip.frames),
                           .height = transform.size[0],
                           .width = transform.size[1],
                           .dtype = transform.dtype,

@@ -47,6 +47,19 @@ std::string views_text(std::uint32_t views) {
   return views == 1 ? "" : "; " + std::to_string(views) + " views of each sample";
 }
 
+std::string clips_text(const ClipOptions& clip) {
+  if (clip.frames == 0) return "";
+  return "; clips of " + counted(static_cast<std::uint64_t>(clip.frames), "frame") +
+         (clip.stride > 1 ? ", one of " + std::to_string(clip.stride) : "");
+}
+
+// Of a thread that decodes, beside what it decodes from.
+std::string decoder_text(const ClipOptions& clip) {
+  if (clip.frames > 0) return "the frames that a codec keeps";
+  return std::to_string(make::ImageDecoder::kBytesPerPixel) + " bytes per pixel of the largest ordinary JPEG, up to " +
+         std::to_string(make::ImageDecoder::kMostBytesPerPixel) + " of other images";
+}
+
 // What a field with more than 8 bits for each number needs besides: a float for each of three channels.
 std::string wide_text(std::span<const Field> fields) {
   const bool is_any = std::ranges::any_of(fields, [](const Field& field) {
@@ -373,11 +386,9 @@ std::string Run::describe() const {
           (to_come > 0 ? " (" + job::mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
           job::mebibytes(encoded);
   if (index_bytes > 0) text += ", index " + job::mebibytes(index_bytes);
-  return text + ", and for each decoder " + std::to_string(make::ImageDecoder::kBytesPerPixel) +
-         " bytes per pixel of the largest ordinary JPEG, up to " +
-         std::to_string(make::ImageDecoder::kMostBytesPerPixel) + " of other images" + wide_text(dataset->fields()) +
-         operations_text(options.transform.operations) + views_text(store->format().views) + "; policy " +
-         options.policy.name;
+  return text + ", and for each decoder " + decoder_text(options.dataset.clip) + wide_text(dataset->fields()) +
+         operations_text(options.transform.operations) + views_text(store->format().views) +
+         clips_text(options.dataset.clip) + "; policy " + options.policy.name;
 }
 
 void Run::say_what_was_left_out() {

@@ -139,7 +139,7 @@ void Startup::open_dataset() {
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = data::guarded(run_.dataset);
   run_.intake = dynamic_cast<const SourceIntake*>(run_.given.dataset.get());
-  if (run_.safe_dataset != run_.dataset) collectively([this] { data::try_out(*run_.safe_dataset); });
+  if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
   run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));

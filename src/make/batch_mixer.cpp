@@ -24,6 +24,8 @@ namespace {
 // Sets the random numbers of batches apart from those of samples.
 constexpr std::uint64_t kMixing = 0x6d6978696e67;
 
+bool is_planar(const TransformOptions& transform) noexcept { return transform.layout == Layout::nchw; }
+
 // base^exponent without the C library's pow(), whose last bits differ between machines: squares for
 // the whole part of the exponent, square roots for the binary digits of the rest, of which there
 // are less than 64. REQUIRES: 0 <= base <= 1, 0.001 <= exponent <= 100.
@@ -116,8 +118,10 @@ BatchMixer::BatchMixer(const Options& options, const FieldLayout& layout, std::u
       views_(views),
       blend_halves_(best_kernels().blend_halves),
       dtype_(options.transform.dtype),
-      planes_(options.transform.layout == Layout::nchw ? static_cast<std::size_t>(options.transform.channels) : 1),
-      pixel_bytes_(static_cast<std::size_t>(options.transform.channels) / planes_ * size_of(dtype_)) {}
+      planes_(static_cast<std::size_t>(std::max<std::int64_t>(options.dataset.clip.frames, 1) *
+                                       (is_planar(options.transform) ? options.transform.channels : 1))),
+      pixel_bytes_(static_cast<std::size_t>(is_planar(options.transform) ? 1 : options.transform.channels) *
+                   size_of(dtype_)) {}
 
 // The order of draws is part of what a seed means. A cut is a rectangle of the image's shape around
 // any of its pixels, as far as the image reaches: the share that was drawn becomes that of its area.

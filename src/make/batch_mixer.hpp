@@ -52,7 +52,7 @@ class BatchMixer {
   std::uint32_t views_;
   decltype(Kernels::blend_halves) blend_halves_;
   DType dtype_;
-  std::size_t planes_;       // of an image
+  std::size_t planes_;       // of an image, or of all frames of a clip
   std::size_t pixel_bytes_;  // in a plane
 };
 

@@ -15,6 +15,7 @@
 #include <string>
 
 #include <forebay/error.hpp>
+#include <forebay/random.hpp>
 
 #include "image.hpp"
 #include "pack/packed_jpeg.hpp"
@@ -31,6 +32,9 @@ std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformO
   if (operations.empty()) return transform;
   return OperatedTransform(transform, operations, seed);
 }
+
+// Where a clip begins is drawn apart from its view, which is then that of an image at the same place.
+constexpr std::uint64_t kClipStart = 0x636c69707374;
 
 // The least region that covers both.
 Box around(const Box& a, const Box& b) noexcept {
@@ -107,15 +111,19 @@ SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bo
     : SampleMaker(options, seed, eval, stores, builtin_operations(options, eval)) {}
 
 SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
-                         const OperationChain& operations)
+                         const OperationChain& operations, const video::ClipRule& clip)
     : work_(work_of(options, seed, eval, stores, operations)),
       image_{.exif = options.exif, .max_pixels = options.max_pixels, .grey = options.channels == 1},
-      decode_(options.decode) {}
+      decode_(options.decode),
+      clip_(clip),
+      seed_(seed),
+      is_central_(eval) {}
 
 std::size_t SampleMaker::sample_bytes() const noexcept {
   if (const auto* canvases = std::get_if<CanvasMaker>(&work_)) return canvases->place_bytes();
-  if (const auto* operated = std::get_if<OperatedTransform>(&work_)) return operated->transform().sample_bytes();
-  return std::get_if<Transform>(&work_)->sample_bytes();
+  const auto* const operated = std::get_if<OperatedTransform>(&work_);
+  const Transform& transform = operated != nullptr ? operated->transform() : *std::get_if<Transform>(&work_);
+  return transform.sample_bytes() * std::max(clip_.frames, 1U);
 }
 
 void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch,
@@ -156,6 +164,8 @@ void SampleMaker::count_decoded(const Source& source, std::uint64_t samples, Wor
 template <class Work>
 void SampleMaker::make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const {
   const Sample& sample = member.sample;
+  if (sample.encoding == Encoding::video) return make_clip(work, source.bytes, member, workspace);
+  if (clip_.frames > 0) throw SampleError("is no video, and clip.frames wants clips");
   if (sample.encoding == Encoding::raw) {
     require_permitted_size("raw image", sample.width, sample.height, image_);
     decode_raw(source.bytes, sample, workspace.image);
@@ -183,12 +193,41 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
 }
 
+template <class Work>
+void SampleMaker::make_clip(const Work& work, std::span<const std::byte> bytes, const Member& member,
+                            Workspace& workspace) const {
+  if (clip_.frames == 0) throw SampleError("is a video, and clip.frames is 0");
+  if (!workspace.clips) workspace.clips.emplace();
+  const video::ClipDecoder::Facts facts = workspace.clips->open(bytes, image_.max_pixels);
+  StoredPicture picture{
+      .pixels = {}, .width = facts.width, .height = facts.height, .orientation = image_.exif ? facts.orientation : 1};
+  const ImageSize size = picture.size();
+  workspace.fields.turn = {};
+  const auto view = view_of(work, size, {}, member);
+  note_view(size, view, member.out, workspace.fields.axes);
+  const Box stored = stored_box(pixels_of(view), facts.width, facts.height, picture.orientation);
+  video::ClipDecoder::Rows rows{.first = stored.top, .last = stored.bottom};
+  if (decode_ == Decode::full) rows = {.first = 0, .last = facts.height};
+  const std::uint64_t start = is_central_
+                                  ? (facts.starts - 1) / 2
+                                  : Random(key64(seed_, kClipStart, member.epoch, member.position)).below(facts.starts);
+  const std::size_t frame_bytes = sample_bytes() / clip_.frames;
+  Member frame_of = member;
+  workspace.clips->decode(start, clip_, rows, [&](std::uint32_t n, const video::Frame& frame) {
+    picture.pixels = frame.pixels;
+    picture.show(pixels_of(view), workspace.image);
+    if (image_.grey) make_grey(workspace.image);
+    frame_of.out.pixels = member.out.pixels.subspan(n * frame_bytes, frame_bytes);
+    render(work, view, frame_of, workspace);
+  });
+}
+
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<Member> members, Workspace& workspace,
                                 const StoredPicture* decoded) const {
-  // Scaled decodes differ from view to view, and raw pixels cost nothing to decode.
+  // Scaled decodes differ from view to view, raw pixels cost nothing to decode, and clips begin anywhere.
   const Sample& first = members.front().sample;
   const auto is_other = [&](const Member& member) {
-    return member.sample.encoding == Encoding::raw || member.sample.width != first.width ||
+    return member.sample.encoding != Encoding::image || member.sample.width != first.width ||
            member.sample.height != first.height;
   };
   if (decode_ == Decode::scaled || std::ranges::any_of(members, is_other)) return false;

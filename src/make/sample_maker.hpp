@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "image_decoder.hpp"
 #include "operation_chain.hpp"
 #include "transform.hpp"
+#include "video/clip_decoder.hpp"
 
 namespace forebay::make {
 
@@ -40,7 +42,8 @@ class SampleMaker {
     Transform::Scratch scratch;
     OperatedTransform::Scratch operated;
     FieldMaker::Workspace fields;
-    std::vector<Member> members;  // for whoever makes several together
+    std::optional<video::ClipDecoder> clips;  // from the first clip on
+    std::vector<Member> members;              // for whoever makes several together
     // JPEG samples made alone and at full size that decode = "scaled" would have decoded smaller.
     std::uint64_t shrinkable = 0;
     // Samples whose JPEG file the decoder decoded without libjpeg-turbo.
@@ -53,11 +56,12 @@ class SampleMaker {
   // options that cannot be honoured.
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
               Transform::Stores stores = Transform::Stores::normal);
-  // With these operations in place of the built-in ones that the options name.
+  // With these operations in place of the built-in ones that the options name; samples are clips if the rule has
+  // frames.
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
-              const OperationChain& operations);
+              const OperationChain& operations, const video::ClipRule& clip = {.frames = 0});
 
-  // Bytes of one sample in a batch, or of the place of its canvas.
+  // Bytes of one sample in a batch, or of the place of its canvas: of a clip, of all its frames.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad, and OperationError
@@ -86,12 +90,18 @@ class SampleMaker {
   // An image file's size and turn, then the pixels of a region of it.
   [[nodiscard]] ImageSize open(const Source& source, const Sample& sample, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
+  // Every frame by the same view and with the same operations.
+  template <class Work>
+  void make_clip(const Work& work, std::span<const std::byte> bytes, const Member& member, Workspace& workspace) const;
   // Samples of these pixels are whole.
   static void count_decoded(const Source& source, std::uint64_t samples, Workspace& workspace) noexcept;
 
   std::variant<Transform, CanvasMaker, OperatedTransform> work_;
   ImageOptions image_;
   Decode decode_;
+  video::ClipRule clip_;
+  std::uint64_t seed_;
+  bool is_central_;  // clips begin in the middle of where they may
 };
 
 }  // namespace forebay::make

@@ -120,7 +120,10 @@ std::string SampleNames::of(std::uint64_t id) const {
 
 std::string SampleNames::of_source(std::uint64_t id) const {
   std::string name = of(id);
-  if (dataset_.sample(id).box) name.erase(std::min(name.rfind("#object "), name.size()));
+  const Sample sample = dataset_.sample(id);
+  if (sample.encoding == Encoding::video && name.ends_with(']'))
+    name.erase(std::min(name.rfind("[frame "), name.size()));
+  if (sample.box) name.erase(std::min(name.rfind("#object "), name.size()));
   return name;
 }
 

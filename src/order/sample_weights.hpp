@@ -18,7 +18,7 @@ class SampleNames {
   explicit SampleNames(const Dataset& dataset);
 
   [[nodiscard]] std::string of(std::uint64_t id) const;
-  // The name without "#object N": the same for all objects of an image.
+  // The name without "#object N" or "[frame N]": the same for all objects of an image, and all clips of a video.
   [[nodiscard]] std::string of_source(std::uint64_t id) const;
 
  private:

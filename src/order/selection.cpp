@@ -60,7 +60,7 @@ Interval part_of(const DatasetOptions& options) {
   return part;
 }
 
-// Objects of one image share its name here, so they never end up in two parts.
+// Objects of one image, and clips of one video, share its name here, so they never end up in two parts.
 std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);

@@ -23,6 +23,7 @@
 #include "base/text.hpp"
 #include "base/thread.hpp"
 #include "data/source_files.hpp"
+#include "data/video_samples.hpp"
 #include "read/requests.hpp"
 #include "shared_read.hpp"
 
@@ -78,7 +79,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
       maker_(links.options.transform, links.options.seed, links.options.run.eval,
-             make::Transform::stores_for(links.options.transform, store_->format().rows()), links.operations),
+             make::Transform::stores_for(links.options.transform, store_->format().pictures()), links.operations,
+             data::clip_rule(links.options.dataset.clip)),
       field_maker_(links.dataset.fields().empty()
                        ? std::nullopt
                        : std::optional(make::FieldMaker(*store_->format().fields, links.options.transform))),

@@ -105,15 +105,14 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // shown() knows which.
 TensorView Lease::images() const noexcept {
   const ring::SlotFormat& format = store_->format();
-  const std::int64_t n = rows();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
   view.device = store_->device().kind();
   view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
-  view.shape = format.layout == Layout::nchw ? Shape{n, format.channels, format.height, format.width}
-                                             : Shape{n, format.height, format.width, format.channels};
+  view.shape = {rows()};
+  for (const std::int64_t extent : format.image_shape()) view.shape.push_back(extent);
   return view;
 }
 

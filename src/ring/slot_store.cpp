@@ -50,12 +50,17 @@ std::vector<ProbedRange> ranges_of(const SlotFormat& format) {
 
 }  // namespace
 
+Shape SlotFormat::image_shape() const {
+  Shape shape;
+  if (frames > 0) shape.push_back(frames);
+  for (const std::int64_t extent :
+       layout == Layout::nchw ? Shape{channels, height, width} : Shape{height, width, channels})
+    shape.push_back(extent);
+  return shape;
+}
+
 std::vector<Field> SlotFormat::all_fields() const {
-  const bool planes = layout == Layout::nchw;
-  std::vector<Field> all{{.name = "image",
-                          .kind = FieldKind::image,
-                          .dtype = dtype,
-                          .shape = planes ? Shape{channels, height, width} : Shape{height, width, channels}},
+  std::vector<Field> all{{.name = "image", .kind = FieldKind::image, .dtype = dtype, .shape = image_shape()},
                          {.name = "label", .kind = FieldKind::class_number, .dtype = DType::int64}};
   if (fields != nullptr) {
     for (const make::FieldLayout::Entry& entry : fields->entries) all.push_back(entry.field);

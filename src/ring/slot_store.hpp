@@ -32,7 +32,8 @@ namespace forebay::ring {
 // The shape of every batch, as the trainer gets it, and its layout in a slot.
 struct SlotFormat {
   std::uint32_t batch_size = 1;
-  std::uint32_t views = 1;  // of each sample
+  std::uint32_t views = 1;   // of each sample
+  std::uint32_t frames = 0;  // of each clip; 0: samples are images
   std::int64_t height = 0;
   std::int64_t width = 0;
   DType dtype = DType::float32;
@@ -43,12 +44,14 @@ struct SlotFormat {
 
   // Of every tensor of a full batch: row i * views + v is view v of sample i.
   [[nodiscard]] std::size_t rows() const noexcept { return static_cast<std::size_t>(batch_size) * views; }
+  // Pictures of a full batch: each frame of a clip is one.
+  [[nodiscard]] std::size_t pictures() const noexcept { return rows() * std::max(frames, 1U); }
   // That decoders write of a sample: a canvas has all of them in it.
   [[nodiscard]] std::uint32_t views_made() const noexcept { return canvas ? 1 : views; }
   // Of one view of a sample, as the trainer gets it.
   [[nodiscard]] std::size_t sample_bytes() const noexcept {
     return static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
-           size_of(dtype);
+           size_of(dtype) * std::max(frames, 1U);
   }
   [[nodiscard]] std::size_t tensor_bytes() const noexcept { return sample_bytes() * rows(); }
   // Of the images or canvases of a slot, which come first in it, and of all of the slot.
@@ -60,6 +63,8 @@ struct SlotFormat {
     return (resident_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * rows(); }
+  // Of one row of the images: the frames of a clip, then the extents of a picture in the order of the layout.
+  [[nodiscard]] Shape image_shape() const;
   // Every field: image, label, then the others.
   [[nodiscard]] std::vector<Field> all_fields() const;
 };

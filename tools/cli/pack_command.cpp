@@ -162,6 +162,10 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
 // A set packed as pixels has no files that could be packed again, and where others are coefficients neither.
 // A set without tables and without pixels has the original files, and may be packed again.
 void require_not_packed(const Dataset& dataset, const std::string& in) {
+  if (dataset.size() > 0 && dataset.sample(0).encoding == Encoding::video) {
+    throw ConfigError(
+        "clip.frames: clips of videos are not packed, which are compressed already and read where they are");
+  }
   bool is_packed = !dataset.tables(0).empty();
   const bool is_set = dataset.size() > 0 && data::original_name(dataset, 0);
   for (std::uint64_t id = 0; is_set && !is_packed && id < dataset.size(); ++id) {

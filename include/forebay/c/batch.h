@@ -38,7 +38,7 @@ typedef struct forebay_tensor {
   int32_t rank;                              // how many of `shape` count
   int32_t device;                            // forebay_device
   int32_t device_index;                      // N of cuda:N, as this process counts its GPUs; 0 on the host
-  int64_t shape[FOREBAY_MOST_DIMENSIONS];    // the outermost first: images are [N, C, H, W] or [N, H, W, C]
+  int64_t shape[FOREBAY_MOST_DIMENSIONS];    // outermost first: images [N, C, H, W], [N, H, W, C]; clips [N, T, ...]
   int64_t strides[FOREBAY_MOST_DIMENSIONS];  // in elements; rows follow each other without gaps
 } forebay_tensor;
 

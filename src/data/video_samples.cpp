@@ -1,0 +1,252 @@
+// Datasets whose samples are clips. A format indexes files as samples, whatever is in them; here
+// each file is read once, from one end to the other, for the table of its packets, and its sample
+// is replaced by those of its clips. Which frames a clip may begin with is settled here, and the one
+// it does begin with when it is made (make/sample_maker.cpp): so a reader knows the bytes that a clip
+// may need, and another start in each epoch costs no look at the index.
+
+#include "video_samples.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <forebay/error.hpp>
+
+#include "base/retry.hpp"
+#include "base/text.hpp"
+#include "build.hpp"
+#include "object_samples.hpp"
+#include "parallel.hpp"
+#include "store/files.hpp"
+#include "video/index_video.hpp"
+
+namespace forebay::data {
+namespace {
+
+using Clips = std::vector<RecordTable::Clip>;
+
+// A file, looked through.
+struct Video {
+  std::optional<RecordTable::Stamp> stamp;  // nothing if it cannot be opened
+  std::vector<std::byte> table;
+  video::VideoFacts facts;
+  Clips clips;
+  std::string problem;       // why it cannot be used
+  bool is_too_long = false;  // the bytes of one of its clips are
+};
+
+bool is_short(const ClipOptions& clip, const video::VideoFacts& facts) noexcept {
+  return facts.frames < clip_rule(clip).span();
+}
+
+Clips clips_of(const ClipOptions& clip, const video::VideoFacts& facts) {
+  Clips clips;
+  if (is_short(clip, facts) && clip.short_videos == ShortVideos::skip) return clips;
+  const std::uint64_t span = clip_rule(clip).span();
+  const std::uint64_t starts = facts.frames > span ? facts.frames - span + 1 : 1;
+  const std::uint64_t every = clip.every > 0 ? static_cast<std::uint64_t>(clip.every) : starts;
+  for (std::uint64_t first = 0; first < starts; first += every) {
+    const std::uint64_t among = std::min(every, starts - first);
+    const bool is_drawn = clip.start == ClipStart::random;
+    clips.push_back(is_drawn ? RecordTable::Clip{first, among} : RecordTable::Clip{first + (among - 1) / 2, 1});
+  }
+  return clips;
+}
+
+// Only in a file that is larger than a sample may be.
+bool is_too_long(const Video& video, const video::ClipRule& rule) {
+  if (video.stamp->bytes + 2 * video.table.size() <= kLargestSampleFile) return false;
+  return std::ranges::any_of(video.clips, [&](const RecordTable::Clip& clip) {
+    const video::ClipBytes bytes = video::clip_bytes(video.table, clip.first, clip.starts, rule);
+    return bytes.length > kLargestSampleFile - std::min(kLargestSampleFile, bytes.table.size());
+  });
+}
+
+// A store that fails ends the build: an index of what can be read now would lack the rest.
+Video look_through(const std::string& path, const ClipOptions& clip) {
+  Video video;
+  try {
+    const OpenFile file = store::open_patiently(path);
+    read_patiently(path, [&] { video.stamp = RecordTable::stamp_of(file); });
+    const auto read = [&](std::uint64_t at, std::span<std::byte> to) { read_at_patiently(file, at, to); };
+    video.table = video::index_video({.bytes = file.size, .read = read});
+    video.facts = video::facts_of(video.table);
+    if (video.facts.frames == 0) throw SampleError("a video without frames");
+    video.clips = clips_of(clip, video.facts);
+    video.is_too_long = is_too_long(video, clip_rule(clip));
+  } catch (const SampleError& error) {
+    if (error.is_transient() && !is_truncated(error)) end_scan(path, error);
+    video.problem = error.what();
+  }
+  return video;
+}
+
+// The rows of a column of samples in which each of `rows` is one of the samples before.
+template <typename T>
+void take_rows(std::vector<T>& column, std::span<const std::size_t> rows) {
+  if (column.empty()) return;
+  std::vector<T> taken;
+  taken.reserve(rows.size());
+  for (const std::size_t row : rows) taken.push_back(column[row]);
+  column = std::move(taken);
+}
+
+void take_rows(RecordTable::FieldColumn& field, std::span<const std::size_t> rows) {
+  take_rows(field.source, rows);
+  take_rows(field.record, rows);
+  const std::vector<std::byte> values = std::exchange(field.values, {});
+  const std::vector<std::uint64_t> ends = std::exchange(field.ends, {});
+  for (std::size_t i = 0; !ends.empty() && i < rows.size(); ++i) {
+    const std::uint64_t begin = rows[i] == 0 ? 0 : ends[rows[i] - 1];
+    field.add_values(std::span(values).subspan(begin, ends[rows[i]] - begin));
+  }
+}
+
+// What a run should know, and what `forebay index` says besides.
+void log(const ClipOptions& clip, const std::vector<std::string>& paths, const std::vector<Video>& videos,
+         const std::string& root, SkipLog& skipped) {
+  const video::ClipRule rule = clip_rule(clip);
+  std::vector<std::string> shorter;
+  for (std::size_t i = 0; i < videos.size(); ++i) {
+    const Video& video = videos[i];
+    if (!video.problem.empty()) {
+      skipped.add_bad(paths[i], video.problem);
+    } else if (video.is_too_long) {
+      skipped.add_warning(paths[i], "left out: a clip that may begin anywhere in it takes more than 1 GiB; set " +
+                                        std::string(clip.every > 0 ? "a smaller clip.every" : "clip.every"));
+    } else if (video.stamp && video.clips.empty()) {
+      skipped.add_note(paths[i], "has " + std::to_string(video.facts.frames) + " frames, and a clip spans " +
+                                     std::to_string(rule.span()));
+      shorter.push_back(paths[i]);
+    }
+  }
+  if (shorter.empty()) return;
+  constexpr std::size_t kNamed = 3;
+  skipped.add_warning(root, counted(shorter.size(), "video") + " of " + std::to_string(videos.size()) +
+                                " left out, because a clip spans " + std::to_string(rule.span()) + " frames: " +
+                                quoted_names(std::vector<std::string_view>(shorter.begin(), shorter.end()), kNamed) +
+                                "; clip.short_videos = \"repeat_last\" keeps them");
+}
+
+}  // namespace
+
+void require_videos() {
+  const std::string_view problem = video::problem_of_videos();
+  if (!problem.empty()) throw ConfigError("clip.frames: " + std::string(problem));
+}
+
+void require_clips(const Dataset& dataset, const ClipOptions& clip) {
+  const bool are_clips = dataset.sample(0).encoding == Encoding::video;
+  if (are_clips != (clip.frames > 0)) {
+    throw ConfigError("clip.frames = " + std::to_string(clip.frames) + ", and the samples of the dataset are " +
+                      (are_clips ? "clips: set it to what the dataset was opened with" : "images: set it to 0"));
+  }
+  const IndexImage* const image = image_of(dataset);
+  if (!are_clips || image == nullptr || image->record().origin.clip == clip) return;
+  throw ConfigError("clip.frames: the dataset was opened with " + clips_text(image->record().origin.clip) + ", not " +
+                    clips_text(clip));
+}
+
+video::ClipBytes clip_at(std::span<const std::byte> table, const std::array<std::int64_t, 2>& at,
+                         const video::ClipRule& rule, std::int64_t file_bytes) {
+  const auto first = static_cast<std::uint64_t>(at[0]);
+  const auto starts = static_cast<std::uint64_t>(at[1]);
+  const auto bytes = static_cast<std::uint64_t>(file_bytes);
+  const std::uint64_t frames = video::facts_of(table).frames;
+  const bool is_there = starts > 0 && starts <= frames && first <= frames - starts;
+  if (!is_there) throw SampleError("damaged: the index has a clip behind its video");
+  video::ClipBytes clip = video::clip_bytes(table, first, starts, rule);
+  const bool is_within = clip.offset <= bytes && clip.length <= bytes - clip.offset;
+  if (!is_within || clip.length > kLargestSampleFile) throw SampleError("damaged: the index has other packets of it");
+  return clip;
+}
+
+std::span<std::byte> reserve(const video::ClipBytes& clip, ReadTarget& target) {
+  const std::span<std::byte> bytes = target.reserve(clip.table.size() + clip.length);
+  std::ranges::copy(clip.table, bytes.begin());
+  return bytes.subspan(clip.table.size());
+}
+
+std::string clips_text(const ClipOptions& clip) {
+  return "clip.frames = " + std::to_string(clip.frames) + ", stride = " + std::to_string(clip.stride) +
+         ", start = " + (clip.start == ClipStart::random ? "\"random\"" : "\"center\"") +
+         ", every = " + std::to_string(clip.every) +
+         ", short_videos = " + (clip.short_videos == ShortVideos::skip ? "\"skip\"" : "\"repeat_last\"");
+}
+
+std::string_view sample_endings(const ClipOptions& clip) noexcept {
+  return clip.frames > 0 ? kVideoEndings : kImageEndings;
+}
+
+std::string_view sample_noun(const ClipOptions& clip) noexcept { return clip.frames > 0 ? "video" : "image"; }
+
+void take_videos(const ClipOptions& clip, Scan& scan) {
+  if (clip.frames == 0) return;
+  PathList videos;
+  PathList others = std::move(scan.images);
+  for (const std::string_view path : scan.others) (is_video_name(path) ? videos : others).add(path);
+  others.sort();
+  for (Skipped& entry : scan.unusable) entry.bad = entry.bad && !is_image_name(entry.path);
+  scan.images = std::move(videos);
+  scan.others = std::move(others);
+}
+
+void make_clips(const BuildContext& context, IndexDraft& draft) {
+  const ClipOptions& options = context.options.clip;
+  RecordTable& table = draft.table;
+  const std::size_t sources = table.sources.size();
+  std::vector<std::uint32_t> used;  // sources that are videos; others hold fields
+  std::vector<std::size_t> place(sources, SIZE_MAX);
+  for (const std::uint32_t source : table.source) {
+    if (std::exchange(place[source], 0) == SIZE_MAX) used.push_back(source);
+  }
+  std::ranges::sort(used);
+  std::vector<std::string> paths;
+  for (const std::uint32_t source : used) {
+    place[source] = paths.size();
+    const std::string path(table.sources[source]);
+    paths.push_back(store::is_absolute(path) ? path : join_path(draft.root, path));
+  }
+  std::vector<Video> videos(used.size());
+  ParallelTask task;
+  task.count = task.total = used.size();
+  task.body = [&](std::size_t i) { videos[i] = look_through(paths[i], options); };
+  run_parallel(task, context.threads, context.progress);
+  log(options, paths, videos, context.options.path, draft.skipped);
+
+  table.rule = clip_rule(options);
+  table.are_windows = options.every > 0;
+  table.stamps.resize(sources);
+  for (std::uint32_t source = 0; source < sources; ++source) {
+    const Video* const video = place[source] == SIZE_MAX ? nullptr : &videos[place[source]];
+    if (video != nullptr && video->stamp) table.stamps[source] = *video->stamp;
+    const std::span<const std::byte> bytes = video == nullptr ? std::span<const std::byte>() : video->table;
+    table.videos.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  std::vector<std::size_t> rows;
+  std::map<RecordTable::Kind, std::uint16_t> numbers;
+  const std::vector<std::uint32_t> source_of = table.source;
+  table.kinds = {{.encoding = Encoding::video}};
+  for (std::size_t i = 0; i < source_of.size(); ++i) {
+    const Video& video = videos[place[source_of[i]]];
+    if (video.is_too_long || video.clips.empty()) continue;
+    const bool is_turned = video.facts.orientation >= 5;
+    const RecordTable::Kind kind{.encoding = Encoding::video,
+                                 .width = is_turned ? video.facts.height : video.facts.width,
+                                 .height = is_turned ? video.facts.width : video.facts.height};
+    rows.insert(rows.end(), video.clips.size(), i);
+    table.clip.insert(table.clip.end(), video.clips.begin(), video.clips.end());
+    table.kind.resize(rows.size(), number_of_kind(kind, table.kinds, numbers).value_or(0));
+  }
+  if (rows.empty()) {
+    throw path_error(context.options, "found " + counted(used.size(), "video") + ", and none has a clip of " +
+                                          std::to_string(table.rule.span()) + " frames" + draft.skipped.first_bad());
+  }
+  take_rows(table.source, rows);
+  take_rows(table.label, rows);
+  for (RecordTable::FieldColumn& field : table.fields) take_rows(field, rows);
+}
+
+}  // namespace forebay::data

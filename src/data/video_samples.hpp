@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
+
+#include "video/clip.hpp"
+
+namespace forebay::data {
+
+struct BuildContext;
+struct IndexDraft;
+struct Scan;
+
+// Without frames if samples are images.
+[[nodiscard]] constexpr video::ClipRule clip_rule(const ClipOptions& clip) noexcept {
+  return {.frames = static_cast<std::uint32_t>(clip.frames), .stride = static_cast<std::uint32_t>(clip.stride)};
+}
+
+// Throws ConfigError naming clip.frames unless a program's dataset has the clips, or the images, that a run serves.
+// REQUIRES: it has samples.
+void require_clips(const Dataset& dataset, const ClipOptions& clip);
+
+// What a reader of a clip needs: of the video with this table, `at` the first frame that it may begin with and how many
+// there are. Throws SampleError, also if the file has not as many bytes. REQUIRES: no number is negative.
+[[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const std::array<std::int64_t, 2>& at,
+                                       const video::ClipRule& rule, std::int64_t file_bytes);
+// Room for them, of which the table is filled already; the bytes of the file are to be read into what is returned.
+[[nodiscard]] std::span<std::byte> reserve(const video::ClipBytes& clip, ReadTarget& target);
+
+// Throws ConfigError naming clip.frames where no videos can be read.
+void require_videos();
+
+// "clip.frames = 16, clip.stride = 2, ...".
+[[nodiscard]] std::string clips_text(const ClipOptions& clip);
+
+// The endings of the files that are samples, and what such a file is called.
+[[nodiscard]] std::string_view sample_endings(const ClipOptions& clip) noexcept;
+[[nodiscard]] std::string_view sample_noun(const ClipOptions& clip) noexcept;
+
+// Puts the videos of a scan in the place of its images, if samples are clips.
+void take_videos(const ClipOptions& clip, Scan& scan);
+
+// Indexes the videos that a draft's samples are, in parallel, and puts the clips of each in its place. Videos that
+// cannot be used are logged. Throws ConfigError naming dataset.path if there is no clip, or the store fails.
+void make_clips(const BuildContext& context, IndexDraft& draft);
+
+}  // namespace forebay::data
