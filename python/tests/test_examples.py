@@ -87,6 +87,15 @@ def test_jax_trains(shapes: Path) -> None:
     assert re.search(r"\n\d+ steps in [0-9.]+ s, 100.0% of them on new data\n$", text), text
 
 
+def test_a_net_learns_from_clips_how_things_move(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    made = ("--task=video", "--images=160", "--classes=4", "--size=64x48", "--split=0.25")
+    run_command(sys.executable, "-m", "forebay", "make-dataset", str(tmp_path), *made)
+    program = (str(EXAMPLES / "train_clips.py"), str(tmp_path / "train"), str(tmp_path / "val"))
+    shares = accuracies(run_command(sys.executable, *program, "--epochs=12"))
+    assert len(shares) == 12 and max(shares[-3:]) > 0.5, shares  # 0.25 is chance, and all that a frame tells
+
+
 def test_the_notebook_is_kept_without_outputs() -> None:
     book = json.loads((EXAMPLES / "notebook.ipynb").read_text())
     for cell in book["cells"]:

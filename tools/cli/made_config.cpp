@@ -71,6 +71,10 @@ Options options_of(const DatasetPlan& plan) {
       dataset.path = (root / "labels.csv").string();
       dataset.fields.push_back({.name = "labels", .kind = FieldKind::multilabel, .classes = class_names(plan)});
       break;
+    case Task::video:
+      dataset.clip = {.frames = 8, .stride = 3};
+      options.transform.mirror = 0;  // what moves to the right would move to the left
+      break;
   }
   return options;
 }
@@ -85,8 +89,13 @@ std::string feeding_config(const DatasetPlan& plan) {
   append_keys(out, options, "dataset", {"format", "path", "batch_size"});
   if (plan.task == Task::detection) append_keys(out, options, "dataset", {"samples", "classes"});
   if (plan.split <= 0) append_keys(out, options, "dataset", {"split"});
+  if (plan.task == Task::video) {
+    out += "\n[clip]\n";
+    append_keys(out, options, "clip", {"frames", "stride"});
+  }
   out += "\n[transform]\n";
   append_keys(out, options, "transform", {"size", "scale"});
+  if (plan.task == Task::video) append_keys(out, options, "transform", {"mirror"});
   for (const FieldOptions& field : options.dataset.fields) config::append_field(out, field);
   out.pop_back();  // whoever writes it adds the last line feed
   return out;

@@ -22,6 +22,7 @@
 
 #include "base/output_file.hpp"
 #include "data/parallel.hpp"
+#include "made_video.hpp"
 #include "report/plot.hpp"
 
 namespace forebay::cli {
@@ -108,7 +109,8 @@ class Writer {
           make_folder(root / "Annotations");
           break;
         case DatasetPlan::Layout::folder:
-          for (const DrawnShape& shape : shapes().first(plan_.classes)) make_folder(root / shape.name);
+        case DatasetPlan::Layout::videos:
+          for (std::size_t number = 0; number < plan_.classes; ++number) make_folder(root / class_name(number));
           break;
         case DatasetPlan::Layout::masks: make_folder(root / "masks"); [[fallthrough]];
         case DatasetPlan::Layout::table: make_folder(root / "images");
@@ -120,6 +122,13 @@ class Writer {
   // const and without shared state: called by all threads at once.
   [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
     const std::vector<std::size_t> chosen = contents_.of(image);
+    if (plan_.layout == DatasetPlan::Layout::videos) {
+      constexpr int kFrames = 40;
+      const std::string video =
+          made_video(picture_, chosen.front(), kFrames, plan_.quality, key64(plan_.seed, Stream::pictures, image));
+      write(root_of(image) / class_name(chosen.front()) / (number_of(image) + ".avi"), video);
+      return video.size();
+    }
     const Scene scene = paint_scene(picture_, chosen, key64(plan_.seed, Stream::pictures, image));
     const std::vector<std::byte> jpeg = encode_jpeg(scene.image, plan_.quality);
     const fs::path root = root_of(image);
@@ -166,8 +175,12 @@ class Writer {
   }
   [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
 
+  // Of a class that has a folder of its own.
+  [[nodiscard]] std::string_view class_name(std::size_t number) const {
+    return plan_.layout == DatasetPlan::Layout::videos ? motion_name(number) : shapes()[number].name;
+  }
   [[nodiscard]] std::string_view folder_of_images(std::size_t first_shape) const {
-    if (plan_.layout == DatasetPlan::Layout::folder) return shapes()[first_shape].name;
+    if (plan_.layout == DatasetPlan::Layout::folder) return class_name(first_shape);
     return plan_.layout == DatasetPlan::Layout::voc ? "JPEGImages" : "images";
   }
 
@@ -200,9 +213,11 @@ class Writer {
 
 // Too many objects would leave regions too small to paint a shape in.
 void check(const DatasetPlan& plan) {
-  if (plan.classes < 1 || plan.classes > shapes().size()) {
-    throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are shapes for 1 to " +
-                      std::to_string(shapes().size()) + " classes");
+  const bool are_videos = plan.layout == DatasetPlan::Layout::videos;
+  const std::size_t most = are_videos ? kMotions : shapes().size();
+  if (plan.classes < 1 || plan.classes > most) {
+    throw ConfigError("--classes " + std::to_string(plan.classes) + ": there are " +
+                      (are_videos ? "ways to move" : "shapes") + " for 1 to " + std::to_string(most) + " classes");
   }
   const std::size_t room = most_objects(plan.width, plan.height);
   if (plan.most_objects > room) {

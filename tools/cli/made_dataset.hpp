@@ -11,7 +11,7 @@
 namespace forebay::cli {
 
 // The task of a generated dataset.
-enum class Task : std::uint8_t { classification, segmentation, detection, multilabel };
+enum class Task : std::uint8_t { classification, segmentation, detection, multilabel, video };
 
 // A generated dataset of shapes on textured backgrounds. Size and position do not depend on the class, nor does colour
 // unless Colours::by_class.
@@ -20,6 +20,7 @@ struct DatasetPlan {
     voc,     // JPEGImages/NUMBER.jpg with Annotations/NUMBER.xml, several objects each
     folder,  // CLASS/NUMBER.jpg, one object each, filling the picture
     masks,   // images/NUMBER.jpg with masks/NUMBER.png, whose indices are 0 and the numbers of the classes from 1
+    videos,  // CLASS/NUMBER.avi, whose class is how what it shows moves
     table,   // images/NUMBER.jpg with labels.csv: paths and the names of the classes in the image
   };
 
@@ -28,7 +29,7 @@ struct DatasetPlan {
   Layout layout = Layout::voc;
   Colours colours = Colours::any;
   std::uint64_t images = 0;
-  std::size_t classes = 0;  // the first of shapes()
+  std::size_t classes = 0;  // the first of shapes(), or of videos of the ways to move
   std::uint64_t seed = 0;
   int width = 0;
   int height = 0;
@@ -42,7 +43,7 @@ struct MadeDataset {
   std::uint64_t training = 0;    // images
   std::uint64_t validation = 0;  // images
   std::uint64_t objects = 0;
-  std::uint64_t bytes = 0;  // of the JPEG files
+  std::uint64_t bytes = 0;  // of the JPEG files, or the videos
 };
 
 // Writes the dataset: the same bytes for the same plan, whatever `threads` and `directory` are. Objects of a class

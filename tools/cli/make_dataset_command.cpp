@@ -74,7 +74,7 @@ void refuse_full(const std::filesystem::path& directory) {
                                                   "write into it with --force"));
 }
 
-constexpr std::array<std::string_view, 4> kTasks{"classification", "segmentation", "detection", "multilabel"};
+constexpr std::array<std::string_view, 5> kTasks{"classification", "segmentation", "detection", "multilabel", "video"};
 
 Task task_of(const std::string& name) {
   return static_cast<Task>(std::ranges::find(kTasks, name) - kTasks.begin());  // one of them: CLI11 has checked
@@ -89,6 +89,7 @@ DatasetPlan::Layout layout_of(Task task, bool is_folder) {
   switch (task) {
     case Task::segmentation: return Layout::masks;
     case Task::multilabel: return Layout::table;
+    case Task::video: return Layout::videos;
     case Task::classification:
     case Task::detection: break;
   }
@@ -104,6 +105,10 @@ DatasetPlan plan_of(const MakeDatasetArguments& arguments) {
   const std::string usual = plan.task == Task::classification ? "any" : "class";
   plan.colours = (arguments.colours.empty() ? usual : arguments.colours) == "any" ? Colours::any : Colours::by_class;
   plan.most_objects = arguments.objects > 0 ? arguments.objects : usual_objects(plan);
+  if (plan.task == Task::video) {
+    if (arguments.objects > 0) throw ConfigError("--objects: a video is of one class, how it moves; leave it out");
+    plan.most_objects = 1;
+  }
   if (plan.layout == DatasetPlan::Layout::folder) {
     if (arguments.objects > 1) throw ConfigError("--objects: with --layout folder every image holds one object");
     plan.most_objects = 1;
@@ -130,9 +135,11 @@ int make(const MakeDatasetArguments& arguments) {
   }();
   const std::string parts =
       plan.split > 0 ? " (" + grouped(made.training) + " in train, " + grouped(made.validation) + " in val)" : "";
-  std::printf("%s: %s images%s of %dx%d, %s objects of %zu classes, %s\n", printable(arguments.directory).c_str(),
-              grouped(plan.images).c_str(), parts.c_str(), plan.width, plan.height, grouped(made.objects).c_str(),
-              plan.classes, size_text(made.bytes).c_str());
+  const bool are_videos = plan.task == Task::video;
+  const std::string objects = are_videos ? "" : grouped(made.objects) + " objects of ";
+  std::printf("%s: %s %s%s of %dx%d, %s%zu classes, %s\n", printable(arguments.directory).c_str(),
+              grouped(plan.images).c_str(), are_videos ? "videos" : "images", parts.c_str(), plan.width, plan.height,
+              objects.c_str(), plan.classes, size_text(made.bytes).c_str());
   if (plan.task == Task::classification) return 0;  // its path is all there is to say
   const std::string config = (plan.directory / "feed.toml").string();
   write_config(config, feeding_config(plan) + "\n");
@@ -154,10 +161,10 @@ void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
                    "what is to be learned; all but classification come with a DIR/feed.toml that feeds them")
       ->check(CLI::IsMember(std::vector<std::string>(kTasks.begin(), kTasks.end())))
       ->capture_default_str();
-  command->add_option("--images", plan.images, "images in all")
+  command->add_option("--images", plan.images, "images in all, or videos")
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
-  command->add_option("--classes", plan.classes, "classes of shapes")->capture_default_str();
+  command->add_option("--classes", plan.classes, "classes of shapes, or of video ways to move")->capture_default_str();
   command->add_option("--seed", plan.seed, "the same seed makes the same files")->capture_default_str();
   command->add_option("--size", arguments->size, "WIDTHxHEIGHT of an image in pixels")->capture_default_str();
   command->add_option("--objects", arguments->objects, "at most this many objects in an image (usually 4)")
@@ -185,7 +192,8 @@ void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
       "  forebay make-dataset data --images 2000 --classes 8 --split 0.2\n"
       "  forebay make-dataset small --images 100 --size 96x72 --seed 3\n"
       "  forebay make-dataset tree --layout folder --size 64x64\n"
-      "  forebay make-dataset masks --task segmentation --classes 3");
+      "  forebay make-dataset masks --task segmentation --classes 3\n"
+      "  forebay make-dataset clips --task video --images 200 --size 96x72");
   on_call(*command, invocation, [arguments] { return make(*arguments); });
 }
 
