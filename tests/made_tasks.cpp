@@ -257,4 +257,62 @@ TEST_CASE("held-out images may have folders of their own") {
   }
 }
 
+TEST_CASE("made videos move as their classes say, and are fed by what is written beside them") {
+  const TemporaryDirectory dir;
+  const auto made = [&](const std::string& name, const std::string& threads) {
+    const Ended ended = run_command({"make-dataset", (dir / name).string(), "--task", "video", "--images", "8",
+                                     "--classes", "4", "--size", "48x32", "--threads", threads});
+    CHECK_MESSAGE(ended.code == 0, ended.output);
+    return contents(dir / name);
+  };
+  const auto files = made("one", "1");
+  CHECK(files.size() == 8);
+  CHECK(made("other", "3") == files);
+  CHECK(
+      run_command({"make-dataset", (dir / "more").string(), "--task", "video", "--classes", "9"}).says("ways to move"));
+
+  Options options = load_options((dir / "one" / "feed.toml").string());
+  options.device = "host";
+  options.dataset.split.clear();
+  options.dataset.clip = {.frames = 2, .stride = 8};
+  options.run.eval = true;
+  options.transform.crop = Crop::none;
+  options.transform.dtype = DType::uint8;
+  options.transform.channels = 1;
+  options.telemetry.interval_s = 0;
+  if (const auto problem = error_of([&] { Feeder(options).close(); }); problem.starts_with("clip.frames: ")) {
+    MESSAGE("skipped: ", problem);
+    return;
+  }
+  Feeder feeder(options);
+  std::uint64_t samples = 0;
+  while (const auto batch = feeder.next()) {
+    for (std::size_t i = 0; i < batch->size(); ++i, ++samples) {
+      // What the first frame shows is found in the second one, that many pixels on.
+      const auto* const clip = batch->images().as<std::uint8_t>() + i * 2 * 48 * 32;
+      const auto difference = [&](int across, int down) {
+        double sum = 0;
+        int count = 0;
+        for (int y = 0; y < 32; ++y) {
+          for (int x = 0; x < 48; ++x) {
+            if (x + across < 0 || x + across >= 48 || y + down < 0 || y + down >= 32) continue;
+            sum += std::abs(clip[y * 48 + x] - clip[48 * 32 + (y + down) * 48 + x + across]);
+            ++count;
+          }
+        }
+        return sum / count;
+      };
+      std::map<double, std::string> ways;
+      for (int by = 8; by <= 20; ++by) {
+        for (const auto& [name, across, down] :
+             {std::tuple("right", by, 0), {"left", -by, 0}, {"down", 0, by}, {"up", 0, -by}}) {
+          ways.emplace(difference(across, down), name);
+        }
+      }
+      CHECK(ways.begin()->second == feeder.dataset().classes()[static_cast<std::size_t>(batch->labels()[i])]);
+    }
+  }
+  CHECK(samples == 8);
+}
+
 }  // namespace forebay::test_made_tasks

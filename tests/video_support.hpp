@@ -1,6 +1,7 @@
 #pragma once
 
 #include "process.hpp"
+#include "video/index_video.hpp"
 
 namespace forebay::testing {
 
@@ -10,8 +11,12 @@ class Videos {
   static constexpr int kWidth = 96;
   static constexpr int kHeight = 66;
 
-  // Whether there is one; if not, that is said.
+  // Whether there is one, and videos can be read; if not, that is said.
   [[nodiscard]] bool can_make() const {
+    if (const auto problem = video::problem_of_videos(); !problem.empty()) {
+      MESSAGE("skipped: " << problem);
+      return false;
+    }
     const bool is_there = run({"-version"}) == 0;
     if (!is_there) MESSAGE("skipped: no ffmpeg on this machine");
     return is_there;
