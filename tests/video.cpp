@@ -96,6 +96,7 @@ constexpr auto kVideos = std::to_array<Made>({
     {"mpeg4.avi", "-c:v mpeg4 -g 12"},
     {"xvid.avi", "-c:v libxvid -g 60"},
     {"mpeg4-reordered.avi", "-c:v mpeg4 -g 12 -bf 2"},
+    {"packed.avi", "-c:v libxvid -g 12 -bf 2"},
     {"photographs.mov", "-c:v mjpeg"},
     {"lossless.mkv", "-c:v ffv1"},
     {"whole-colours.mp4", "-c:v libx264 -pix_fmt yuv444p -g 12"},

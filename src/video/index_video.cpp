@@ -299,6 +299,7 @@ std::vector<std::byte> index_video(const VideoSource& file) {
   if (result < 0) Input::fail("damaged", result);
   const int number = video_stream_of(format);
   VideoTable table = describe(*format.streams[number]);
+  (void)open_decoder(table, 0, kMostPixels);  // one that does not start is better known now
   const PacketNature nature(table.codec, table.extradata);
   require_whole_matroska(file);
   std::optional<OrderByDecoding> order;
@@ -308,6 +309,7 @@ std::vector<std::byte> index_video(const VideoSource& file) {
   if (!packet) throw std::bad_alloc();
   std::vector<std::uint8_t> layers;
   std::uint8_t highest = 0;
+  bool is_packed = false;
   while (input.next(*packet)) {
     if (packet->stream_index == number && packet->size > 0) {
       if (packet->pts == AV_NOPTS_VALUE && !order)
@@ -319,6 +321,7 @@ std::vector<std::byte> index_video(const VideoSource& file) {
       const auto bytes = std::as_bytes(std::span(packet->data, static_cast<std::size_t>(packet->size)));
       if (order) order->add(bytes);
       layers.push_back(nature.layer_of(bytes));
+      is_packed = is_packed || nature.is_packed(bytes);
       if (layers.back() != PacketNature::kNeeded) highest = std::max(highest, layers.back());
       table.packets.push_back({.pts = packet->pts,
                                .offset = input.place_of(*packet),
@@ -329,7 +332,7 @@ std::vector<std::byte> index_video(const VideoSource& file) {
     av.av_packet_unref(packet.get());
   }
   if (order) order->finish(table);
-  for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = layers[i] == highest;
+  for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = !is_packed && layers[i] == highest;
   if (table.shown().empty()) throw SampleError("it has no frame that is shown");
   return table.serialize();
 }

@@ -62,6 +62,25 @@ int recovers_at_once(std::span<const std::byte> unit) noexcept {
   return -1;
 }
 
+// How many VOPs a packet has, and the vop_coding_type of the first.
+struct Vops {
+  int count = 0;
+  unsigned first_type = 0;
+};
+constexpr unsigned kIntra = 0;
+constexpr unsigned kBidirectional = 2;
+
+Vops vops_of(std::span<const std::byte> packet) {
+  constexpr auto kVop = std::to_array<std::byte>({std::byte{0}, std::byte{0}, std::byte{1}, std::byte{0xb6}});
+  Vops vops;
+  for (auto rest = packet.begin();;) {
+    const auto vop = std::ranges::search(rest, packet.end(), kVop.begin(), kVop.end());
+    if (vop.empty() || vop.end() == packet.end()) return vops;
+    if (vops.count++ == 0) vops.first_type = std::to_integer<unsigned>(*vop.end()) >> 6U;
+    rest = vop.end();
+  }
+}
+
 }  // namespace
 
 PacketNature::PacketNature(std::string_view codec, std::span<const std::byte> extradata) {
@@ -81,12 +100,8 @@ PacketNature::PacketNature(std::string_view codec, std::span<const std::byte> ex
 
 std::uint8_t PacketNature::layer_of(std::span<const std::byte> packet) const {
   if (codec_ == Codec::mpeg4) {
-    constexpr auto kVop = std::to_array<std::byte>({std::byte{0}, std::byte{0}, std::byte{1}, std::byte{0xb6}});
-    const auto vop = std::ranges::search(packet, kVop);
-    if (vop.empty() || vop.end() == packet.end()) return kNeeded;
-    const bool is_alone = std::ranges::search(vop.end(), packet.end(), kVop.begin(), kVop.end()).empty();
-    constexpr unsigned kBidirectional = 2;
-    return is_alone && std::to_integer<unsigned>(*vop.end()) >> 6U == kBidirectional ? 0 : kNeeded;
+    const Vops vops = vops_of(packet);
+    return vops.count == 1 && vops.first_type == kBidirectional ? 0 : kNeeded;
   }
   if (length_bytes_ == 0) return kNeeded;
   std::uint8_t layer = 0;
@@ -98,7 +113,15 @@ std::uint8_t PacketNature::layer_of(std::span<const std::byte> packet) const {
   return can_go ? layer : kNeeded;
 }
 
+bool PacketNature::is_packed(std::span<const std::byte> packet) const {
+  return codec_ == Codec::mpeg4 && vops_of(packet).count > 1;
+}
+
 bool PacketNature::is_entry(std::span<const std::byte> packet) const {
+  // Where frames are packed, one that is not coded stands in for the second of the packet before, of whatever type.
+  // None is larger (libavcodec/mpeg4videodec.c has this bound, too).
+  constexpr std::size_t kLargestNotCoded = 19;
+  if (codec_ == Codec::mpeg4) return packet.size() > kLargestNotCoded && vops_of(packet).first_type == kIntra;
   if (codec_ != Codec::h264) return true;
   bool is_idr = false;
   int at_once = -1;

@@ -20,6 +20,9 @@ class PacketNature {
   // kNeeded, or the temporal layer of its frame, to which no other frame of this layer refers, nor of a lower one: it
   // can be left out if the video has no higher layer.
   [[nodiscard]] std::uint8_t layer_of(std::span<const std::byte> packet) const;
+  // Whether it holds a second frame, as in avi files with "packed" frames: a decoder gives that one for the packet
+  // after it, and so on, so that none of the video may be left out.
+  [[nodiscard]] bool is_packed(std::span<const std::byte> packet) const;
   // Whether decoding may begin at a packet that the container calls a key frame: in H.264 some are only where a picture
   // begins to be refreshed bit by bit.
   [[nodiscard]] bool is_entry(std::span<const std::byte> packet) const;
