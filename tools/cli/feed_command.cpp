@@ -76,7 +76,7 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   if (for_people && arguments.profile) std::printf("\n%s", profile_table(profiles).c_str());
   std::fflush(stdout);
   if (!arguments.summary.empty()) {
-    write_output("--summary", arguments.summary, with_profiles(forebay::to_json(job, ranks), profiles));
+    write_output("--summary", arguments.summary, add_profiles(forebay::to_json(job, ranks), profiles));
   }
 }
 

@@ -170,7 +170,7 @@ std::string summary_table(std::string_view policy, const Summary& job, std::span
   return text;
 }
 
-std::string with_profiles(const std::string& summary, std::span<const Profile> ranks) {
+std::string add_profiles(const std::string& summary, std::span<const Profile> ranks) {
   using Json = nlohmann::ordered_json;
   Json job = Json::parse(summary);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

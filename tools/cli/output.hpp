@@ -62,6 +62,6 @@ class ProgressBar {
 
 // The JSON of a job's summary with a "profile" for the job, whose "slowest_rank" is a number, and for each of its
 // ranks.
-[[nodiscard]] std::string with_profiles(const std::string& summary, std::span<const Profile> ranks);
+[[nodiscard]] std::string add_profiles(const std::string& summary, std::span<const Profile> ranks);
 
 }  // namespace forebay::cli
