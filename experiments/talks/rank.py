@@ -15,8 +15,7 @@ import time
 BATCH = 16
 RATE = 100.0  # images a second of one GPU
 SIZE = 224
-FINDINGS = ("Atelectasis Cardiomegaly Effusion Infiltration Mass Nodule Pneumonia Pneumothorax Consolidation Edema "
-            "Emphysema Fibrosis Thickening Hernia").split()
+FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Thickening", "Hernia"]
 LABELS = len(FINDINGS)
 
 
@@ -51,9 +50,8 @@ def tensorflow_batches(options):
 
 
 def forebay_batches(options):
-    from mpi4py import MPI
-
     import forebay
+    from mpi4py import MPI
 
     feeder = forebay.Feeder(
         dataset={"path": options.shards, "format": "tfrecord", "index": options.index}, batch_size=BATCH, epochs=1000,
@@ -64,11 +62,11 @@ def forebay_batches(options):
         yield
 
 
-def meet(folder, rank, ranks):
+def meet(folder, name, rank, ranks):
     """Waits until all ranks are here: a file of each."""
-    open(os.path.join(folder, str(rank)), "w").close()
+    open(os.path.join(folder, f"{name}-{rank}"), "w").close()
     for _ in range(6000):
-        if len(os.listdir(folder)) >= ranks:
+        if len(glob.glob(os.path.join(folder, f"{name}-*"))) >= ranks:
             return
         time.sleep(0.05)
     sys.exit("the other ranks do not come")
@@ -78,8 +76,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("loader", choices=["old", "new", "forebay"])
     parser.add_argument("shards")
-    parser.add_argument("--rank", type=int, default=int(os.environ.get("OMPI_COMM_WORLD_RANK", 0)))
-    parser.add_argument("--ranks", type=int, default=int(os.environ.get("OMPI_COMM_WORLD_SIZE", 1)))
+    parser.add_argument("--rank", type=int, default=int(os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
+    parser.add_argument("--ranks", type=int, default=int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--meet", required=True)
     parser.add_argument("--index", default="")
@@ -88,7 +86,7 @@ def main():
     step = BATCH / RATE
     for _ in range(4):  # warm
         next(batches)
-    meet(options.meet, options.rank, options.ranks)
+    meet(options.meet, "warm", options.rank, options.ranks)
     began = time.monotonic()
     steps = 0
     computed = began
@@ -100,7 +98,9 @@ def main():
     taken = time.monotonic() - began
     print(json.dumps({"rank": options.rank, "images_per_s": steps * BATCH / taken,
                       "cpu_s": time.process_time()}), flush=True)
-    os._exit(0)  # the others' batches may still be on their way
+    meet(options.meet, "done", options.rank, options.ranks)
+    if options.loader != "forebay":
+        os._exit(0)  # rather than wait for what its threads are at
 
 
 if __name__ == "__main__":
