@@ -4,9 +4,8 @@
 # Debian names of what the library, the command and the tests are built with.
 # shellcheck disable=SC2034  # used by those who source this
 FOREBAY_PACKAGES=(cmake ninja-build g++ pkg-config libconcurrentqueue-dev libjpeg62-turbo-dev libturbojpeg0-dev
-                  libpng-dev libdeflate-dev libwebp-dev libtiff-dev libtinyxml2-dev libcurl4-openssl-dev libavformat-dev libswscale-dev
-                  libopenmpi-dev
-                  openmpi-bin libspdlog-dev
+                  libpng-dev libdeflate-dev libwebp-dev libtiff-dev libtinyxml2-dev libcurl4-openssl-dev libavformat-dev
+                  libswscale-dev libopenmpi-dev openmpi-bin libspdlog-dev
                   doctest-dev libtomlplusplus-dev libcli11-dev libhwy-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev libjpeg-turbo-progs)
 
 # For mpirun on one machine: more ranks than cores are allowed, and shared memory is the only transport.

@@ -15,7 +15,8 @@ import time
 BATCH = 16
 RATE = 100.0  # images a second of one GPU
 SIZE = 224
-FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Thickening", "Hernia"]
+FINDINGS = ["Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia", "Pneumothorax",
+            "Consolidation", "Edema", "Emphysema", "Fibrosis", "Thickening", "Hernia"]
 LABELS = len(FINDINGS)
 
 
