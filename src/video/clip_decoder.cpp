@@ -144,11 +144,13 @@ void ClipDecoder::Tools::plan(std::uint64_t start, const ClipRule& rule) {
     }
     use.last = n + 1;
   }
-  for (std::uint32_t i = 0; i < uses.size(); ++i) {
-    if (uses[i].first == uses[i].last) continue;
-    for (std::uint32_t of = clip.entry_of(i); of <= i; ++of) {
-      if (of == i || !clip.packets[of].is_disposable) uses[of].is_fed = true;
-    }
+  // From the entry of each wanted frame to it, all that others may refer to.
+  const std::vector<std::uint32_t> entries = clip.entries();
+  std::uint32_t entry = UINT32_MAX;  // of wanted frames from here on, the first
+  for (std::uint32_t i = static_cast<std::uint32_t>(uses.size()); i-- > 0;) {
+    const bool is_wanted = uses[i].first != uses[i].last;
+    if (is_wanted) entry = std::min(entry, entries[i]);
+    uses[i].is_fed = is_wanted || (entry <= i && !clip.packets[i].is_disposable);
   }
 }
 

@@ -34,24 +34,19 @@ class Input {
   explicit Input(const VideoSource& source) : source_(source) {
     const Libav& av = libav();
     auto* buffer = static_cast<unsigned char*>(av.av_malloc(kBuffer));
-    io_ = av.avio_alloc_context(buffer, kBuffer, 0, this, &read, nullptr, &seek);
-    format_ = av.avformat_alloc_context();
-    if (buffer == nullptr || io_ == nullptr || format_ == nullptr) throw std::bad_alloc();
-    format_->pb = io_;
-    format_->flags |= AVFMT_FLAG_CUSTOM_IO;
+    io_.reset(buffer == nullptr ? nullptr : av.avio_alloc_context(buffer, kBuffer, 0, this, &read, nullptr, &seek));
+    AVFormatContext* format = av.avformat_alloc_context();
+    if (!io_ || format == nullptr) throw std::bad_alloc();
+    format->pb = io_.get();
+    format->flags |= AVFMT_FLAG_CUSTOM_IO;
     AVDictionary* options = nullptr;
     av.av_dict_set(&options, "format_whitelist", kContainers, 0);
     av.av_dict_set(&options, "protocol_whitelist", "none", 0);
-    const int result = av.avformat_open_input(&format_, nullptr, nullptr, &options);
+    const int result = av.avformat_open_input(&format, nullptr, nullptr, &options);  // where it fails it frees `format`
+    format_.reset(format);
     av.av_dict_free(&options);
     rethrow();
     if (result < 0) fail("no mp4, mov, mkv, webm or avi file, or damaged", result);
-  }
-  ~Input() {
-    const Libav& av = libav();
-    if (format_ != nullptr) av.avformat_close_input(&format_);
-    av.av_free(io_->buffer);
-    av.avio_context_free(&io_);
   }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -60,7 +55,7 @@ class Input {
 
   // False at the end.
   [[nodiscard]] bool next(AVPacket& packet) {
-    const int result = libav().av_read_frame(format_, &packet);
+    const int result = libav().av_read_frame(format_.get(), &packet);
     rethrow();
     if (result == AVERROR_EOF) return false;
     if (result < 0) fail("damaged", result);
@@ -125,8 +120,8 @@ class Input {
   const VideoSource& source_;
   std::uint64_t at_ = 0;
   std::exception_ptr failure_;
-  AVIOContext* io_ = nullptr;
-  AVFormatContext* format_ = nullptr;
+  LibavOwner<AVIOContext> io_;
+  LibavOwner<AVFormatContext> format_;
   std::vector<std::byte> around_;
 };
 

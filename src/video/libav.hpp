@@ -74,6 +74,11 @@ struct FreeLibav {
   void operator()(AVFrame* frame) const { libav().av_frame_free(&frame); }
   void operator()(AVCodecContext* context) const { libav().avcodec_free_context(&context); }
   void operator()(SwsContext* context) const { libav().sws_freeContext(context); }
+  void operator()(AVFormatContext* context) const { libav().avformat_close_input(&context); }
+  void operator()(AVIOContext* context) const {
+    libav().av_free(context->buffer);
+    libav().avio_context_free(&context);
+  }
 };
 template <class Thing>
 using LibavOwner = std::unique_ptr<Thing, FreeLibav>;

@@ -109,12 +109,21 @@ std::vector<std::uint32_t> VideoTable::shown() const {
   return order;
 }
 
-std::uint32_t VideoTable::entry_of(std::uint32_t packet) const noexcept {
-  const std::int64_t pts = packets[packet].pts;
-  for (std::uint32_t i = packet; i > 0; --i) {
-    if (packets[i].is_key && packets[i].pts <= pts) return i;
+// A key packet takes the place of those before it that are shown after it: whoever may begin at one of them may begin
+// at it. So the ones that are left are in the order of both decoding and showing.
+std::vector<std::uint32_t> VideoTable::entries() const {
+  std::vector<std::uint32_t> entries(packets.size(), 0);
+  std::vector<std::uint32_t> keys;
+  const auto pts_of = [this](std::uint32_t packet) { return packets[packet].pts; };
+  for (std::uint32_t i = 0; i < packets.size(); ++i) {
+    if (packets[i].is_key) {
+      while (!keys.empty() && pts_of(keys.back()) >= packets[i].pts) keys.pop_back();
+      keys.push_back(i);
+    }
+    const auto after = std::ranges::upper_bound(keys, packets[i].pts, {}, pts_of);
+    if (after != keys.begin()) entries[i] = *(after - 1);
   }
-  return 0;
+  return entries;
 }
 
 std::uint32_t VideoTable::delay() const {
@@ -201,8 +210,9 @@ ClipBytes clip_bytes(std::span<const std::byte> table, std::uint64_t first, std:
 
   std::uint32_t begin_packet = UINT32_MAX;
   std::uint32_t last_packet = 0;
+  const std::vector<std::uint32_t> entries = video.entries();
   for (std::uint64_t frame = first; frame < end; ++frame) {
-    begin_packet = std::min(begin_packet, video.entry_of(shown[frame]));
+    begin_packet = std::min(begin_packet, entries[shown[frame]]);
     last_packet = std::max(last_packet, shown[frame]);
   }
   VideoTable clip = video;

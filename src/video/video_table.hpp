@@ -45,9 +45,9 @@ struct VideoTable {
 
   // The packets of the frames that are shown, in the order of their timestamps.
   [[nodiscard]] std::vector<std::uint32_t> shown() const;
-  // The last packet at which decoding may begin for this one's frame: the key packet at or before it whose frame is
-  // shown no later. The first packet where there is none.
-  [[nodiscard]] std::uint32_t entry_of(std::uint32_t packet) const noexcept;
+  // For each packet the last one at which decoding may begin for its frame: the key packet at or before it whose frame
+  // is shown no later; the first packet where there is none.
+  [[nodiscard]] std::vector<std::uint32_t> entries() const;
   // By how many frames the order of decoding and that of showing differ at most.
   [[nodiscard]] std::uint32_t delay() const;
 
