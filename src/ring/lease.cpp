@@ -111,8 +111,13 @@ TensorView Lease::images() const noexcept {
   view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
-  view.shape = {rows()};
-  for (const std::int64_t extent : format.image_shape()) view.shape.push_back(extent);
+  const std::int64_t n = rows();
+  const bool planes = format.layout == Layout::nchw;
+  view.shape = planes ? Shape{n, format.channels, format.height, format.width}
+                      : Shape{n, format.height, format.width, format.channels};
+  if (format.frames == 0) return view;
+  view.shape = planes ? Shape{n, format.frames, format.channels, format.height, format.width}
+                      : Shape{n, format.frames, format.height, format.width, format.channels};
   return view;
 }
 

@@ -147,7 +147,7 @@ void ClipDecoder::Tools::plan(std::uint64_t start, const ClipRule& rule) {
   // From the entry of each wanted frame to it, all that others may refer to.
   const std::vector<std::uint32_t> entries = clip.entries();
   std::uint32_t entry = UINT32_MAX;  // of wanted frames from here on, the first
-  for (std::uint32_t i = static_cast<std::uint32_t>(uses.size()); i-- > 0;) {
+  for (auto i = static_cast<std::uint32_t>(uses.size()); i-- > 0;) {
     const bool is_wanted = uses[i].first != uses[i].last;
     if (is_wanted) entry = std::min(entry, entries[i]);
     uses[i].is_fed = is_wanted || (entry <= i && !clip.packets[i].is_disposable);

@@ -71,8 +71,8 @@ class Input {
       const auto wanted = std::as_bytes(std::span(packet.data, size));
       around_.resize(std::min<std::size_t>(size + kSurroundings, source_.bytes - begin));
       source_.read(begin, around_);
-      const auto found = std::ranges::search(around_, wanted);
-      if (!found.empty()) return begin + static_cast<std::uint64_t>(found.begin() - around_.begin());
+      const auto found = std::search(around_.begin(), around_.end(), wanted.begin(), wanted.end());
+      if (found != around_.end()) return begin + static_cast<std::uint64_t>(found - around_.begin());
     }
     throw SampleError(
         "its packets do not lie in one piece each (compressed headers or encryption?); copy it to an mp4 file: "

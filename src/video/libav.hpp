@@ -57,6 +57,7 @@ namespace forebay::video {
   FUNCTION(swscale, sws_scale)
 
 struct Libav {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define FOREBAY_LIBAV_MEMBER(LIBRARY, NAME) decltype(&::NAME) NAME = nullptr;
   FOREBAY_LIBAV(FOREBAY_LIBAV_MEMBER)
 #undef FOREBAY_LIBAV_MEMBER

@@ -74,10 +74,10 @@ Vops vops_of(std::span<const std::byte> packet) {
   constexpr auto kVop = std::to_array<std::byte>({std::byte{0}, std::byte{0}, std::byte{1}, std::byte{0xb6}});
   Vops vops;
   for (auto rest = packet.begin();;) {
-    const auto vop = std::ranges::search(rest, packet.end(), kVop.begin(), kVop.end());
-    if (vop.empty() || vop.end() == packet.end()) return vops;
-    if (vops.count++ == 0) vops.first_type = std::to_integer<unsigned>(*vop.end()) >> 6U;
-    rest = vop.end();
+    rest = std::search(rest, packet.end(), kVop.begin(), kVop.end());
+    if (packet.end() - rest <= std::ssize(kVop)) return vops;
+    rest += std::ssize(kVop);
+    if (vops.count++ == 0) vops.first_type = std::to_integer<unsigned>(*rest) >> 6U;
   }
 }
 
