@@ -279,7 +279,7 @@ std::optional<Problem> clip_problem(const Options& options) {
     return no_clips_with("transform.views", std::to_string(transform.views), "a clip has one view; set 1");
   }
   if (transform.decode == Decode::scaled) {
-    return no_clips_with("transform.decode", "\"scaled\"", "that is for JPEG files; set \"region\" or \"full\"");
+    return no_clips_with("transform.decode", R"("scaled")", R"(that is for JPEG files; set "region" or "full")");
   }
   if (options.workers.jpeg == JpegLibrary::nvjpeg) {
     return no_clips_with("workers.jpeg", "\"nvjpeg\"", "videos are no JPEG files; set \"own\"");

@@ -110,6 +110,8 @@ class AgreedEnd {
     liveness_.has_posted();
     ++steps_;
   }
+  // Throws what another rank gave as its cause, if one has left.
+  void hear() { liveness_.begin(steps_); }
   // This rank makes no further step, and the others throw `cause` where they would make it.
   void leave(std::string_view cause) {
     if (!liveness_.is_over()) liveness_.leave(steps_, cause);
@@ -258,7 +260,7 @@ class FeederOfSource final : public SourceFeeder {
   // end itself is a step for ranks that go on, which serves the last batch again; alone it is dropped.
   [[nodiscard]] std::optional<Lease> step(StreamView stream) {
     if (end_ && end_->is_over()) return ended();
-    std::optional<Lease> batch = feeder_->next(stream);
+    std::optional<Lease> batch = next_batch(stream);
     if (!batch) {  // the run was stopped, or its steps are made: the epoch is not over
       end_run();
       return std::nullopt;
@@ -282,6 +284,15 @@ class FeederOfSource final : public SourceFeeder {
     }
     if (end_) end_->post(is_over_);
     return batch;
+  }
+  // A rank that leaves says why before its feeder says that it has left.
+  [[nodiscard]] std::optional<Lease> next_batch(StreamView stream) {
+    try {
+      return feeder_->next(stream);
+    } catch (const Error&) {
+      if (end_) end_->hear();
+      throw;
+    }
   }
   // For this rank; next() then returns nothing until next_epoch().
   std::nullopt_t ended() {
