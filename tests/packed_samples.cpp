@@ -344,7 +344,7 @@ TEST_CASE("a tile without the bytes that its luma takes is refused, also where l
   const std::uint32_t length = reader.number();
   REQUIRE(reader.rest().size() == length);
   Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(lengths));
-  put_number(cut, length / 4);
+  put_varint(cut, length / 4);
   put_bytes(cut, reader.rest().first(length / 4));
   set_checksum(cut);
   parts.open(cut, tables);

@@ -51,7 +51,8 @@ void check_clips(const Videos& videos, const std::filesystem::path& path, std::u
   CAPTURE(path.filename().string());
   const std::vector<Pixels> truth = videos.frames_of(path);
   const std::vector<std::byte> table = index_of(path);
-  const VideoFacts facts = facts_of(table);
+  const IndexedVideo video(table);
+  const VideoFacts facts = video.facts();
   REQUIRE(facts.frames == truth.size());
   ClipDecoder decoder;
   Random random = random_from(seed);
@@ -64,8 +65,7 @@ void check_clips(const Videos& videos, const std::filesystem::path& path, std::u
     const std::uint64_t starts = 1 + random.below(most - first);
     const std::uint64_t start = random.below(starts);
     CAPTURES(rule.frames, rule.stride, first + start);
-    const std::vector<Pixels> frames =
-        decode(decoder, read_clip(path, clip_bytes(table, first, starts, rule)), start, rule);
+    const std::vector<Pixels> frames = decode(decoder, read_clip(path, video.clip(first, starts, rule)), start, rule);
     for (std::uint32_t n = 0; n < rule.frames; ++n)
       CHECK(frames[n] == truth[first + start + std::uint64_t{n} * rule.stride]);
   }
@@ -128,7 +128,7 @@ TEST_CASE("edit lists cut off what they cut off") {
   const auto whole = videos.make("whole.mp4", "-c:v libx264 -g 12 -bf 3");
   if (!whole) return;
   const auto cut = videos.convert(*whole, "cut.mp4", "-c copy", "-ss 0.7");
-  CHECK(facts_of(index_of(cut)).frames < 60);
+  CHECK(IndexedVideo(index_of(cut)).facts().frames < 60);
   check_clips(videos, cut, 1);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("of a video that is too short the last frame is repeated") {
   REQUIRE(truth.size() == 5);
   const ClipRule rule{.frames = 6, .stride = 2};
   ClipDecoder decoder;
-  const auto frames = decode(decoder, read_clip(*path, clip_bytes(index_of(*path), 0, 1, rule)), 0, rule);
+  const auto frames = decode(decoder, read_clip(*path, IndexedVideo(index_of(*path)).clip(0, 1, rule)), 0, rule);
   for (std::size_t n = 0; n < frames.size(); ++n) CHECK(frames[n] == truth[std::min<std::size_t>(2 * n, 4)]);
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("rows of a frame are those of the whole frame") {
     const auto path = videos.make("rows.mkv", arguments, 20);
     REQUIRE(path);
     const ClipRule rule{.frames = 2, .stride = 3};
-    const auto bytes = read_clip(*path, clip_bytes(index_of(*path), 3, 1, rule));
+    const auto bytes = read_clip(*path, IndexedVideo(index_of(*path)).clip(3, 1, rule));
     ClipDecoder decoder;
     const auto whole = decode(decoder, bytes, 0, rule);
     for (const ClipDecoder::Rows rows : {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {17, 66}, {65, 66}}) {
@@ -172,12 +172,12 @@ TEST_CASE("turns that containers state") {
   if (!videos.can_make()) return;
   const auto path = videos.make("upright.mp4", "-c:v mpeg4", 5);
   REQUIRE(path);
-  CHECK(facts_of(index_of(*path)).orientation == 1);
+  CHECK(IndexedVideo(index_of(*path)).facts().orientation == 1);
   for (const auto& [degrees, orientation] : {std::pair{"90", 8}, {"180", 3}, {"270", 6}}) {
     CAPTURE(degrees);
     // ffmpeg's key turns counter-clockwise.
     const auto turned = videos.convert(*path, "turned.mp4", std::string("-c copy -metadata:s:v:0 rotate=") + degrees);
-    CHECK(facts_of(index_of(turned)).orientation == orientation);
+    CHECK(IndexedVideo(index_of(turned)).facts().orientation == orientation);
   }
 }
 
@@ -214,7 +214,7 @@ TEST_CASE("damage ends in an error or in frames, and never in anything else") {
     if (!path) continue;
     const ClipRule rule{.frames = 4, .stride = 3};
     const auto table = index_of(*path);
-    const ClipBytes clip = clip_bytes(table, 2, 5, rule);
+    const ClipBytes clip = IndexedVideo(table).clip(2, 5, rule);
     const auto whole = read_clip(*path, clip);
     Random random = random_from(7);
     ClipDecoder decoder;
@@ -242,47 +242,94 @@ TEST_CASE("where decoding may begin for a frame") {
   Random random = random_from(11);
   for (int round = 0; round < 200; ++round) {
     VideoTable table;
+    std::vector<std::int64_t> times;
     for (std::uint64_t i = random.below(20) + 1; i > 0; --i) {
-      table.packets.push_back({.pts = static_cast<std::int64_t>(random.below(12)), .is_key = random.below(3) == 0});
+      table.packets.push_back({.is_key = random.below(3) == 0});
+      times.push_back(static_cast<std::int64_t>(random.below(12)));
     }
-    const std::vector<std::uint32_t> entries = table.entries();
-    for (std::uint32_t i = 0; i < entries.size(); ++i) {
-      std::uint32_t wanted = i;
-      while (wanted > 0 && !(table.packets[wanted].is_key && table.packets[wanted].pts <= table.packets[i].pts))
+    table.rank_by(times);
+    std::vector<std::uint32_t> some;
+    for (std::uint32_t i = 0; i < table.packets.size(); ++i) {
+      if (random.below(3) > 0) some.push_back(i);
+    }
+    const std::vector<std::uint32_t> entries = table.entries(some);
+    REQUIRE(entries.size() == some.size());
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      std::uint32_t wanted = some[i];
+      while (wanted > 0 && !(table.packets[wanted].is_key && table.packets[wanted].rank <= table.packets[some[i]].rank))
         --wanted;
       CHECK(entries[i] == wanted);
     }
   }
   // Long videos take as long as they are, whatever their packets say.
+  constexpr std::uint32_t kLong = 1U << 20U;
   VideoTable backwards;
-  for (std::int64_t i = 0; i < (1 << 20); ++i) backwards.packets.push_back({.pts = -i, .is_key = true});
-  CHECK(backwards.entries().back() == (1 << 20) - 1);
+  for (std::uint32_t i = 0; i < kLong; ++i) backwards.packets.push_back({.rank = kLong - 1 - i, .is_key = true});
+  std::vector<std::uint32_t> all(kLong);
+  std::iota(all.begin(), all.end(), 0U);
+  CHECK(backwards.entries(all) == all);
+}
+
+TEST_CASE("a file is read once when it is indexed") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const char* name : {"once.mp4", "once.mkv", "once.avi"}) {
+    CAPTURE(std::string(name));
+    const auto path = videos.make(name, "-c:v mpeg4 -g 12");
+    REQUIRE(path);
+    const std::vector<std::byte> file = read_bytes(*path);
+    std::uint64_t read = 0;
+    const auto table = index_video({.bytes = file.size(), .read = [&](std::uint64_t offset, std::span<std::byte> to) {
+                                      read += to.size();
+                                      std::ranges::copy(std::span(file).subspan(offset, to.size()), to.begin());
+                                    }});
+    CHECK(read == file.size());
+    const IndexedVideo video(table);
+    CHECK(video.facts().frames == 60);
+    for (const auto& [first, starts] : {std::pair(0, 0), {60, 1}, {0, 61}, {59, 2}}) {
+      CHECK(contains(
+          error_of<SampleError>([&] {
+            return video.clip(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(starts), {}).length;
+          }),
+          "behind the end"));
+    }
+  }
 }
 
 TEST_CASE("tables are what they were, and damaged ones are refused") {
-  VideoTable table{.codec = "h264",
-                   .pixel_format = "yuv420p",
-                   .extradata = {std::byte{1}, std::byte{2}},
-                   .tag = 7,
-                   .profile = -99,
-                   .level = 30,
-                   .bits_per_sample = 24,
-                   .width = 640,
-                   .height = 360,
+  VideoTable table{.stream = {.codec = "h264",
+                              .pixel_format = "yuv420p",
+                              .extradata = {std::byte{1}, std::byte{2}},
+                              .tag = 7,
+                              .profile = -99,
+                              .level = 30,
+                              .bits_per_sample = 24,
+                              .width = 640,
+                              .height = 360,
+                              .delay = 1},
                    .orientation = 6};
-  table.packets = {{.pts = -512, .offset = 1000, .bytes = 70'000, .is_key = true},
-                   {.pts = 2048, .offset = 90'000, .bytes = 5, .is_disposable = true},
-                   {.pts = 1024, .offset = 80'000, .bytes = 300, .is_hidden = true}};
+  table.packets = {{.offset = 1000, .bytes = 70'000, .is_key = true},
+                   {.offset = 90'000, .bytes = 5, .is_disposable = true},
+                   {.offset = 80'000, .bytes = 300, .is_hidden = true}};
+  table.rank_by(std::array<std::int64_t, 3>{-512, 2048, 1024});
+  CHECK(delay_of(table.packets) == 1);
+  CHECK(table.shown() == std::vector<std::uint32_t>{0, 1});
   const auto bytes = table.serialize();
   std::size_t length = 0;
   const VideoTable back = VideoTable::parse(bytes, length);
   CHECK(length == bytes.size());
+  CHECK(back.stream == table.stream);
   CHECK(back.serialize() == bytes);
-  CHECK(back.packets[2].pts == 1024);
+  CHECK(back.packets[1].rank == 2);
   CHECK(back.packets[1].offset == 90'000);
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    CHECK(error_of<SampleError>([&] { return VideoTable::parse(std::span(bytes).first(size), length); }) != "");
-  }
+  const auto refusal = [&](std::span<const std::byte> from) {
+    return error_of<SampleError>([&] { return VideoTable::parse(from, length); });
+  };
+  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK(refusal(std::span(bytes).first(size)) != "");
+  table.packets[1].rank = 1;  // as another
+  CHECK(refusal(table.serialize()) != "");
+  table.packets[1].rank = 3;
+  CHECK(refusal(table.serialize()) != "");
 }
 
 }  // namespace forebay::test_video

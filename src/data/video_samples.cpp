@@ -56,10 +56,10 @@ Clips clips_of(const ClipOptions& clip, const video::VideoFacts& facts) {
 }
 
 // Only in a file that is larger than a sample may be.
-bool is_too_long(const Video& video, const video::ClipRule& rule) {
+bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const video::ClipRule& rule) {
   if (video.stamp->bytes + 2 * video.table.size() <= kLargestSampleFile) return false;
   return std::ranges::any_of(video.clips, [&](const RecordTable::Clip& clip) {
-    const video::ClipBytes bytes = video::clip_bytes(video.table, clip.first, clip.starts, rule);
+    const video::ClipBytes bytes = indexed.clip(clip.first, clip.starts, rule);
     return bytes.length > kLargestSampleFile - std::min(kLargestSampleFile, bytes.table.size());
   });
 }
@@ -72,10 +72,10 @@ Video look_through(const std::string& path, const ClipOptions& clip) {
     read_patiently(path, [&] { video.stamp = RecordTable::stamp_of(file); });
     const auto read = [&](std::uint64_t at, std::span<std::byte> to) { read_at_patiently(file, at, to); };
     video.table = video::index_video({.bytes = file.size, .read = read});
-    video.facts = video::facts_of(video.table);
-    if (video.facts.frames == 0) throw SampleError("a video without frames");
+    const video::IndexedVideo indexed(video.table);
+    video.facts = indexed.facts();
     video.clips = clips_of(clip, video.facts);
-    video.is_too_long = is_too_long(video, clip_rule(clip));
+    video.is_too_long = is_too_long(video, indexed, clip_rule(clip));
   } catch (const SampleError& error) {
     if (error.is_transient() && !is_truncated(error)) end_scan(path, error);
     video.problem = error.what();
@@ -151,13 +151,9 @@ void require_clips(const Dataset& dataset, const ClipOptions& clip) {
 
 video::ClipBytes clip_at(std::span<const std::byte> table, const std::array<std::int64_t, 2>& at,
                          const video::ClipRule& rule, std::int64_t file_bytes) {
-  const auto first = static_cast<std::uint64_t>(at[0]);
-  const auto starts = static_cast<std::uint64_t>(at[1]);
   const auto bytes = static_cast<std::uint64_t>(file_bytes);
-  const std::uint64_t frames = video::facts_of(table).frames;
-  const bool is_there = starts > 0 && starts <= frames && first <= frames - starts;
-  if (!is_there) throw SampleError("damaged: the index has a clip behind its video");
-  video::ClipBytes clip = video::clip_bytes(table, first, starts, rule);
+  video::ClipBytes clip =
+      video::IndexedVideo(table).clip(static_cast<std::uint64_t>(at[0]), static_cast<std::uint64_t>(at[1]), rule);
   const bool is_within = clip.offset <= bytes && clip.length <= bytes - clip.offset;
   if (!is_within || clip.length > kLargestSampleFile) throw SampleError("damaged: the index has other packets of it");
   return clip;

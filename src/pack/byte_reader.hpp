@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include <forebay/error.hpp>
+
+#include "base/varint.hpp"
 
 namespace forebay::pack {
 
@@ -25,29 +28,18 @@ class ByteReader {
     return taken;
   }
   std::uint8_t byte() { return std::to_integer<std::uint8_t>(bytes(1)[0]); }
-  // As put_number() wrote it; at most 32 bits.
+  // As put_varint() wrote it; at most 32 bits.
   std::uint32_t number() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 35; shift += 7) {
-      const std::uint8_t next = byte();
-      value |= std::uint64_t{next & 0x7fU} << shift;
-      if (next < 0x80) {
-        if (value > UINT32_MAX) break;
-        return static_cast<std::uint32_t>(value);
-      }
-    }
-    throw SampleError("damaged: a packed JPEG with a number of more than 32 bits");
+    constexpr unsigned kLongest = 5;
+    const std::optional<std::uint64_t> value = take_varint(rest_, kLongest);
+    if (!value && rest_.empty()) throw SampleError("damaged: a packed JPEG that ends too early");
+    if (!value || *value > UINT32_MAX) throw SampleError("damaged: a packed JPEG with a number of more than 32 bits");
+    return static_cast<std::uint32_t>(*value);
   }
 
  private:
   std::span<const std::byte> rest_;
 };
-
-// Seven bits a byte, the lowest first.
-inline void put_number(std::vector<std::byte>& out, std::uint32_t value) {
-  for (; value >= 0x80; value >>= 7U) out.push_back(static_cast<std::byte>(value | 0x80U));
-  out.push_back(static_cast<std::byte>(value));
-}
 
 inline void put_bytes(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());

@@ -62,7 +62,7 @@ void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& head
   std::size_t written = 0;
   const auto write_until = [&](std::size_t end) {
     if (end == written) return;
-    put_number(out, static_cast<std::uint32_t>(2 * (end - written) + 1));
+    put_varint(out, static_cast<std::uint32_t>(2 * (end - written) + 1));
     put_bytes(out, bytes.subspan(written, end - written));
   };
   for (std::size_t at = 0; at < header.size;) {
@@ -72,12 +72,12 @@ void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& head
       continue;
     }
     write_until(at);
-    put_number(out, static_cast<std::uint32_t>(2 * (part + 1)));
+    put_varint(out, static_cast<std::uint32_t>(2 * (part + 1)));
     at += parts_[part].size();
     written = at;
   }
   write_until(header.size);
-  put_number(out, 0);
+  put_varint(out, 0);
 }
 
 // Damaged bytes could name parts without end, hence the bound on the length.

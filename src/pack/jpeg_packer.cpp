@@ -114,10 +114,10 @@ class JpegPacker::Impl {
                      .tile_height = static_cast<std::uint8_t>(grid.height)});
     tables_.header_parts().write(file, header, out);
     if (tail) {
-      put_number(out, static_cast<std::uint32_t>(tail->size()));
+      put_varint(out, static_cast<std::uint32_t>(tail->size()));
       put_bytes(out, *tail);
     }
-    for (const std::uint32_t length : lengths_) put_number(out, length);
+    for (const std::uint32_t length : lengths_) put_varint(out, length);
     put_bytes(out, tiles_);
     set_checksum(out);
     return out;

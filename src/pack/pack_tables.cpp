@@ -89,9 +89,9 @@ std::vector<std::byte> PackTables::assemble(const std::vector<StreamLengths>& se
       }
     }
   }
-  put_number(out, static_cast<std::uint32_t>(parts.parts().size()));
+  put_varint(out, static_cast<std::uint32_t>(parts.parts().size()));
   for (const auto& part : parts.parts()) {
-    put_number(out, static_cast<std::uint32_t>(part.size()));
+    put_varint(out, static_cast<std::uint32_t>(part.size()));
     put_bytes(out, part);
   }
   const std::uint32_t key = crc32c(out);

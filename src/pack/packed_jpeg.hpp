@@ -22,7 +22,7 @@ namespace forebay::pack {
 // Signature, three bytes; version, a byte; key and CRC-32C of all that follows, 32 bits each, the lowest byte first;
 // number of the set of codes; flags; width and height of tiles, MCUs;
 // the file's header as HeaderParts wrote it; with kHasTail, how many bytes follow the scan in the file, and they; for
-// each tile, row by row, its length; the tiles. Numbers without a size are those of put_number().
+// each tile, row by row, its length; the tiles. Numbers without a size are those of put_varint().
 class PackedJpeg {
  public:
   static constexpr std::uint8_t kHasTail = 1;   // else the end-of-image marker alone follows the scan

@@ -150,7 +150,7 @@ bool write_tile(const TileStreams::Tile& tile, const TableSet& set, std::size_t 
       }
     }
   }
-  for (std::size_t j = 0; j + 1 < lanes; ++j) put_number(out, static_cast<std::uint32_t>(writers[j].finish().size()));
+  for (std::size_t j = 0; j + 1 < lanes; ++j) put_varint(out, static_cast<std::uint32_t>(writers[j].finish().size()));
   for (LaneWriter& writer : writers) put_bytes(out, writer.finish());
   for (std::size_t last = escaped.size(); last > 0; --last) put_bytes(out, escaped[last - 1]);
   return true;

@@ -7,6 +7,8 @@
 
 #include <forebay/error.hpp>
 
+#include "video_table.hpp"
+
 // Clips of videos. What a video's packets are is found out once, when its dataset is indexed (index_video.hpp); from
 // then on a clip is a run of the file's bytes and a list of the packets in it, and is decoded without a demuxer
 // (clip_decoder.hpp). All functions are pure; any thread may call.
@@ -29,21 +31,28 @@ struct VideoFacts {
   int orientation = 1;  // EXIF, 1 to 8, of the rotation that the container states
 };
 
-// `table`: of index_video(). Throws SampleError when it is damaged.
-[[nodiscard]] VideoFacts facts_of(std::span<const std::byte> table);
-
 // Of a file, what holds certain frames, from the last key frame before them on.
 struct ClipBytes {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   // For ClipDecoder::open(), which wants it followed by these bytes of the file.
-  std::vector<std::byte> table;
+  std::vector<std::byte> table = {};
 };
 
-// What a reader needs for a clip that begins at any of the frames [first, first + starts) of the video. A clip that is
-// longer than the video repeats its last frame. Throws SampleError when the table is damaged.
-// REQUIRES: starts > 0, first + starts <= frames.
-[[nodiscard]] ClipBytes clip_bytes(std::span<const std::byte> table, std::uint64_t first, std::uint64_t starts,
-                                   const ClipRule& rule);
+// A video that was indexed.
+class IndexedVideo {
+ public:
+  // `table`: of index_video(). Throws SampleError when it is damaged.
+  explicit IndexedVideo(std::span<const std::byte> table);
+
+  [[nodiscard]] VideoFacts facts() const noexcept;
+  // What a reader needs for a clip that begins at any of the frames [first, first + starts). A clip that is longer than
+  // the video repeats its last frame. Throws SampleError where these are not frames of it.
+  [[nodiscard]] ClipBytes clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule) const;
+
+ private:
+  VideoTable video_;
+  std::vector<std::uint32_t> shown_;  // of video_
+};
 
 }  // namespace forebay::video

@@ -22,13 +22,6 @@
 namespace forebay::video {
 namespace {
 
-// Everything a decoder is opened with, so that one is used again for the next clip of the same video.
-bool decode_alike(const VideoTable& a, const VideoTable& b) {
-  return a.codec == b.codec && a.pixel_format == b.pixel_format && a.extradata == b.extradata && a.tag == b.tag &&
-         a.profile == b.profile && a.level == b.level && a.bits_per_sample == b.bits_per_sample && a.width == b.width &&
-         a.height == b.height;
-}
-
 // Kinds that mean planes of the whole range by the others: libswscale would say for each frame that they are
 // deprecated, and make its context anew.
 AVPixelFormat plain_kind(AVPixelFormat kind) noexcept {
@@ -49,7 +42,7 @@ struct ClipDecoder::Tools {
   std::vector<std::uint32_t> shown;
   std::span<const std::byte> packets;  // their bytes
 
-  VideoTable of_context;
+  StreamParameters of_context;
   LibavOwner<AVCodecContext> context;
   LibavOwner<SwsContext> scaler;
   LibavOwner<AVPacket> packet;
@@ -65,7 +58,7 @@ struct ClipDecoder::Tools {
   };
   std::vector<Use> uses;
   std::uint32_t missing = 0;
-  std::int64_t run_pts = 0;  // of the packet that the run began with
+  std::uint32_t run_rank = 0;  // of the packet that the run began with
 
   void plan(std::uint64_t start, const ClipRule& rule);
   void feed(std::optional<std::uint32_t> number, Rows rows, const Take& take);
@@ -91,6 +84,7 @@ ClipDecoder::Facts ClipDecoder::open(std::span<const std::byte> bytes, std::int6
   std::size_t length = 0;
   tools.clip = VideoTable::parse(bytes, length);
   const VideoTable& clip = tools.clip;
+  const StreamParameters& stream = clip.stream;
   tools.packets = bytes.subspan(length);
   tools.shown = clip.shown();
   const bool is_whole = std::ranges::all_of(clip.packets, [&](const Packet& packet) {
@@ -98,17 +92,16 @@ ClipDecoder::Facts ClipDecoder::open(std::span<const std::byte> bytes, std::int6
   });
   if (!is_whole || clip.starts == 0 || clip.first + clip.starts > clip.end || clip.end > tools.shown.size())
     throw SampleError("damaged: the table of a clip");
-  if (std::int64_t{clip.width} * clip.height > max_pixels) {
-    throw SampleError("a video with frames of " + std::to_string(clip.width) + " x " + std::to_string(clip.height) +
+  if (std::int64_t{stream.width} * stream.height > max_pixels) {
+    throw SampleError("a video with frames of " + std::to_string(stream.width) + " x " + std::to_string(stream.height) +
                       " pixels, more than transform.max_pixels = " + std::to_string(max_pixels));
   }
-  if (!tools.context || !decode_alike(tools.of_context, clip)) {
+  if (!tools.context || tools.of_context != stream) {
     tools.context.reset();
-    tools.context = open_decoder(clip, clip.delay(), max_pixels);
-    tools.of_context = clip;
-    tools.of_context.packets.clear();
+    tools.context = open_decoder(stream, max_pixels);
+    tools.of_context = stream;
   }
-  return {.starts = clip.starts, .width = clip.width, .height = clip.height, .orientation = clip.orientation};
+  return {.starts = clip.starts, .width = stream.width, .height = stream.height, .orientation = clip.orientation};
 }
 
 void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, const Take& take) {
@@ -119,7 +112,7 @@ void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, c
   bool has_begun = false;
   for (std::uint32_t i = 0; i < tools.uses.size(); ++i) {
     if (tools.uses[i].is_fed) {
-      if (!has_begun) tools.run_pts = tools.clip.packets[i].pts;
+      if (!has_begun) tools.run_rank = tools.clip.packets[i].rank;
       tools.feed(i, rows, take);
       has_begun = true;
     } else if (has_begun && !tools.clip.packets[i].is_disposable) {
@@ -144,12 +137,21 @@ void ClipDecoder::Tools::plan(std::uint64_t start, const ClipRule& rule) {
     }
     use.last = n + 1;
   }
-  // From the entry of each wanted frame to it, all that others may refer to.
-  const std::vector<std::uint32_t> entries = clip.entries();
-  std::uint32_t entry = UINT32_MAX;  // of wanted frames from here on, the first
+  std::vector<std::uint32_t> wanted;
+  for (std::uint32_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].first != uses[i].last) wanted.push_back(i);
+  }
+  // From the entry of each wanted frame to it, all that others may refer to. Backwards: `entry` is the first of those
+  // of the wanted frames at and behind `i`.
+  std::vector<std::uint32_t> entries = clip.entries(wanted);
+  std::uint32_t entry = UINT32_MAX;
   for (auto i = static_cast<std::uint32_t>(uses.size()); i-- > 0;) {
-    const bool is_wanted = uses[i].first != uses[i].last;
-    if (is_wanted) entry = std::min(entry, entries[i]);
+    const bool is_wanted = !wanted.empty() && wanted.back() == i;
+    if (is_wanted) {
+      entry = std::min(entry, entries.back());
+      wanted.pop_back();
+      entries.pop_back();
+    }
     uses[i].is_fed = is_wanted || (entry <= i && !clip.packets[i].is_disposable);
   }
 }
@@ -181,17 +183,17 @@ void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
   // Others may be made of this frame. One that is shown before the run's first refers to what was not fed, and is not
   // wanted.
   const bool is_damaged = frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-  if (is_damaged && clip.packets[number].pts >= run_pts) throw SampleError("damaged: a frame of the clip has errors");
+  if (is_damaged && clip.packets[number].rank >= run_rank) throw SampleError("damaged: a frame of the clip has errors");
   Use& use = uses[number];
   if (use.first == use.last) return;
-  if (frame->width != clip.width || frame->height != clip.height) {
+  if (frame->width != clip.stream.width || frame->height != clip.stream.height) {
     throw SampleError("a frame has " + std::to_string(frame->width) + " x " + std::to_string(frame->height) +
-                      " pixels where its video has " + std::to_string(clip.width) + " x " +
-                      std::to_string(clip.height));
+                      " pixels where its video has " + std::to_string(clip.stream.width) + " x " +
+                      std::to_string(clip.stream.height));
   }
   convert(rows);
   for (std::uint32_t n = use.first; n < use.last; ++n)
-    take(n, {.pixels = rgb, .width = clip.width, .height = clip.height});
+    take(n, {.pixels = rgb, .width = clip.stream.width, .height = clip.stream.height});
   use.last = use.first;
   --missing;
 }
@@ -205,22 +207,23 @@ void ClipDecoder::Tools::convert(Rows rows) {
   const bool can_cut = (format->flags & AV_PIX_FMT_FLAG_PLANAR) != 0 && format->nb_components >= 3;
   const int sub = can_cut ? format->log2_chroma_h : 0;
   const int first = can_cut ? rows.first >> sub << sub : 0;
-  const int last = can_cut ? std::min(((rows.last - 1) >> sub << sub) + (1 << sub), clip.height) : clip.height;
+  const int last =
+      can_cut ? std::min(((rows.last - 1) >> sub << sub) + (1 << sub), clip.stream.height) : clip.stream.height;
 
   const AVPixelFormat kind = plain_kind(static_cast<AVPixelFormat>(frame->format));
   const bool is_whole_range = frame->color_range == AVCOL_RANGE_JPEG || kind != frame->format;
-  SwsContext* made = av.sws_getCachedContext(scaler.release(), clip.width, last - first, kind, clip.width, last - first,
-                                             AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
+  SwsContext* made = av.sws_getCachedContext(scaler.release(), clip.stream.width, last - first, kind, clip.stream.width,
+                                             last - first, AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
   scaler.reset(made);
   if (!scaler) throw SampleError("frames of the kind " + std::string(format->name) + " cannot be made RGB");
   const int* matrix =
       av.sws_getCoefficients(frame->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : frame->colorspace);
   (void)av.sws_setColorspaceDetails(made, matrix, is_whole_range ? 1 : 0, av.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0,
                                     1 << 16, 1 << 16);
-  const std::size_t row = static_cast<std::size_t>(clip.width) * 3;
+  const std::size_t row = static_cast<std::size_t>(clip.stream.width) * 3;
   // libswscale writes up to some vectors past what it is asked for.
   constexpr std::size_t kPast = 64;
-  rgb.resize(row * static_cast<std::size_t>(clip.height) + kPast);
+  rgb.resize(row * static_cast<std::size_t>(clip.stream.height) + kPast);
   std::array<const std::uint8_t*, 4> from{};
   for (std::size_t plane = 0; plane < from.size(); ++plane) {
     if (frame->data[plane] == nullptr) continue;

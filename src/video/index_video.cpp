@@ -10,6 +10,7 @@
 #include "index_video.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <exception>
 #include <forebay/error.hpp>
@@ -24,14 +25,57 @@
 namespace forebay::video {
 namespace {
 
-constexpr int kBuffer = 1 << 18;  // bytes that a demuxer reads at a time
+constexpr int kBuffer = 1 << 16;  // bytes that a demuxer takes at a time
 constexpr const char* kContainers = "mov,matroska,avi";
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 28U;  // of a frame that is decoded here
 
-// A file as libavformat reads one. What `source.read` throws is kept, and thrown once libavformat has returned.
+// A file of which the last blocks are kept: what a demuxer has read is read once more where packets are compared, and a
+// file may be an object in a store, where each read is a request.
+class KeptBlocks {
+ public:
+  explicit KeptBlocks(const VideoSource& source) : source_(source) {}
+
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return source_.bytes; }
+  // REQUIRES: these are bytes of the file.
+  void read(std::uint64_t offset, std::span<std::byte> to) {
+    while (!to.empty()) {
+      const std::uint64_t number = offset / kBlock;
+      const auto from = std::span(block(number)).subspan(static_cast<std::size_t>(offset - number * kBlock));
+      const auto part = from.first(std::min(from.size(), to.size()));
+      std::ranges::copy(part, to.begin());
+      to = to.subspan(part.size());
+      offset += part.size();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kBlock = std::size_t{1} << 20U;
+  static constexpr std::size_t kKept = 4;
+  struct Block {
+    std::uint64_t number = UINT64_MAX;
+    std::vector<std::byte> bytes;
+  };
+
+  const std::vector<std::byte>& block(std::uint64_t number) {
+    const auto known = std::ranges::find(blocks_, number, &Block::number);
+    if (known != blocks_.end()) return known->bytes;
+    Block& replaced = blocks_[next_++ % kKept];
+    replaced.number = UINT64_MAX;  // the read may fail
+    replaced.bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, source_.bytes - number * kBlock)));
+    source_.read(number * kBlock, replaced.bytes);
+    replaced.number = number;
+    return replaced.bytes;
+  }
+
+  const VideoSource& source_;
+  std::array<Block, kKept> blocks_;
+  std::size_t next_ = 0;
+};
+
+// A file as libavformat reads one. What a read throws is kept, and thrown once libavformat has returned.
 class Input {
  public:
-  explicit Input(const VideoSource& source) : source_(source) {
+  explicit Input(KeptBlocks& file) : file_(file) {
     const Libav& av = libav();
     auto* buffer = static_cast<unsigned char*>(av.av_malloc(kBuffer));
     io_.reset(buffer == nullptr ? nullptr : av.avio_alloc_context(buffer, kBuffer, 0, this, &read, nullptr, &seek));
@@ -67,10 +111,10 @@ class Input {
     constexpr std::size_t kSurroundings = 512;  // of the headers of a block
     const auto size = static_cast<std::size_t>(packet.size);
     const auto begin = static_cast<std::uint64_t>(packet.pos);
-    if (packet.pos >= 0 && begin + size <= source_.bytes) {
+    if (packet.pos >= 0 && size <= file_.bytes() && begin <= file_.bytes() - size) {
       const auto wanted = std::as_bytes(std::span(packet.data, size));
-      around_.resize(std::min<std::size_t>(size + kSurroundings, source_.bytes - begin));
-      source_.read(begin, around_);
+      around_.resize(std::min<std::size_t>(size + kSurroundings, file_.bytes() - begin));
+      file_.read(begin, around_);
       const auto found = std::search(around_.begin(), around_.end(), wanted.begin(), wanted.end());
       if (found != around_.end()) return begin + static_cast<std::uint64_t>(found - around_.begin());
     }
@@ -90,11 +134,11 @@ class Input {
  private:
   static int read(void* self, std::uint8_t* to, int size) {
     auto& input = *static_cast<Input*>(self);
-    const std::uint64_t left = input.source_.bytes - std::min(input.at_, input.source_.bytes);
+    const std::uint64_t left = input.file_.bytes() - std::min(input.at_, input.file_.bytes());
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(left, static_cast<std::uint64_t>(size)));
     if (count == 0) return AVERROR_EOF;
     try {
-      input.source_.read(input.at_, std::as_writable_bytes(std::span(to, count)));
+      input.file_.read(input.at_, std::as_writable_bytes(std::span(to, count)));
     } catch (...) {
       input.failure_ = std::current_exception();
       return AVERROR_EXTERNAL;
@@ -104,7 +148,7 @@ class Input {
   }
   static std::int64_t seek(void* self, std::int64_t offset, int whence) {
     auto& input = *static_cast<Input*>(self);
-    const auto size = static_cast<std::int64_t>(input.source_.bytes);
+    const auto size = static_cast<std::int64_t>(input.file_.bytes());
     switch (whence & ~AVSEEK_FORCE) {
       case AVSEEK_SIZE: return size;
       case SEEK_SET: break;
@@ -117,7 +161,7 @@ class Input {
     return offset;
   }
 
-  const VideoSource& source_;
+  KeptBlocks& file_;
   std::uint64_t at_ = 0;
   std::exception_ptr failure_;
   LibavOwner<AVIOContext> io_;
@@ -172,28 +216,28 @@ int orientation_of(const AVStream& stream) {
   throw SampleError("its container turns it by an angle that is no multiple of 90 degrees");
 }
 
-VideoTable describe(const AVStream& stream) {
+StreamParameters parameters_of(const AVStream& stream) {
   const Libav& av = libav();
   const AVCodecParameters& from = *stream.codecpar;
-  VideoTable table;
-  table.codec = av.avcodec_get_name(from.codec_id);
+  StreamParameters parameters;
+  parameters.codec = av.avcodec_get_name(from.codec_id);
   if (av.avcodec_find_decoder(from.codec_id) == nullptr)
-    throw SampleError("this machine's libavcodec has no decoder for its codec, " + table.codec);
+    throw SampleError("this machine's libavcodec has no decoder for its codec, " + parameters.codec);
   if (from.width < 1 || from.height < 1) throw SampleError("damaged: nothing says how large its frames are");
-  if (const char* name = av.av_get_pix_fmt_name(static_cast<AVPixelFormat>(from.format))) table.pixel_format = name;
+  if (const char* name = av.av_get_pix_fmt_name(static_cast<AVPixelFormat>(from.format)))
+    parameters.pixel_format = name;
   const auto extradata =
       std::as_bytes(std::span(from.extradata, static_cast<std::size_t>(std::max(from.extradata_size, 0))));
-  if (extradata.size() > VideoTable::kLongestExtradata)
+  if (extradata.size() > StreamParameters::kLongestExtradata)
     throw SampleError("damaged: more than 1 MiB of codec parameters");
-  table.extradata.assign(extradata.begin(), extradata.end());
-  table.tag = from.codec_tag;
-  table.profile = from.profile;
-  table.level = from.level;
-  table.bits_per_sample = from.bits_per_coded_sample;
-  table.width = from.width;
-  table.height = from.height;
-  table.orientation = orientation_of(stream);
-  return table;
+  parameters.extradata.assign(extradata.begin(), extradata.end());
+  parameters.tag = from.codec_tag;
+  parameters.profile = from.profile;
+  parameters.level = from.level;
+  parameters.bits_per_sample = from.bits_per_coded_sample;
+  parameters.width = from.width;
+  parameters.height = from.height;
+  return parameters;
 }
 
 // What would have to come with a packet when it is decoded.
@@ -208,31 +252,30 @@ void require_alone(const AVPacket& packet) {
 // The order in which frames are shown, where the container does not say it, as some avi files do not: by decoding them.
 class OrderByDecoding {
  public:
-  explicit OrderByDecoding(const VideoTable& table)
-      : context_(open_decoder(table, table.codec == "h264" ? 16 : 0, kMostPixels)),
-        packet_(libav().av_packet_alloc()),
-        frame_(libav().av_frame_alloc()) {
+  // `stream`: of which the delay is not known yet.
+  explicit OrderByDecoding(StreamParameters stream)
+      : packet_(libav().av_packet_alloc()), frame_(libav().av_frame_alloc()) {
     if (!packet_ || !frame_) throw std::bad_alloc();
+    if (stream.codec == "h264") stream.delay = 16;  // the most there is
+    context_ = open_decoder(stream, kMostPixels);
   }
   // The next packet.
   void add(std::span<const std::byte> bytes) {
     fill_packet(*packet_, bytes, added_++, memory_);
     take(packet_.get());
   }
-  // Timestamps that say the order.
-  void finish(VideoTable& table) {
+  // Times that say the order. A packet that gives no frame is hidden, and has that of the packet behind it.
+  std::vector<std::int64_t> finish(std::span<Packet> packets) {
     take(nullptr);
-    for (Packet& packet : table.packets) packet.is_hidden = true;
-    std::int64_t pts = 0;
-    for (const std::int64_t number : order_) {
-      Packet& packet = table.packets[static_cast<std::size_t>(number)];
-      packet.is_hidden = false;
-      packet.pts = pts++;
+    constexpr std::int64_t kNone = INT64_MAX;
+    std::vector<std::int64_t> times(packets.size(), kNone);
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      times[static_cast<std::size_t>(order_[i])] = static_cast<std::int64_t>(i);
+    for (std::size_t i = packets.size(); i-- > 0;) {
+      packets[i].is_hidden = times[i] == kNone;
+      if (packets[i].is_hidden && i + 1 < packets.size()) times[i] = times[i + 1];
     }
-    // What gives no frame is nowhere among them, and before those that follow it.
-    for (std::size_t i = table.packets.size(); i-- > 1;) {
-      if (table.packets[i - 1].is_hidden) table.packets[i - 1].pts = table.packets[i].pts;
-    }
+    return times;
   }
 
  private:
@@ -254,9 +297,9 @@ class OrderByDecoding {
 
 // The end of an mkv or webm file that was cut short looks like any other to libavformat. Its Segment has the size of
 // all that follows, or all ones where that was not known when it was written (RFC 8794, 4.4 and 6.2; RFC 9559, 5.1).
-void require_whole_matroska(const VideoSource& file) {
+void require_whole_matroska(KeptBlocks& file) {
   constexpr std::size_t kHead = 256;
-  std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes, kHead)));
+  std::vector<std::byte> head(static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes(), kHead)));
   file.read(0, head);
   std::size_t at = 0;
   bool is_unknown = false;
@@ -280,28 +323,31 @@ void require_whole_matroska(const VideoSource& file) {
   at += static_cast<std::size_t>(std::min<std::uint64_t>(header, kHead));
   if (number(true) != kSegment) return;
   const std::uint64_t size = number(false);
-  if (!is_unknown && size > file.bytes - at) throw SampleError("damaged: it is cut short");
+  if (!is_unknown && size > file.bytes() - at) throw SampleError("damaged: it is cut short");
 }
 
 }  // namespace
 
-std::vector<std::byte> index_video(const VideoSource& file) {
+std::vector<std::byte> index_video(const VideoSource& source) {
   const Libav& av = libav();
+  KeptBlocks file(source);
   Input input(file);
   AVFormatContext& format = input.format();
   const int result = av.avformat_find_stream_info(&format, nullptr);
   input.rethrow();
   if (result < 0) Input::fail("damaged", result);
   const int number = video_stream_of(format);
-  VideoTable table = describe(*format.streams[number]);
-  (void)open_decoder(table, 0, kMostPixels);  // one that does not start is better known now
-  const PacketNature nature(table.codec, table.extradata);
+  VideoTable table{.stream = parameters_of(*format.streams[number]),
+                   .orientation = orientation_of(*format.streams[number])};
+  (void)open_decoder(table.stream, kMostPixels);  // one that does not start is better known now
+  const PacketNature nature(table.stream.codec, table.stream.extradata);
   require_whole_matroska(file);
   std::optional<OrderByDecoding> order;
-  if (format.iformat->name == std::string_view("avi")) order.emplace(table);
+  if (format.iformat->name == std::string_view("avi")) order.emplace(table.stream);
 
   const LibavOwner<AVPacket> packet(av.av_packet_alloc());
   if (!packet) throw std::bad_alloc();
+  std::vector<std::int64_t> times;
   std::vector<std::uint8_t> layers;
   std::uint8_t highest = 0;
   bool is_packed = false;
@@ -315,18 +361,20 @@ std::vector<std::byte> index_video(const VideoSource& file) {
       require_alone(*packet);
       const auto bytes = std::as_bytes(std::span(packet->data, static_cast<std::size_t>(packet->size)));
       if (order) order->add(bytes);
+      times.push_back(packet->pts);
       layers.push_back(nature.layer_of(bytes));
       is_packed = is_packed || nature.is_packed(bytes);
       if (layers.back() != PacketNature::kNeeded) highest = std::max(highest, layers.back());
-      table.packets.push_back({.pts = packet->pts,
-                               .offset = input.place_of(*packet),
+      table.packets.push_back({.offset = input.place_of(*packet),
                                .bytes = static_cast<std::uint32_t>(packet->size),
                                .is_key = (packet->flags & AV_PKT_FLAG_KEY) != 0 && nature.is_entry(bytes),
                                .is_hidden = (packet->flags & AV_PKT_FLAG_DISCARD) != 0});
     }
     av.av_packet_unref(packet.get());
   }
-  if (order) order->finish(table);
+  if (order) times = order->finish(table.packets);
+  table.rank_by(times);
+  table.stream.delay = delay_of(table.packets);
   for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = !is_packed && layers[i] == highest;
   if (table.shown().empty()) throw SampleError("it has no frame that is shown");
   return table.serialize();

@@ -22,6 +22,6 @@ struct VideoSource {
 // first video stream what a decoder has to know, and each packet's place, timestamp and part in decoding. About 5 bytes
 // for a frame. Throws SampleError that says what is wrong: no video, no timestamps, damaged, cut short; and what `read`
 // throws. Any thread. REQUIRES: problem_of_videos() is empty.
-[[nodiscard]] std::vector<std::byte> index_video(const VideoSource& file);
+[[nodiscard]] std::vector<std::byte> index_video(const VideoSource& source);
 
 }  // namespace forebay::video

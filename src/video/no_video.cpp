@@ -9,7 +9,9 @@ std::string_view problem_of_videos() {
          "libswscale-dev), with -DFOREBAY_VIDEO=ON";
 }
 
-std::vector<std::byte> index_video(const VideoSource& /*file*/) { throw SampleError(std::string(problem_of_videos())); }
+std::vector<std::byte> index_video(const VideoSource& /*source*/) {
+  throw SampleError(std::string(problem_of_videos()));
+}
 
 struct ClipDecoder::Tools {};
 

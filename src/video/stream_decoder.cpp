@@ -6,29 +6,29 @@
 
 namespace forebay::video {
 
-LibavOwner<AVCodecContext> open_decoder(const VideoTable& video, std::uint32_t delay, std::int64_t max_pixels) {
+LibavOwner<AVCodecContext> open_decoder(const StreamParameters& stream, std::int64_t max_pixels) {
   const Libav& av = libav();
-  const AVCodecDescriptor* codec = av.avcodec_descriptor_get_by_name(video.codec.c_str());
+  const AVCodecDescriptor* codec = av.avcodec_descriptor_get_by_name(stream.codec.c_str());
   const AVCodec* decoder = codec == nullptr ? nullptr : av.avcodec_find_decoder(codec->id);
-  if (decoder == nullptr) throw SampleError("this machine's libavcodec has no decoder for its codec, " + video.codec);
+  if (decoder == nullptr) throw SampleError("this machine's libavcodec has no decoder for its codec, " + stream.codec);
   LibavOwner<AVCodecContext> context(av.avcodec_alloc_context3(decoder));
   if (!context) throw std::bad_alloc();
-  if (!video.extradata.empty()) {
+  if (!stream.extradata.empty()) {
     context->extradata =
-        static_cast<std::uint8_t*>(av.av_mallocz(video.extradata.size() + AV_INPUT_BUFFER_PADDING_SIZE));
+        static_cast<std::uint8_t*>(av.av_mallocz(stream.extradata.size() + AV_INPUT_BUFFER_PADDING_SIZE));
     if (context->extradata == nullptr) throw std::bad_alloc();
-    std::memcpy(context->extradata, video.extradata.data(), video.extradata.size());
-    context->extradata_size = static_cast<int>(video.extradata.size());
+    std::memcpy(context->extradata, stream.extradata.data(), stream.extradata.size());
+    context->extradata_size = static_cast<int>(stream.extradata.size());
   }
-  context->codec_tag = video.tag;
-  context->profile = video.profile;
-  context->level = video.level;
-  context->bits_per_coded_sample = video.bits_per_sample;
-  context->width = context->coded_width = video.width;
-  context->height = context->coded_height = video.height;
-  context->pix_fmt = av.av_get_pix_fmt(video.pixel_format.c_str());
+  context->codec_tag = stream.tag;
+  context->profile = stream.profile;
+  context->level = stream.level;
+  context->bits_per_coded_sample = stream.bits_per_sample;
+  context->width = context->coded_width = stream.width;
+  context->height = context->coded_height = stream.height;
+  context->pix_fmt = av.av_get_pix_fmt(stream.pixel_format.c_str());
   // Of a stream that does not say how far frames are reordered, H.264's decoder would drop those that surprise it.
-  context->has_b_frames = static_cast<int>(delay);
+  context->has_b_frames = static_cast<int>(stream.delay);
   context->thread_count = 1;
   // What is wrong is said by errors, whatever the program prints of its own videos.
   constexpr int kBelowAll = 100;

@@ -10,10 +10,8 @@
 
 namespace forebay::video {
 
-// A decoder, with one thread, for a video with these parameters, whose frames are shown `delay` frames later than they
-// are decoded, at most. Throws SampleError.
-[[nodiscard]] LibavOwner<AVCodecContext> open_decoder(const VideoTable& video, std::uint32_t delay,
-                                                      std::int64_t max_pixels);
+// A decoder, with one thread, for a stream with these parameters. Throws SampleError.
+[[nodiscard]] LibavOwner<AVCodecContext> open_decoder(const StreamParameters& stream, std::int64_t max_pixels);
 
 // Has the packet be these bytes, kept with the padding that decoders read into in `memory`. `number` is its timestamp,
 // and so that of its frame: nothing depends on what a decoder makes of times.

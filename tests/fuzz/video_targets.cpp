@@ -34,7 +34,7 @@ std::vector<std::byte> index_of(std::string_view input) {
 
 // The first clip of a video, as its reader hands it over.
 std::string clip_of(std::string_view video) {
-  const ClipBytes clip = clip_bytes(index_of(video), 0, 2, kRule);
+  const ClipBytes clip = IndexedVideo(index_of(video)).clip(0, 2, kRule);
   std::string bytes(reinterpret_cast<const char*>(clip.table.data()), clip.table.size());
   return bytes.append(video.substr(clip.offset, clip.length));
 }
@@ -76,8 +76,8 @@ bool use_video(std::string_view input) {
   } catch (const SampleError&) {
     return false;
   }
-  const VideoFacts facts = facts_of(table);
-  const ClipBytes clip = clip_bytes(table, facts.frames - 1, 1, kRule);
+  const IndexedVideo indexed(table);
+  const ClipBytes clip = indexed.clip(indexed.facts().frames - 1, 1, kRule);
   if (clip.offset > input.size() || clip.length > input.size() - clip.offset)
     throw std::logic_error("a clip beyond the end of its video");
   return true;
