@@ -21,7 +21,10 @@ def accuracies(results, cell, arm, is_proof):
 
 def difference(results, cell, arm, other, is_proof, scale=100):
     """Of an arm less another one in points: mean, interval and number of pairs."""
-    pairs = paired(accuracies(results, cell, arm, is_proof), accuracies(results, cell, other, is_proof))
+    return of_pairs(paired(accuracies(results, cell, arm, is_proof), accuracies(results, cell, other, is_proof)), scale)
+
+
+def of_pairs(pairs, scale=100):
     if not pairs:
         return NONE
     interval = bootstrap(pairs)
@@ -184,8 +187,8 @@ def accuracy_table(results, task):
 # Several views of a sample in a batch
 
 
-def views_table(results, task):
-    """Against reuse with new views, of the seeds of the proof."""
+def views_table(results, task, other_rate):
+    """Against reuse with new views, of the seeds of the proof. `other_rate`: runs of it with another learning rate."""
     cells = [cell for cell in all_cells(task) if accuracies(results, cell, "block.views2", True)]
     if not cells:
         return ""
@@ -194,6 +197,13 @@ def views_table(results, task):
     for arm in ("block", *arms, "ceiling"):
         row = [difference(results, cell, arm, REUSE, True) for cell in cells]
         rows += [[f"{arm.replace(REUSE, '….dequeue')} − that", *row]] if set(row) != {NONE} else []
+    others = [accuracies(other_rate, cell, REUSE, True) for cell in cells]
+    if any(others):
+        (rate,) = {result.run.rate for result in other_rate}
+        here = [accuracies(results, cell, REUSE, True) for cell in cells]
+        both = [accuracies(results, cell, f"{REUSE}.views2", True) for cell in cells]
+        rows.append([f"with the rate {rate:g} − that", *map(of_pairs, map(paired, others, here))])
+        rows.append([f"….dequeue.views2 − with the rate {rate:g}", *map(of_pairs, map(paired, both, others))])
     head = ["held-out accuracy in %", *[f"{cell.source}, R = {cell.ratio:g}" for cell in cells]]
     return f"{TASKS[task].title}\n\n" + markdown(head, rows)
 
