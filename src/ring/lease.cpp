@@ -111,13 +111,8 @@ TensorView Lease::images() const noexcept {
   view.device_index = store_->device().index();
   view.dtype = format.dtype;
   view.layout = format.layout;
-  const std::int64_t n = rows();
-  const bool planes = format.layout == Layout::nchw;
-  view.shape = planes ? Shape{n, format.channels, format.height, format.width}
-                      : Shape{n, format.height, format.width, format.channels};
-  if (format.frames == 0) return view;
-  view.shape = planes ? Shape{n, format.frames, format.channels, format.height, format.width}
-                      : Shape{n, format.frames, format.height, format.width, format.channels};
+  view.shape = store_->images_shape();
+  view.shape[0] = rows();
   return view;
 }
 

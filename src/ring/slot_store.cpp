@@ -95,6 +95,7 @@ SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFor
                      const ring::SlotCounts& counts)
     : device_(std::move(device)),
       format_(format),
+      images_shape_{static_cast<std::int64_t>(format.rows())},
       memory_(memory_of(format, counts, device_->is_host())),
       slot_bytes_(slot_bytes(format, device_->is_host())),
       arena_(device_->allocate_growing(memory_.slots, memory_.at_first)),
@@ -106,6 +107,7 @@ SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFor
       probes_(ring::ranges_of(format), counts.slots, counts.probes_seed),
       label_probes_(std::array{ring::ProbedRange{0, format.rows() * sizeof(std::int64_t)}}, counts.slots,
                     counts.probes_seed + 1) {
+  for (const std::int64_t extent : format.image_shape()) images_shape_.push_back(extent);
   description_ = arena_->describe();
   if (format.fields != nullptr) {
     fields_ = *format.fields;

@@ -63,7 +63,7 @@ struct SlotFormat {
     return (resident_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   [[nodiscard]] std::size_t device_bytes() const noexcept { return labels_at() + sizeof(std::int64_t) * rows(); }
-  // Of one row of the images: the frames of a clip, then the extents of a picture in the order of the layout.
+  // Of the image of one row: the frames of a clip, then the extents of a picture in the order of the layout.
   [[nodiscard]] Shape image_shape() const;
   // Every field: image, label, then the others.
   [[nodiscard]] std::vector<Field> all_fields() const;
@@ -120,6 +120,8 @@ class SlotStore {
 
   [[nodiscard]] device::Device& device() noexcept { return *device_; }
   [[nodiscard]] const ring::SlotFormat& format() const noexcept { return format_; }
+  // Of the images of a full batch.
+  [[nodiscard]] const Shape& images_shape() const noexcept { return images_shape_; }
   [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
   [[nodiscard]] const ring::SlotMemory& memory() const noexcept { return memory_; }
   // Where the memory is and how it is mapped, for the line at start-up.
@@ -239,6 +241,7 @@ class SlotStore {
 
   std::shared_ptr<device::Device> device_;
   ring::SlotFormat format_;
+  Shape images_shape_;
   make::FieldLayout fields_;  // what format_.fields points to
   ring::SlotMemory memory_;
   std::string description_;
