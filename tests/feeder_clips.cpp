@@ -230,6 +230,23 @@ TEST_CASE("clips begin anywhere, anew in each epoch; in evaluation and where it 
   }
 }
 
+TEST_CASE("an evaluation reads of a video what its middle needs, by the index of the training too") {
+  const Folder* const data = folder();
+  if (data == nullptr) return;
+  const TemporaryDirectory saved;
+  Options options = options_of(data->root());
+  options.dataset.index = (saved / "videos.index").string();
+  options.run.epochs = 1;
+  std::map<bool, std::uint64_t> bytes;
+  for (const bool eval : {false, true}) {
+    options.run.eval = eval;
+    Feeder feeder(options);
+    while (feeder.next()) continue;
+    bytes[eval] = feeder.summary().bytes_read;
+  }
+  CHECK(bytes[true] < bytes[false] * 3 / 4);
+}
+
 TEST_CASE("a sample for every so many frames begins among them, and its bytes are those that it may need") {
   const Folder* const data = folder();
   if (data == nullptr) return;

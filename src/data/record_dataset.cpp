@@ -61,6 +61,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return bytes;
   }
   [[nodiscard]] const IndexImage& image() const noexcept { return *image_; }
+  void center_clips() noexcept { are_central_ = true; }
 
   [[nodiscard]] std::uint64_t size() const noexcept override { return layout_.samples; }
   [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return layout_.classes; }
@@ -226,7 +227,9 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // What a decoder has to know of the clip, and then its bytes of the file, by one request.
   void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
     const std::string table = text_of(Layout::video_end, layout_.videos, file);
-    const std::array at{number(Layout::offset, id), number(Layout::length, id)};
+    RecordTable::Clip at{.first = static_cast<std::uint64_t>(number(Layout::offset, id)),
+                         .starts = static_cast<std::uint64_t>(number(Layout::length, id))};
+    if (are_central_) at = {.first = at.first + (at.starts - 1) / 2, .starts = 1};
     const auto clip = clip_at(std::as_bytes(std::span(table)), at, layout_.rule, number(Layout::file_bytes, file));
     files_.with(file, [&](const OpenFile& source) { files_.read(source, clip.offset, reserve(clip, target)); });
   }
@@ -398,7 +401,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   std::unique_ptr<const IndexImage> image_;
   Layout layout_;
-  bool is_checked_;  // any kind is
+  bool is_checked_;           // any kind is
+  bool are_central_ = false;  // clips are
   std::vector<Field> fields_;
   mutable SourceFiles files_;
   mutable std::once_flag are_tables_read_;
@@ -416,6 +420,10 @@ std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image) 
 const IndexImage* image_of(const Dataset& dataset) noexcept {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records == nullptr ? nullptr : &records->image();
+}
+
+void center_clips(Dataset& dataset) noexcept {
+  if (auto* const records = dynamic_cast<RecordDataset*>(&dataset); records != nullptr) records->center_clips();
 }
 
 // dynamic_cast is for datasets that programs bring themselves; it is called when a run starts, not

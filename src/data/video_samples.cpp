@@ -149,11 +149,10 @@ void require_clips(const Dataset& dataset, const ClipOptions& clip) {
                     clips_text(clip));
 }
 
-video::ClipBytes clip_at(std::span<const std::byte> table, const std::array<std::int64_t, 2>& at,
-                         const video::ClipRule& rule, std::int64_t file_bytes) {
+video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at, const video::ClipRule& rule,
+                         std::int64_t file_bytes) {
   const auto bytes = static_cast<std::uint64_t>(file_bytes);
-  video::ClipBytes clip =
-      video::IndexedVideo(table).clip(static_cast<std::uint64_t>(at[0]), static_cast<std::uint64_t>(at[1]), rule);
+  video::ClipBytes clip = video::IndexedVideo(table).clip(at.first, at.starts, rule);
   const bool is_within = clip.offset <= bytes && clip.length <= bytes - clip.offset;
   if (!is_within || clip.length > kLargestSampleFile) throw SampleError("damaged: the index has other packets of it");
   return clip;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,6 +9,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
+#include "record_table.hpp"
 #include "video/clip.hpp"
 
 namespace forebay::data {
@@ -27,9 +27,12 @@ struct Scan;
 // REQUIRES: it has samples.
 void require_clips(const Dataset& dataset, const ClipOptions& clip);
 
-// What a reader of a clip needs: of the video with this table, `at` the first frame that it may begin with and how many
-// there are. Throws SampleError, also if the file has not as many bytes. REQUIRES: no number is negative.
-[[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const std::array<std::int64_t, 2>& at,
+// Has the clips of an index begin in the middle of where they may, and their readers read no more than that needs.
+void center_clips(Dataset& dataset) noexcept;
+
+// What a reader of a clip needs of the video with this table. Throws SampleError, also if the file has not as many
+// bytes. REQUIRES: file_bytes is not negative.
+[[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at,
                                        const video::ClipRule& rule, std::int64_t file_bytes);
 // Room for them, of which the table is filled already; the bytes of the file are to be read into what is returned.
 [[nodiscard]] std::span<std::byte> reserve(const video::ClipBytes& clip, ReadTarget& target);

@@ -21,6 +21,7 @@
 
 #include "data/guarded_dataset.hpp"
 #include "data/source_files.hpp"
+#include "data/video_samples.hpp"
 #include "job/agreed_start.hpp"
 #include "job/start_checks.hpp"
 #include "measure/run_files.hpp"
@@ -133,8 +134,12 @@ void Startup::open_dataset() {
   const std::uint64_t before = job::resident_bytes();
   IndexProgress progress;
   if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
-  run_.dataset = run_.given.dataset ? run_.given.dataset
-                                    : job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
+  run_.dataset = run_.given.dataset;
+  if (!run_.dataset) {
+    const auto opened = job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
+    if (options.run.eval) data::center_clips(*opened);
+    run_.dataset = opened;
+  }
   const std::uint64_t after = job::resident_bytes();
   if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = data::guarded(run_.dataset);

@@ -240,8 +240,8 @@ namespace forebay::job {
 
 // A rank with a file of its own that is on disk keeps it even where the index is sent, and takes
 // part in the broadcast all the same.
-std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
-                                             const IndexProgress& progress, data::IndexRemark* remark) {
+std::shared_ptr<Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
+                                       const IndexProgress& progress, data::IndexRemark* remark) {
   const bool is_first = communicator.rank() == 0;
   const bool is_alone = communicator.size() == 1;
   data::OpenedDataset first;

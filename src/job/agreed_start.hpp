@@ -28,9 +28,9 @@ namespace forebay::job {
 // index, and the ranks of a node keep one copy in memory that they share. Throws rank 0's error on all ranks.
 // `progress` is rank 0's, and may end the build by throwing. Rank 0 compares a saved index with its data, and sets
 // `remark` to what there is to say of that.
-[[nodiscard]] std::shared_ptr<const Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
-                                                           const IndexProgress& progress = {},
-                                                           data::IndexRemark* remark = nullptr);
+[[nodiscard]] std::shared_ptr<Dataset> share_dataset(const DatasetOptions& options, Communicator& communicator,
+                                                     const IndexProgress& progress = {},
+                                                     data::IndexRemark* remark = nullptr);
 
 // Throws Error on all ranks when a rank runs with other options or another dataset: the sections that only concern
 // one rank (telemetry, workers, storage, trainer) may differ.

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <forebay/dataset.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "data/parallel.hpp"
+#include "mixing_report.hpp"
+
+namespace forebay::cli {
+
+// The boxes of a field, counted.
+struct BoxCounts {
+  // Reads those of every sample.
+  BoxCounts(const Dataset& dataset, std::size_t field);
+
+  std::string field;
+  std::vector<std::pair<std::string, std::uint64_t>> per_class;  // in the order of their numbers
+  std::uint64_t boxes = 0;
+  std::uint64_t largest = 0;   // in one sample
+  std::uint64_t too_many = 0;  // samples with more than a batch has room for
+  std::int64_t room = 0;       // for so many: `most`
+};
+
+// What `forebay index` says of a dataset.
+struct IndexReport {
+  // Reads every sample's label.
+  explicit IndexReport(const Dataset& dataset);
+
+  const Dataset& dataset;
+  std::vector<std::uint64_t> per_class;  // samples, in the order of dataset.classes()
+  std::uint64_t unlabelled = 0;
+  std::vector<BoxCounts> boxes;  // by field
+  std::uint64_t bad = 0;         // skipped for damage
+  std::string fingerprint;       // 16 hexadecimal digits
+  std::uint64_t bytes = 0;       // of the serialized index
+  data::MissingFiles missing;    // empty unless looked for
+  std::optional<MixingReport> mixing;
+};
+
+// For people: names the first `most_skipped` entries that were left out.
+[[nodiscard]] std::string to_text(const IndexReport& report, std::uint64_t most_skipped);
+
+// Everything, as one object.
+[[nodiscard]] nlohmann::ordered_json to_json(const IndexReport& report);
+
+}  // namespace forebay::cli
