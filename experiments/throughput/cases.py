@@ -9,81 +9,16 @@ import subprocess
 import sys
 from collections import namedtuple
 
-from bench import (BATCH, PEERS, WANTED, Failed, Resident, Row, interleave, script_of, threads_of, title_of,
+from bench import (BATCH, PEERS, WANTED, Failed, Resident, Row, script_of, threads_of, title_of,
                    variant_of)
+from case import Case, Check, config_file, ratio, read_once
+from views import several_views
 
 WANTED_OF_BARE = 0.95
 WANTED_OF_PYTHON = 0.98
 WANTED_OF_FIXED = 0.95
 MOST_OVERHEAD_US = 2.0
 SAME_VALUES = 0.15  # mean and deviation (about 1.2) of normalised values; 3 standard errors of the batches looked at
-
-COMMON = """\
-[dataset]
-format = "{format}"
-path = "{path}"
-batch_size = {batch}
-[transform]
-crop = "random_resized"
-size = [{size}, {size}]
-mirror = 0.5
-[queue]
-capacity = 16
-pool = 1
-[policy]
-name = "block"
-[telemetry]
-dir = ""
-per_step = true
-decisions = false
-interval_s = 0
-live = "never"
-[trainer]
-step_ms = 0
-[run]
-steps = 1000000000
-"""
-
-
-class Check:
-    """A figure against what was wanted of it; without a figure it is open, not passed."""
-
-    def __init__(self, name, value, wanted, at_most=False):
-        self.name, self.value, self.wanted, self.at_most = name, value, wanted, at_most
-
-    @property
-    def passed(self):
-        if self.value is None:
-            return None
-        return self.value <= self.wanted if self.at_most else self.value >= self.wanted
-
-    def __str__(self):
-        figure = "not measured" if self.value is None else f"{self.value:.3f}"
-        says = {True: "pass", False: "FAIL", None: "open"}[self.passed]
-        return f"{says}  {self.name:<58} {figure:>12}  wanted {'<=' if self.at_most else '>='} {self.wanted}"
-
-    def to_json(self):
-        return {"name": self.name, "value": self.value, "wanted": self.wanted, "passed": self.passed}
-
-
-class Case:
-    reference = None  # a row that the others are compared with
-
-    def __init__(self, name, title, rows, checks, base=None):
-        self.name, self.title, self.rows, self._checks, self.base = name, title, rows, checks, base
-
-    def run(self, rounds, say):
-        interleave(self.rows, rounds, say)
-
-    def checks(self):
-        return self._checks()
-
-
-def config_file(bench, name, form, path, size):
-    file = os.path.join(bench.folder, f"{name}.toml")
-    with open(file, "w", encoding="utf-8") as out:
-        out.write(COMMON.format(format=form, path=path, batch=BATCH, size=size))
-    return file
 
 
 def decoders(count):
@@ -132,10 +67,6 @@ def like_the_bare_loop(result, bare):
             if difference > SAME_VALUES:
                 raise Failed(f"the {figure} of its values is off by {difference:.3f}: not the same work")
     return result
-
-
-def ratio(rows, key, other):
-    return rows[key].ratio_to(rows[other]) if key in rows and other in rows else None
 
 
 def best_of(rows, peer):
@@ -267,14 +198,6 @@ def container(bench, images, kind):
     return target
 
 
-def read_once(path):
-    """Brings a container into the page cache."""
-    for name in os.listdir(path):
-        with open(os.path.join(path, name), "rb", buffering=0) as file:
-            while file.read(1 << 22):
-                pass
-
-
 def peer_row(bench, peer, variant, what, like):
     """A row, and the process that stays for it. `what`: kind of data, its path, the side of a batch's images."""
     python = os.path.join(bench.peers, PEERS[peer].environment, "bin", "python")
@@ -388,38 +311,6 @@ def beside_a_trainer(bench, data, only, variants):
 
     return ResidentCase("trainer", f"Beside a trainer that computes for {STEP_MS} ms per batch ({about})",
                         list(rows.values()), checks, residents=loaders, reference=rows.get(forebay))
-
-
-WANTED_OF_TWO_VIEWS = 1.5  # times the views/s of one
-
-
-def several_views(bench, data, only, variants):
-    """Rows of one, two and four views of each sample, from files and packed: views per second."""
-    if "forebay" not in only:
-        return None
-    images, about = data.photographs()
-    packed = os.path.join(bench.folder, "packed")
-    if not os.path.isdir(packed):
-        subprocess.run([bench.forebay_command, "pack", images, packed], check=True, stdout=subprocess.DEVNULL)
-    read_once(packed)
-    cores = len(bench.cores)
-    rows = {}
-
-    def views_of(config, views):
-        run = bench.forebay(config, cores, [f"workers.decode={cores}", f"transform.views={views}"])
-        return {**run, "images_per_s": views * run["images_per_s"]}
-
-    for stored, config in (("files", config_file(bench, "views", "filelist", images, 224)),
-                           ("packed", config_file(bench, "views-packed", "packed", packed, 224))):
-        for views in (1, 2, 4):
-            rows[stored, views] = Row(f"{stored}, views = {views}",
-                                      lambda config=config, views=views: views_of(config, views))
-
-    def checks():
-        return [Check(f"views per second, two / one, {stored}", ratio(rows, (stored, 2), (stored, 1)),
-                      WANTED_OF_TWO_VIEWS) for stored in ("files", "packed")]
-
-    return Case("views", f"Several views of photographs, 224 x 224 ({about})", list(rows.values()), checks)
 
 
 CASES = {"photos": photographs, "small": small_images, "trainer": beside_a_trainer, "views": several_views,

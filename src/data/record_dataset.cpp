@@ -236,7 +236,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // One of many texts, whose ends are in a column.
   [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {
     using Ends = std::array<std::int64_t, 2>;  // of the text before this one and of this one
-    const auto [begin, end] = row == 0 ? Ends{0, number(ends, 0)} : numbers<2>(ends, row - 1);
+    const auto [begin, end] = row == 0 ? Ends{0, number(ends, 0)} : layout_.numbers<2>(image(), ends, row - 1);
     image().require(begin <= end, "its texts are out of order");
     const auto from = static_cast<std::uint64_t>(begin);
     return image().text(texts + from, static_cast<std::uint64_t>(end) - from);
@@ -327,17 +327,9 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     require_record_sum(head, bytes, tail, extent.offset);
   }
 
-  // Every number of a column passes here and is checked here, once.
-  template <std::size_t N>
-  [[nodiscard]] std::array<std::int64_t, N> numbers(std::size_t column, std::uint64_t row) const {
-    const auto numbers = layout_.columns[column].numbers<N>(image(), row);
-    const Layout::Limits limits = layout_.limits_of(column);
-    for (const std::int64_t number : numbers) {
-      image().require(number >= limits.least && number <= limits.most, limits.problem);
-    }
-    return numbers;
+  [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const {
+    return layout_.numbers<1>(image(), column, row)[0];
   }
-  [[nodiscard]] std::int64_t number(std::size_t column, std::uint64_t row) const { return numbers<1>(column, row)[0]; }
 
   // No view can be made of a box without pixels.
   [[nodiscard]] Box box_of(std::uint64_t id) const {
@@ -367,13 +359,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return {.offset = static_cast<std::uint64_t>(begin), .length = static_cast<std::size_t>(end - begin)};
   }
 
-  // A number from a field's column, checked like those of samples.
   [[nodiscard]] std::int64_t field_number(const StoredField& stored, std::size_t column, std::uint64_t id) const {
-    const std::int64_t number = stored.columns[column].numbers<1>(image(), id)[0];
-    const std::int64_t least = column == StoredField::source ? -1 : 0;
-    image().require(number >= least && number <= stored.most_of(column, layout_.sources),
-                    "a field has a number that is out of range");
-    return number;
+    return stored.number_of(image(), column, id, layout_.sources);
   }
 
   // A negative size is the complement of that of a file whose records the index holds

@@ -113,6 +113,14 @@ struct StoredField {
       default: return std::numeric_limits<std::int64_t>::max();
     }
   }
+  // Of a sample, checked. Throws Error naming the index. `sources`: as many as there are.
+  [[nodiscard]] std::int64_t number_of(const IndexImage& image, std::size_t column, std::uint64_t id,
+                                       std::uint64_t sources) const {
+    const std::int64_t value = columns[column].numbers<1>(image, id)[0];
+    image.require(value >= (column == source ? -1 : 0) && value <= most_of(column, sources),
+                  "a field has a number that is out of range");
+    return value;
+  }
 };
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
@@ -185,6 +193,19 @@ struct RecordLayout {
       case label: return {-1, below(classes.size()), "a sample names a class that is not listed"};
       default: return {0, kAny, "a number is negative"};
     }
+  }
+
+  // Of N rows from `row` on. Every number of a column passes here and is checked here, once. Throws Error naming the
+  // index.
+  template <std::size_t N>
+  [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::size_t column,
+                                                    std::uint64_t row) const {
+    const auto values = columns[column].template numbers<N>(image, row);
+    const Limits limits = limits_of(column);
+    for (const std::int64_t value : values) {
+      image.require(value >= limits.least && value <= limits.most, limits.problem);
+    }
+    return values;
   }
 
   [[nodiscard]] bool has_clips() const noexcept { return rule.frames > 0; }

@@ -131,17 +131,16 @@ void Startup::agree_on_policy() {
 // the program gives was there before.
 void Startup::open_dataset() {
   const Options& options = run_.options;
-  const std::uint64_t before = job::resident_bytes();
-  IndexProgress progress;
-  if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
   run_.dataset = run_.given.dataset;
   if (!run_.dataset) {
+    IndexProgress progress;
+    if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
+    const std::uint64_t before = job::resident_bytes();
     const auto opened = job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
+    run_.index_bytes = std::max(job::resident_bytes(), before) - before;
     if (options.run.eval) data::center_clips(*opened);
     run_.dataset = opened;
   }
-  const std::uint64_t after = job::resident_bytes();
-  if (!run_.given.dataset && after > before) run_.index_bytes = after - before;
   run_.safe_dataset = data::guarded(run_.dataset);
   run_.intake = dynamic_cast<const SourceIntake*>(run_.given.dataset.get());
   if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
@@ -181,9 +180,8 @@ void Startup::agree_on_recording() {
   if (!run_.replayed) return;
   collectively([this] { run_.replayed->require_dataset(*run_.safe_dataset); });
   run_.recorded_steps = run_.replayed->steps();
-  for (const std::string& steps : run_.communicator->all_gather(std::to_string(run_.recorded_steps))) {
+  for (const std::string& steps : run_.communicator->all_gather(std::to_string(run_.recorded_steps)))
     run_.recorded_steps = std::min<std::uint64_t>(run_.recorded_steps, std::stoull(steps));
-  }
 }
 
 // Before the logs, whose warnings depend on how many cores this rank has.
@@ -208,24 +206,21 @@ void Startup::open_logs() {
     measure::make_run_directory(options.telemetry.dir);
     run_.directory = measure::DirectoryLock(options.telemetry.dir, rank());
     run_.quarantine.emplace(options.telemetry.dir, rank(), *run_.console);
-    run_.cache = data::open_cache(options, *run_.dataset, [&](const std::string& line) { run_.console->warn(line); });
+    const auto warn = [&](const std::string& line) {
+      if (!line.empty()) run_.console->warn(line);
+    };
+    run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
-      for (const std::string& warning : job::start_warnings(options, run_.workers, ranks()))
-        run_.console->warn(warning);
-      if (!operations_notice_.empty()) run_.console->warn(operations_notice_);
-      if (!parts_notice_.empty()) run_.console->warn(parts_notice_);
-      const std::string part =
-          job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition()));
-      if (!part.empty()) run_.console->warn(part);
-      for (const std::string& warning : job::index_warnings(skipped)) run_.console->warn(warning);
+      std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
+      warn(operations_notice_);
+      warn(parts_notice_);
+      warn(job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition())));
+      std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
-      if (!remark.empty()) is_warning ? run_.console->warn(remark) : run_.console->info(remark);
-      for (const std::string& notice : node_notices_) {
-        if (!notice.empty()) run_.console->warn(notice);
-      }
-      for (const Skipped& entry : skipped) {
+      if (!remark.empty()) is_warning ? warn(remark) : run_.console->info(remark);
+      std::ranges::for_each(node_notices_, warn);
+      for (const Skipped& entry : skipped)
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
-      }
     }
     const auto bad = std::ranges::find_if(skipped, &Skipped::bad);
     if (options.on_bad == OnBad::fail && bad != skipped.end()) {
