@@ -92,8 +92,9 @@ class BatchCopy:
         return self.rows[name]
 
     def numpy(self, *names: str) -> Any:
-        """The fields of these names, "image" and "label" by default: one, or a tuple."""
-        wanted = [self.fields[name] for name in names or ("image", "label")]
+        """The fields of these names: one, or a tuple. By default "image" and "label", or, of mixed batches, "image" and
+        "label_weights"."""
+        wanted = [self.fields[name] for name in names or self._defaults()]
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def torch(self, *names: str, copy: bool | None = None) -> Any:
@@ -105,8 +106,11 @@ class BatchCopy:
                 return torch.from_numpy(self.fields[name])
             return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
 
-        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or ("image", "label")]
+        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or self._defaults()]
         return wanted[0] if len(names) == 1 else tuple(wanted)
+
+    def _defaults(self) -> tuple[str, str]:
+        return "image", "label_weights" if "label_weights" in self.fields else "label"
 
     def __repr__(self) -> str:
         return f"<forebay.BatchCopy: step {self.step}, epoch {self.epoch}, {self.size} samples>"

@@ -23,11 +23,17 @@ using namespace nb::literals;
 
 [[noreturn]] void refuse_pickling(const char* why) { throw nb::type_error(why); }
 
-// The named fields, "image" and "label" by default, each made by take(number): one by itself, several as a tuple.
-// As Python functions with several results have it.
+// What a training loop takes a row for, by default beside its image: of mixed batches that is no longer one class.
+std::size_t number_of_target(const Batch& batch) {
+  const auto& fields = batch.fields();
+  return fields.size() > 2 && fields[2].name == "label_weights" ? 2 : 1;
+}
+
+// The named fields, by default the image and the target, each made by take(number): one by itself, several as a tuple,
+// as Python functions with several results have it.
 template <typename Take>
 nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
-  if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(std::size_t{1}));
+  if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(number_of_target(batch)));
   nb::list all;
   for (const nb::handle name : names) all.append(take(batch.number_of(nb::cast<std::string>(name))));
   if (all.size() == 1) return nb::object(all[0]);
@@ -190,14 +196,14 @@ void bind_hand_over(nb::class_<Batch>& batch) {
             });
           },
           nb::sig("def numpy(self, *names: str) -> typing.Any"),
-          "The fields of these names, \"image\" and \"label\" by default, as arrays of NumPy: one, or a tuple.")
-      .def(
-          "torch", &to_torch, "names"_a, "copy"_a = nb::none(),
-          nb::sig("def torch(self, *names: str, copy: bool | None = None) -> typing.Any"),
-          "The fields of these names, \"image\" and \"label\" by default, as tensors of PyTorch on the device they are "
-          "on: one, or a tuple. They are copies, yours to change, where a reuse may serve the same bytes again. "
-          "copy=False: they share the batch's memory; do not write to them, which next() finds out, in memory of the "
-          "host. copy=True: copies in any case.")
+          "The fields of these names as arrays of NumPy: one, or a tuple. By default \"image\" and \"label\", or, of "
+          "mixed batches, \"image\" and \"label_weights\".")
+      .def("torch", &to_torch, "names"_a, "copy"_a = nb::none(),
+           nb::sig("def torch(self, *names: str, copy: bool | None = None) -> typing.Any"),
+           "The same as tensors of PyTorch on the device they are on. They are copies, yours to change, where a reuse "
+           "may serve the same bytes again. "
+           "copy=False: they share the batch's memory; do not write to them, which next() finds out, in memory of the "
+           "host. copy=True: copies in any case.")
       .def(
           "jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
           "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "

@@ -66,6 +66,16 @@ def test_mixed_batches_are_handed_over_with_the_weights_of_their_labels(load: An
     assert mixed > 0
 
 
+def test_the_targets_of_mixed_batches_are_their_weights_unless_others_are_named(folder: Path) -> None:
+    options = {"batch_size": 8, "mixup": {"probability": 1.0}, "device": "host"}
+    with forebay.Feeder(dataset=str(folder), **PLAIN, **options) as feeder:
+        batch = next(iter(feeder))
+        for taken in (batch, batch.copy()):
+            assert torch.equal(taken.torch()[1], taken.torch("label_weights"))
+            assert taken.torch("image", "label")[1].dtype == torch.int64
+            assert (taken.numpy()[1] == taken.numpy("label_weights")).all()
+
+
 def test_epochs_as_pytorch_has_them(load: Any) -> None:
     in_order = load(None, 16)
     assert len(in_order) == 3 and [greys(in_order) for _ in range(3)] == [list(range(COUNT))] * 3
