@@ -26,7 +26,8 @@ from .policy import Policy as Policy
 
 
 def __getattr__(name: str) -> Any:
-    """forebay.torch, forebay.lightning and forebay.mpi, which import what they are for, when they are first used."""
+    """Imports forebay.torch, forebay.lightning and forebay.mpi when first used, because they import the packages they
+    serve."""
     if name in ("torch", "lightning", "mpi"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Copies of batches, and which part of its image each sample shows."""
+"""Copies of batches, and the part of its image that each sample shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .errors import Error
 
 
 def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
-    """The same memory as an array of ml_dtypes' bfloat16, which NumPy has not; the bits, where they will do."""
+    """The same memory as an array of ml_dtypes' bfloat16, a type that NumPy lacks. Without that module: the bits, or
+    Error if `is_needed`."""
     try:
         import ml_dtypes
     except ImportError:
@@ -23,14 +24,14 @@ def bfloat16_of(bits: Any, is_needed: bool = True) -> Any:
 
 
 class SampleView(NamedTuple):
-    """The region of its image that a sample shows, in pixels; it may be mirrored, and is resized to transform.size.
-    Each side is to the nearest pixel; with padding it may reach beyond the image."""
+    """The region of its image that a sample shows, in pixels, before it is possibly mirrored and resized to
+    transform.size. Each side is rounded to a pixel; with padding it may reach beyond the image."""
 
     left: int
     top: int
     right: int
     bottom: int
-    width: int  # of the whole image
+    width: int  # size of the whole image
     height: int
     mirror: bool
 
@@ -42,11 +43,11 @@ class BatchCopy:
     fields: dict[str, Any]  # NumPy arrays by name
     ids: Any  # numbers of the samples in the dataset
     epoch: int
-    number: int  # in the epoch, over all ranks
+    number: int  # within the epoch, counted over all ranks
     step: int
     use_index: int  # how often it was served before; 0 = fresh
     job_fresh_samples: int
-    rows: dict[str, Any] = field(default_factory=dict)  # of ragged fields: how many rows are filled
+    rows: dict[str, Any] = field(default_factory=dict)  # ragged fields: how many entries of each row are filled
     bfloat16: tuple[str, ...] = ()  # fields of that type: arrays of ml_dtypes, or of uint16 without that module
 
     def __post_init__(self) -> None:
@@ -56,9 +57,9 @@ class BatchCopy:
 
     @property
     def images(self) -> Any:
-        """[rows, channels, height, width], with transform.views rows for each sample, or as transform.layout has it.
+        """[rows, channels, height, width], or as transform.layout says, with transform.views rows for each sample.
 
-        Of clips [rows, frames, channels, height, width].
+        For clips [rows, frames, channels, height, width].
         """
         return self.fields["image"]
 
@@ -69,7 +70,7 @@ class BatchCopy:
 
     @property
     def is_fresh(self) -> bool:
-        """It was served for the first time."""
+        """Whether it was served for the first time."""
         return self.use_index == 0
 
     @property
@@ -92,13 +93,14 @@ class BatchCopy:
         return self.rows[name]
 
     def numpy(self, *names: str) -> Any:
-        """The fields of these names: one, or a tuple. By default "image" and "label", or, of mixed batches, "image" and
-        "label_weights"."""
+        """The named fields, by default "image" and "label" or, for mixed batches, "image" and "label_weights": a single
+        array for one name, else a tuple."""
         wanted = [self.fields[name] for name in names or self._defaults()]
         return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def torch(self, *names: str, copy: bool | None = None) -> Any:
-        """The same as PyTorch tensors that share the copy's memory; with copy=True, in memory of their own."""
+        """Like numpy(), as PyTorch tensors that share the copy's memory or, with copy=True, have memory of their
+        own."""
         import torch
 
         def tensor(name: str) -> Any:

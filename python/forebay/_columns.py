@@ -15,7 +15,7 @@ from .errors import ConfigError
 
 
 class Column(NamedTuple):
-    """A field of every sample: values in memory, one sample after the other, or the path of a file for each."""
+    """A field of all samples: their values in memory, concatenated, or the path of a file for each."""
 
     field: FieldSpec
     values: Any  # bytes
@@ -24,8 +24,8 @@ class Column(NamedTuple):
 
 
 def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Sequence[str]) -> list[Column]:
-    """``fields``: values by name, or a dictionary of a field's keys with its "values". ``paths``: of the images, for
-    errors. ``classes``: of boxes that name none."""
+    """``fields``: values by name, or a dictionary of a field's keys with its "values". ``paths``: those of the images,
+    for errors. ``classes``: those of fields of boxes that give none."""
     columns = []
     for name, given in fields.items():
         keys = dict(given) if isinstance(given, Mapping) else {"kind": "numbers", "values": given}
@@ -44,7 +44,7 @@ def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Seque
 
 
 def _listed(values: Any) -> Any:
-    """A sequence that counts from 0: a column of pandas does not."""
+    """The values as a sequence indexed from 0, which a pandas column need not be."""
     if hasattr(values, "to_numpy"):
         return values.to_numpy()
     return values if hasattr(values, "__getitem__") and hasattr(values, "__len__") else list(values)
@@ -55,7 +55,7 @@ def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> 
 
 
 def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[list[list[Any]], list[str]]:
-    """The classes of each sample, texts by the rule of lists (as_classes()), and the names of all."""
+    """The classes of each sample, with texts interpreted as in lists (as_classes()), and the names of all classes."""
     listed = [_items(some) for some in parts]
     texts = [each for some in listed for each in some if isinstance(each, str)]
     try:
@@ -143,7 +143,7 @@ def _items(some: Any) -> list[Any]:
 
 
 def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Sets of classes as texts become sets of their names; zeros and ones stay."""
+    """Turns sets of classes given as texts into sets of names; leaves zeros and ones as they are."""
     sets = [_items(some) for some in values]
     named = [sample for sample, some in enumerate(sets) if some and all(isinstance(each, str) for each in some)]
     if not named:
@@ -159,21 +159,21 @@ def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict
 
 
 def _usual_type(values: Any) -> str:
-    """Arrays of whole numbers keep their type, or get one that holds it; other numbers are float32. Raises
-    ValueError for whole numbers in a list that float32 would round."""
+    """The default type: integer arrays keep theirs or get one that holds it; other numbers are float32. Raises
+    ValueError for integers in a list that float32 would round."""
     array = numpy.asarray(values)
     if array.dtype.kind not in "iu":
         return "float32"
     if hasattr(values, "dtype"):
         return "uint8" if array.dtype == "uint8" else "int32" if numpy.can_cast(array.dtype, "int32") else "int64"
-    large = (array > 2**53) | (array < -(2**53))  # beyond, a float64 compares equal to its neighbours
+    large = (array > 2**53) | (array < -(2**53))  # beyond this, adjacent integers are equal as float64
     if large.any() or (array.astype("float32").astype("float64") != array).any():
         raise ValueError('it has whole numbers that float32 does not hold: give "dtype": "int64"')
     return "float32"
 
 
 def _known(kind: Any, values: Any) -> dict[str, Any]:
-    """What the values say of a field whose declaration does not."""
+    """The keys that can be inferred from the values if a field's declaration lacks them."""
     if kind == "multilabel" and getattr(values, "ndim", 1) == 2:
         return {"classes": [str(number) for number in range(values.shape[1])]}
     if kind == "bytes":

@@ -1,4 +1,4 @@
-"""What a running loop shows: in a terminal, in a notebook, or else as lines."""
+"""Displays for a running loop: in a terminal, in a notebook, or else as lines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from . import _html
 from .errors import ConfigError
 
 _REDRAW_S = 0.2
-_LINE_S = 10.0  # between two lines where nothing can be redrawn
-_PANEL = 88  # columns, where there are as many: the panel does not follow its text
+_LINE_S = 10.0  # between two lines if nothing can be redrawn
+_PANEL = 88  # columns, if the terminal has them; a fixed width, whatever the text
 
 
 def require_way(way: bool | str) -> None:
@@ -24,20 +24,20 @@ def require_way(way: bool | str) -> None:
 
 
 class Shown(NamedTuple):
-    """The figures of a stretch of the run: since the last drawing, or of an epoch."""
+    """The figures of an interval of the run: since the last drawing, or of an epoch."""
 
     title: str
     epoch: int
     share: float | None  # of the epoch
     steps: int
-    depth: float  # mean of the batches that were ready
+    depth: float  # mean number of ready batches
     capacity: int
     fresh: float  # share of the steps
     images_per_s: float
     stall: float  # share of the time
     bound: str
     sentence: str
-    waiting: str = ""  # said while next() waits
+    waiting: str = ""  # shown while next() waits
 
     def line(self) -> str:
         return (
@@ -47,7 +47,7 @@ class Shown(NamedTuple):
         )
 
     def rows(self) -> list[tuple[str, float | None, str]]:
-        """The same as names, shares of a whole, and words."""
+        """The same as rows of a name, a share from 0 to 1, and text."""
         return [
             (f"epoch {self.epoch}", self.share, f"{self._part()}  step {self.steps:,}".strip()),
             ("queue", self.depth / max(1, self.capacity), f"{self.depth:.1f} of {self.capacity} batches"),
@@ -62,27 +62,27 @@ class Shown(NamedTuple):
 
 
 class Display(abc.ABC):
-    """Where figures go."""
+    """A place where figures are shown."""
 
     every_s = _REDRAW_S
 
     @abc.abstractmethod
     def show(self, shown: Shown) -> None:
-        """In the place of what was shown before."""
+        """Replaces what was shown before."""
 
     def end_epoch(self, shown: Shown) -> None:
-        """The figures of a whole epoch."""
+        """Shows the figures of a whole epoch."""
         self.show(shown)
 
     def hide(self) -> None:  # noqa: B027 - where lines of others do no harm
-        """Somebody else is about to write a line. Any thread."""
+        """Called before somebody else writes a line. Any thread."""
 
     def close(self) -> None:  # noqa: B027 - where nothing is held
-        """Nothing more will be shown."""
+        """Called when nothing more will be shown."""
 
 
 class Lines(Display):
-    """One after the other, for files and pipes."""
+    """One line after the other, for files and pipes."""
 
     every_s = _LINE_S
 
@@ -94,13 +94,13 @@ class Lines(Display):
 
 
 class Bar(Display):
-    """One line that is drawn again and again; one remains of each epoch."""
+    """A single line that is redrawn in place; one line remains per epoch."""
 
     _CELLS = 24
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._lock = threading.RLock()  # a handler of signals may log while a line is drawn
+        self._lock = threading.RLock()  # a signal handler may log while a line is drawn
         self._is_drawn = False
         full, empty = "█░"
         try:
@@ -139,7 +139,7 @@ class Bar(Display):
 
 
 class Notebook(Display):
-    """A table below the cell, drawn again in its place."""
+    """A table below the cell, redrawn in place."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -154,7 +154,7 @@ class Notebook(Display):
 
 
 class Live(Display):
-    """A panel of rich below what the program prints."""
+    """A rich panel below the program's output."""
 
     def __init__(self, out: TextIO) -> None:
         from rich.console import Console
@@ -162,7 +162,7 @@ class Live(Display):
         self._console = Console(file=out)
         self._live: Any = None  # while it is drawn
         self._shown: Shown | None = None
-        self._lock = threading.RLock()  # a handler of signals may log while the panel is drawn
+        self._lock = threading.RLock()  # a signal handler may log while the panel is drawn
 
     def show(self, shown: Shown) -> None:
         with self._lock:
@@ -170,7 +170,7 @@ class Live(Display):
             if self._live is None:
                 from rich.live import Live as RichLive
 
-                # What the program prints into a file is to arrive there.
+                # Output that the program redirects to a file must arrive there.
                 is_beside = sys.stdout is not None and sys.stdout.isatty()
                 self._live = RichLive(console=self._console, auto_refresh=False, redirect_stdout=is_beside)
                 self._live.start()
@@ -182,7 +182,7 @@ class Live(Display):
     def close(self) -> None:
         with self._lock:
             if self._live is None and self._shown is not None:
-                self.show(self._shown)  # it was hidden, and is what remains
+                self.show(self._shown)  # it was hidden, and should remain visible at the end
             self._end(keep=True)
 
     def _end(self, keep: bool) -> None:
@@ -206,14 +206,14 @@ class Live(Display):
 
 
 def _is_notebook() -> bool:
-    """Where output is a page: Jupyter, and not IPython in a terminal."""
+    """Whether output goes to a notebook page (Jupyter), rather than to IPython in a terminal."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
 def display_for(way: bool | str) -> Display:
-    """The best that is possible here for what was asked for."""
+    """The best display that is possible here for the requested way."""
     out = sys.stderr
     if way != "lines":
         if _is_notebook():

@@ -1,4 +1,4 @@
-"""Fields of a program's own samples: what their declarations mean, and the bytes that the library reads."""
+"""Fields of a program's own samples: their declarations, and their values as the bytes that the library reads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ._core import FieldSpec
 from ._labels import class_names, class_number, names_of
 from .errors import ConfigError
 
-# LabelledBox of <forebay/field.hpp>.
+# The layout of LabelledBox in <forebay/field.hpp>.
 _BOX = [("sides", "<f4", (4,)), ("label", "<i4")]
 _BOX_ORDER = "boxes are left, top, right, bottom in pixels of the image"
 
 
 def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> FieldSpec:
-    """The field that a program declares, by the rules of a section [fields.NAME]. ``known``: what its values say where
-    the declaration does not."""
+    """The field that a program declares, by the rules of a section [fields.NAME]. ``known``: keys inferred from its
+    values, used where the declaration has none."""
     given = {"kind": "", **(known or {}), **keys}
     classes = class_names(given.pop("classes", None))
     for key, length in (("shape", 1), ("mean", 3), ("std", 3)):
@@ -42,14 +42,14 @@ def specs_of(fields: Mapping[str, Mapping[str, Any]] | None) -> list[FieldSpec]:
 
 
 def npy_of(array: Any) -> memoryview:
-    """An array as the npy file that the library reads."""
+    """The array as an npy file, which the library reads."""
     file = io.BytesIO()
     numpy.save(file, array, allow_pickle=False)
     return file.getbuffer()
 
 
 def as_type(values: Any, dtype: str) -> Any:
-    """An array of that type. Raises ValueError for numbers that it does not hold."""
+    """An array of this type. Raises ValueError for numbers that it cannot represent."""
     array = numpy.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{array.dtype} where numbers are expected")
@@ -67,8 +67,8 @@ def as_type(values: Any, dtype: str) -> Any:
 
 
 def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
-    """LabelledBoxes from [n, 4] numbers, a pair (boxes, labels), or {"boxes": ..., "labels": ...} as torchvision has
-    it. Raises ValueError."""
+    """LabelledBoxes from [n, 4] numbers, a pair (boxes, labels), or {"boxes": ..., "labels": ...} as in torchvision.
+    Raises ValueError."""
     if isinstance(value, Mapping):
         value, labels = value["boxes"], value.get("labels")
     elif isinstance(value, tuple) and len(value) == 2 and numpy.ndim(value[0]) == 2:
@@ -100,8 +100,8 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
 
 
 def bits_of(value: Any, classes: Sequence[str]) -> Any:
-    """A zero or one for each class: from just that, or from the names of the classes that apply. Raises ValueError;
-    numbers of classes are refused, because they look like bits."""
+    """A zero or one for each class, from zeros and ones or from the names of the classes that apply. Raises ValueError;
+    class numbers are refused, because they look like bits."""
     values = value.tolist() if hasattr(value, "tolist") else list(value)
     if all(isinstance(each, str) for each in values):
         bits = numpy.zeros(len(classes))

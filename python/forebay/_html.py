@@ -1,5 +1,5 @@
-"""Feeders and figures as HTML, for notebooks: tables without scripts or anything from outside. Colours are those of the
-page, or show on light and dark ones alike."""
+"""Feeders and figures as HTML for notebooks: tables without scripts or external resources, whose colours are the page's
+or show on light and dark backgrounds alike."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LEFT = "text-align:left;padding:.15em .8em .15em 0;vertical-align:top;white-spa
 _RIGHT = "text-align:right;padding:.15em .8em .15em 0;vertical-align:top;white-space:nowrap"
 
 
-# Characters that change the direction of writing would let a name read as another.
+# Characters that change the writing direction could make one name look like another.
 _DIRECTIONS = {
     code: f"\\u{code:04x}" for code in (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
@@ -34,11 +34,11 @@ def escape(text: str) -> str:
 
 
 class Figures(dict[str, Any]):
-    """Figures by name. A dictionary like any other, with tables in notebooks."""
+    """Figures by name: an ordinary dictionary that notebooks show as tables."""
 
     def __init__(self, figures: Mapping[str, Any], text: str = "") -> None:
         super().__init__(figures)
-        self.text = text  #: the most important ones, as lines of a label and words
+        self.text = text  #: the most important ones, each a line of a label and text
 
     def __reduce__(self) -> Any:
         return Figures, (dict(self), self.text)
@@ -48,7 +48,7 @@ class Figures(dict[str, Any]):
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool = False) -> str:
-    """`rows` are cells of HTML, the first of each being its heading. numbers: the others are to the right."""
+    """`rows` are cells of HTML, the first of each being its heading. numbers: right-aligns the others."""
     cell = _RIGHT if numbers else _LEFT
 
     def row(cells: Sequence[str]) -> str:
@@ -67,7 +67,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], numb
 
 
 def bar(share: float, label: str) -> str:
-    """A share from 0 to 1 as a bar; the label is for those who cannot see it."""
+    """A share from 0 to 1 as a bar; the label is for screen readers."""
     percent = f"{max(0.0, min(100.0, 100 * share)):.0f}%"
     fill = f"no-repeat padding-box linear-gradient(to right,{_BLUE} {percent},transparent {percent})"
     return (
@@ -89,7 +89,7 @@ def _bytes(value: float) -> str:
 
 
 def _number(key: str, value: Any) -> str:
-    """A figure with its unit, which its name tells."""
+    """A figure with its unit, which follows from its key."""
     if not isinstance(value, (int, float)):
         return escape(str(value))
     name = key.rsplit(".", 1)[-1]
@@ -167,7 +167,7 @@ def profile_tables(profile: Mapping[str, Any]) -> str:
 
 def configuration(values: Mapping[str, str]) -> str:
     keys = {key.full_name: key for key in config_keys()}
-    unknown = Key("", "", "", "", "")  # of a field
+    unknown = Key("", "", "", "", "")  # for keys of [fields.NAME]
     rows = [
         (
             f"<code>{escape(name)}</code>",
@@ -187,13 +187,13 @@ def feeder(of: Feeder) -> str:
     """The configuration and figures of a feeder."""
     try:
         tables = summary_table(of.summary()) + profile_tables(of.profile()) + configuration(of._values())
-    except Error:  # another thread is inside, or this is a fork; the text says which
+    except Error:  # another thread is inside a call, or this is a fork; the text says which
         tables = ""
     return f"<div><p><code>{escape(repr(of))}</code></p>{tables}</div>"
 
 
 def live(shown: Shown) -> str:
-    """What a running loop shows in a notebook, over and over."""
+    """What a running loop shows in a notebook; drawn again at every update."""
     rows = [
         (name, ("" if share is None else f"{bar(share, name)} ") + escape(text)) for name, share, text in shown.rows()
     ]

@@ -1,4 +1,4 @@
-"""Datasets of Hugging Face with a column of images: their files, or their bytes where Arrow's tables hold them."""
+"""Hugging Face datasets with a column of images: their files, or their bytes if Arrow's tables hold them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADVICE = "or write a subclass of forebay.Dataset whose __getitem__ returns the 
 
 
 def is_dataset(dataset: Any) -> bool:
-    """Whether it is one of Hugging Face. Raises ConfigError for those that have no list of samples."""
+    """Whether it is a Hugging Face dataset. Raises ConfigError for one without a list of samples."""
     package = sys.modules.get("datasets")  # if the program has imported it
     names = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
     kinds: Any = tuple(getattr(package, name, None) for name in names)
@@ -31,7 +31,7 @@ def is_dataset(dataset: Any) -> bool:
 
 
 def _columns(dataset: Any) -> tuple[str, str | None]:
-    """The columns of images and of classes: a ClassLabel, or values that are called so."""
+    """The columns of images and of classes; the latter is a ClassLabel, or a column with such a name."""
     kinds = {name: type(feature).__name__ for name, feature in dataset.features.items()}
     images = [name for name, kind in kinds.items() if kind == "Image"]
     if len(images) != 1:
@@ -48,13 +48,13 @@ def _columns(dataset: Any) -> tuple[str, str | None]:
 
 
 def _chosen(dataset: Any, values: Any) -> Any:
-    """Values of the table's rows, for the rows of the dataset: select(), shuffle() and the like only list numbers."""
+    """Maps values of the table's rows to the dataset's rows: select(), shuffle() and the like only list row numbers."""
     rows = getattr(dataset, "_indices", None)
     return values if rows is None else values[rows.column(0).to_numpy()]
 
 
 def _bytes_at(column: Any) -> tuple[Any, Any]:
-    """Where the bytes of each image are, and how many; 0 for one that has none."""
+    """The address and number of bytes of each image; 0 bytes for one that has none."""
     addresses, sizes = [numpy.zeros(0, numpy.uint64)], [numpy.zeros(0, numpy.uint64)]
     for chunk in column.chunks:
         binary = chunk.field("bytes")
@@ -71,8 +71,8 @@ def _bytes_at(column: Any) -> tuple[Any, Any]:
 
 
 def _require_within(places: Any, count: int, size: int, row: int) -> None:
-    """Raises ConfigError unless they are so many places in memory of this size, in their order: they come from a file,
-    and the library's threads read there. `row` is that of the first."""
+    """Raises ConfigError unless `places` are `count` ascending offsets within `size` bytes: they come from a file, and
+    the library's threads read there. `row` is the row of the first."""
     wrong = "ends early"
     if len(places) == count:
         is_wrong = (places[:-1] < 0) | (places[1:] < places[:-1]) | (places[1:] > size)
@@ -83,7 +83,8 @@ def _require_within(places: Any, count: int, size: int, row: int) -> None:
 
 
 def _sound(column: Any) -> Any:
-    """A column whose values Arrow may look at. Raises ConfigError for one whose file is damaged."""
+    """The column, once its values are known to be safe for Arrow to access. Raises ConfigError if its file is
+    damaged."""
     try:
         column.validate(full=True)
     except ValueError as error:
@@ -92,7 +93,7 @@ def _sound(column: Any) -> Any:
 
 
 def _without_image(column: Any) -> Any:
-    """For each row whether it has none: neither bytes nor a file."""
+    """For each row, whether it has neither an image's bytes nor a file."""
     rows = [numpy.zeros(0, bool)]
     for chunk in column.chunks:
         is_empty = [numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path")]
@@ -101,7 +102,7 @@ def _without_image(column: Any) -> Any:
 
 
 def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
-    """Sizes of all images, and the bytes of some."""
+    """A text made from the sizes of all images and the bytes of some."""
     import ctypes
 
     digest = hashlib.sha256(sizes.tobytes())

@@ -12,7 +12,7 @@ from .errors import ConfigError
 
 
 def numbers_of(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], list[str]]:
-    """Labels as class numbers, and the names of the classes: labels may be names themselves."""
+    """Labels as class numbers, and the names of the classes. Labels may themselves be names."""
     if labels is None:
         return [], class_names(classes)
     classes = class_names(classes)
@@ -38,7 +38,8 @@ def numbers_of(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], l
 
 
 def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
-    """Names are numbered in their sorted order: a pandas Categorical of another order means other numbers."""
+    """Raises ConfigError for a pandas Categorical that is not in sorted order: names are numbered in sorted order, and
+    it would mean other numbers."""
     categories = getattr(getattr(labels, "dtype", None), "categories", None)
     categories = [] if categories is None else list(categories)
     if classes or not categories or not all(isinstance(each, str) for each in categories):
@@ -51,7 +52,7 @@ def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:
 
 
 def names_of(classes: Iterable[Any]) -> list[bytes]:
-    """They may be names of folders, which need not be UTF-8."""
+    """Class names as bytes: they may be names of folders, which need not be UTF-8."""
     return [os.fsencode(name) if isinstance(name, (str, bytes)) else str(name).encode() for name in classes]
 
 
@@ -59,13 +60,13 @@ _WHOLE = re.compile(r"(?:\+|(-))?([0-9]+)(?:\.0+)?")
 
 
 def whole_number(text: str) -> int | None:
-    """Of a class that is written as text, as in lists: "3", "+3" and "3.0" are 3."""
+    """A class number written as text, as in lists: "3", "+3" and "3.0" are 3."""
     found = _WHOLE.fullmatch(text.strip())
     return None if found is None else int(found[2]) * (-1 if found[1] else 1)
 
 
 def class_names(classes: Any) -> list[Any]:
-    """Names in the order of their numbers, also of {name: number} and {number: name}. Raises ConfigError."""
+    """Class names in the order of their numbers, from a list, {name: number} or {number: name}. Raises ConfigError."""
     if classes is None:
         return []
     if isinstance(classes, (str, bytes, set, frozenset)):
@@ -80,7 +81,7 @@ def class_names(classes: Any) -> list[Any]:
 
 
 def in_order(values: Any, what: str) -> Any:
-    """Values with one for each sample, in their order. Raises ConfigError for what has no such order."""
+    """The values, if they have an order that matches them to samples; otherwise raises ConfigError."""
     if not isinstance(values, (str, bytes, Mapping, set, frozenset)):
         return values
     advice = "[by_path[path] for path in paths]" if isinstance(values, Mapping) else "a list in their order"
@@ -88,8 +89,8 @@ def in_order(values: Any, what: str) -> Any:
 
 
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
-    """Texts as class numbers or stripped names, "" as -1, and the names of the classes: by the rule of lists. Raises
-    ValueError where the texts are neither numbers nor names."""
+    """Texts as class numbers or stripped names, "" as -1, and the names of the classes, as in list files. Raises
+    ValueError if the texts are neither all numbers nor all names."""
     known = set(classes)
     texts = [text if text in known else text.strip() for text in texts]
     numbers = [None if text in known else whole_number(text) for text in texts]
@@ -109,7 +110,7 @@ def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any],
 
 
 def class_number(value: Any, classes: Sequence[str], limit: int = 2**31) -> int:
-    """Of a number or a name. Raises ValueError."""
+    """The class number for a number or a name. Raises ValueError."""
     if isinstance(value, str):
         if value not in classes:
             raise ValueError(f"{value!r} is none of the classes {list(classes)}")

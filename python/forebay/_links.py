@@ -1,4 +1,4 @@
-"""Connections between the ranks of a job, one between any two, and how they find each other."""
+"""Connections between the ranks of a job, one per pair, and how the ranks find each other."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from typing import Any
 
 from .errors import Error
 
-# Blocking: what this rank says, to what every rank says, by rank.
+# Takes this rank's bytes and returns those of all ranks, in rank order. Blocking.
 Exchange = Callable[[bytes], list[bytes]]
 
-_HEAD = struct.Struct("<BBQ")  # kind, channel, bytes that follow
+_HEAD = struct.Struct("<BBQ")  # kind, channel, number of bytes that follow
 SUM, WORD, GATHER, CAST, FAREWELL = range(5)
 _HELLO = struct.Struct("<32sI")
 LOOPBACK = "127.0.0.1"
 _MEET_S = 120.0  # until all ranks are connected
-_HELLO_S = 10.0  # from a connection to the end of its hello, which a rank sends at once
-_STRANGERS = 64  # connections that have not said who they are, beside those of ranks
+_HELLO_S = 10.0  # from a connection to the end of its hello, which a rank sends immediately
+_STRANGERS = 64  # further connections, besides those of ranks, that have not identified themselves
 _CHUNK = 1 << 18
 
 
 class Links:
-    """The connections of a communicator. What has arrived waits in `mail` until it is asked for."""
+    """The connections of a communicator. Messages that have arrived wait in `mail` until they are fetched."""
 
     def __init__(self, peers: dict[int, socket.socket]) -> None:
         self._peers = peers
@@ -44,8 +44,8 @@ class Links:
         self._outgoing = {rank: bytearray() for rank in peers}
         self.mail: dict[tuple[int, int, int], collections.deque[bytes]] = collections.defaultdict(collections.deque)
         self.words: collections.deque[tuple[int, bytes]] = collections.deque()
-        self.parted: set[int] = set()  # will say nothing more
-        self.gone: set[int] = set()  # of the connection, nothing is left
+        self.parted: set[int] = set()  # ranks that will send nothing more
+        self.gone: set[int] = set()  # ranks whose connection is closed
         for peer in peers.values():
             peer.setblocking(False)
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -72,7 +72,7 @@ class Links:
             self.say(rank, kind, channel, data)
 
     def look(self, timeout_s: float = 0) -> None:
-        """Sends what waits and receives what has arrived, in that time at most."""
+        """Sends what is pending and receives what has arrived, within `timeout_s`."""
         if self._poll.closed:
             return
         for number, events in self._poll.poll(timeout_s):
@@ -105,7 +105,7 @@ class Links:
         except BlockingIOError:
             pass
         except OSError:
-            waiting.clear()  # nobody will read it; what the rank said before is still to be received
+            waiting.clear()  # nobody will read it; what the rank sent before must still be received
 
     def _receive(self, rank: int) -> None:
         try:
@@ -141,7 +141,7 @@ class Links:
 
 
 def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, socket.socket]:
-    """Connections to all other ranks. Collective. Each connects to those before it."""
+    """Connects to all other ranks. Collective. Each rank connects to those before it."""
     if len(hosts) == 1:
         return {}
     deadline = time.monotonic() + _MEET_S
@@ -175,8 +175,8 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
 
 
 def _listen(hosts: Sequence[str], rank: int) -> socket.socket:
-    """At the address by which the others reach this rank. Where that is a name, which may mean another interface here
-    than there, at all."""
+    """Listens on the address by which the others reach this rank; if that is a name, which may mean a different
+    interface here than there, on all addresses."""
     backlog = len(hosts) + _STRANGERS
     if all(host == LOOPBACK for host in hosts):
         return socket.create_server((LOOPBACK, 0), backlog=backlog)
@@ -202,10 +202,10 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
 def _meet(
     listener: socket.socket, token: bytes, missing: set[int], peers: dict[int, socket.socket], deadline: float
 ) -> None:
-    """Takes the connections of the ranks that are to come. Everybody who connects is waited for at the same time, for
-    a while and for a hello, so that a stranger keeps no rank waiting."""
+    """Accepts connections from the missing ranks. All pending connections are polled together for their hello, each for
+    a limited time, so that a stranger keeps no rank waiting."""
     most = len(missing) + _STRANGERS
-    guests: dict[int, tuple[socket.socket, float]] = {}  # by descriptor, the oldest first
+    guests: dict[int, tuple[socket.socket, float]] = {}  # by descriptor, oldest first
     poll = select.poll()
     poll.register(listener, select.POLLIN)
 
@@ -223,7 +223,7 @@ def _meet(
             first = min([deadline, *(limit for _, limit in guests.values())])
             for number, _ in poll.poll(1000 * max(0.001, first - now)):
                 if number == listener.fileno():
-                    with contextlib.suppress(OSError):  # it has gone again
+                    with contextlib.suppress(OSError):  # it has already disconnected
                         guest = listener.accept()[0]
                         if len(guests) == most:
                             parted(next(iter(guests))).close()
@@ -245,7 +245,7 @@ def _meet(
 
 
 def _rank_of(guest: socket.socket, token: bytes) -> int:
-    """Of one who has said hello; -1 for a stranger. What comes behind the hello is for Links."""
+    """The rank of a guest whose hello has arrived; -1 for a stranger. Bytes after the hello are left for Links."""
     with contextlib.suppress(OSError, struct.error):
         said, rank = _HELLO.unpack(guest.recv(_HELLO.size))
         guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
@@ -254,7 +254,7 @@ def _rank_of(guest: socket.socket, token: bytes) -> int:
 
 
 def node() -> str:
-    """Equal for processes that can share memory."""
+    """An identifier that is equal for processes that can share memory."""
     folder = os.stat("/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir())
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
@@ -265,7 +265,8 @@ def node() -> str:
 
 
 def host(nodes: Sequence[str]) -> str:
-    """Where the other ranks reach this process: by GLOO_SOCKET_IFNAME, or as seen from MASTER_ADDR."""
+    """The address at which other ranks reach this process: that of GLOO_SOCKET_IFNAME, or the one facing
+    MASTER_ADDR."""
     if len(set(nodes)) == 1:
         return LOOPBACK
     interface = os.environ.get("GLOO_SOCKET_IFNAME")
@@ -278,7 +279,7 @@ def host(nodes: Sequence[str]) -> str:
     with socket.socket(family, kind) as probe:
         probe.connect(address)  # sends nothing
         own = str(probe.getsockname()[0])
-    # On the master's machine its name may mean the loopback; the others reach it by that name.
+    # On the master's machine its name may resolve to the loopback; the others reach it by that name.
     return master if own.startswith("127.") or own == "::1" else own
 
 

@@ -13,7 +13,7 @@ from .feeder import Epoch, Feeder
 
 
 class Served(Sized):
-    """The dataset of a loader that Forebay reads by itself: how many samples there are, and their classes."""
+    """The dataset of a loader that Forebay reads itself: its number of samples and their classes."""
 
     size = 1
     classes: Sequence[str] = ()
@@ -35,8 +35,8 @@ class Served(Sized):
 
 
 class Way(str):
-    """The argument `native`, which frameworks pass on with the other arguments when they make a loader anew: it brings
-    the options, which they do not know."""
+    """The argument `native`, with the options attached: frameworks that re-create a loader pass `native` on, but do not
+    know the options."""
 
     options: Mapping[str, Any] = {}
 
@@ -48,12 +48,12 @@ class Way(str):
 
 
 class Loop:
-    """One loop over a loader: an epoch, or what is left of one."""
+    """One loop over a loader: an epoch, or the rest of one."""
 
     def __init__(self, loader: Any, feeder: Feeder, orders: Any) -> None:
         self._loader = loader
         self.feeder = feeder
-        self.orders = orders  # a GivenOrder, where the loader's sampler is still to be asked
+        self.orders = orders  # a GivenOrder, if the loader's sampler has still to be asked
         self._batches: Iterator[Any] | None = None
         self._fresh = 0
         self.is_over = False
@@ -71,13 +71,13 @@ class Loop:
             raise StopIteration
         self._fresh += batch.is_fresh
         if self.feeder is self._loader._feeder:
-            # So many batches are an epoch, although nobody has asked for another one.
+            # This many batches are a whole epoch, even if nobody has asked for another one.
             self._loader._is_left = not self._loader._is_once or self._fresh < self._loader._length
             self._loader._is_drawn &= self._loader._is_left
         return self._loader._handed_over(self.feeder, batch)
 
     def give_order(self) -> None:
-        """What the sampler says for the epoch that begins, unless it has."""
+        """Passes on the sampler's order for the epoch that begins, unless that has been done."""
         orders, self.orders = self.orders, None
         if orders is None:
             return
@@ -86,11 +86,11 @@ class Loop:
             return
         self._loader._is_drawn |= is_current
         epoch = self.feeder.epochs_completed
-        epoch += orders.has(epoch)  # that one was served, and nobody has asked for its end
+        epoch += orders.has(epoch)  # that epoch was served, but nobody asked for its end
         orders.give(epoch, self._loader._asked.order(self.feeder.dataset_size))
 
     def _next(self) -> Any:
-        # What a loop that was left after the last batch leaves of its epoch is nothing: the next one then begins.
+        # A loop that was left after its last batch leaves nothing of its epoch: the next epoch then begins.
         while True:
             if self._batches is None:
                 self.give_order()

@@ -1,7 +1,7 @@
-"""Which DataLoaders of PyTorch the library serves itself: those whose every part is exactly known.
+"""Decides which of PyTorch's DataLoaders the library serves itself: those of which it knows every part exactly.
 
-A part is known by its type, never by what it resembles: a subclass that overrides what is called for a sample may do
-anything. Everything else is Unlike, with the reason.
+A part is recognised by its exact type: a subclass that overrides a method called for a sample may do anything.
+Everything else is Unlike, with the reason.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .errors import ConfigError
 
 
 class Unlike(ConfigError):
-    """Something of the program's own, which only PyTorch's workers can do."""
+    """A part of the program's own that only PyTorch's workers can handle."""
 
 
 class Source(NamedTuple):
-    """What the feeder takes, how many samples that is where it is known, and the options of its chain of transforms."""
+    """The feeder's dataset, its number of samples if known, and the options equivalent to its transforms."""
 
     dataset: Any
     length: int | None = None
@@ -33,19 +33,21 @@ class Source(NamedTuple):
 
 
 def is_of_library(dataset: Any, is_configured_for: bool = False) -> bool:
-    """It is no dataset of PyTorch's, but one that Forebay reads: a path, or a class of Forebay or of Hugging Face."""
+    """Whether it is a dataset that Forebay reads itself, and not one of PyTorch's: a path, or a class of Forebay's or
+    Hugging Face's."""
     if isinstance(dataset, Mapping) and not all(isinstance(key, str) for key in dataset):
-        return False  # samples by number
+        return False  # samples keyed by number
     if is_configured(dataset) or isinstance(dataset, (Dataset, Files)):
         return True
     if isinstance(dataset, data.Dataset) or not hasattr(dataset, "format") or not _huggingface.is_dataset(dataset):
         return False
-    # With a format its samples are what its own code makes of them, unless the program has options for the images.
+    # With a format its own code makes the samples, unless the program has options for the images.
     return is_configured_for or (dataset.format or {}).get("type") is None
 
 
 def require_plain(given: Any, methods: Sequence[str]) -> None:
-    """What a class of the program overrides would not be called: its samples or their order would be others."""
+    """Refuses a class of the program that overrides one of these methods: the method would not be called, and the
+    samples or their order would differ."""
     for method in methods:
         owner = next((each for each in type(given).__mro__ if method in vars(each)), object)
         if method in getattr(given, "__dict__", ()) or owner.__module__.partition(".")[0] not in _KNOWN:
@@ -56,7 +58,7 @@ _KNOWN = ("torch", "torchvision", "builtins", "typing")
 
 
 def source_of(dataset: Any, is_library: bool) -> Source:
-    """The files of an ImageFolder and its like, and of subsets of them."""
+    """The files of an ImageFolder or the like, or of a subset of one."""
     if is_library:
         return Source(dataset)
     in_memory = _in_memory(dataset)
@@ -68,12 +70,12 @@ def source_of(dataset: Any, is_library: bool) -> Source:
         files = Files([path for path, _ in samples], [label for _, label in samples], classes=classes)
     except (TypeError, ValueError) as error:
         raise Unlike(f"the samples of {type(dataset).__name__} are no files with class numbers ({error})") from None
-    # torchvision's loaders show photographs as they are stored.
+    # torchvision's loaders ignore the EXIF orientation.
     return Source(files, len(samples), {"exif": False, **options})
 
 
 def _whole(dataset: Any) -> tuple[Any, Sequence[int] | None]:
-    """What subsets are of, and which samples of it; None: all."""
+    """The dataset below any subsets, and which of its samples they select; None: all."""
     chosen: Sequence[int] | None = None
     while type(dataset) is data.Subset:
         picked = [int(i) for i in dataset.indices]
@@ -83,7 +85,8 @@ def _whole(dataset: Any) -> tuple[Any, Sequence[int] | None]:
 
 
 def _folders(*names: str) -> Any:
-    """What torchvision.datasets has of that name, where the program has imported it; else something unlike anything."""
+    """The attribute of torchvision.datasets with these names if the program has imported it; else an object that equals
+    nothing."""
     found: Any = getattr(sys.modules.get("torchvision"), "datasets", None)
     for name in names:
         found = getattr(found, name, object())
@@ -91,7 +94,7 @@ def _folders(*names: str) -> Any:
 
 
 def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
-    """Its files with their labels, the classes, and the transform."""
+    """The dataset's files with their labels, its classes, and its transform."""
     dataset, chosen = _whole(dataset)
     name = type(dataset).__name__
     if type(dataset) is data.ConcatDataset:
@@ -120,7 +123,7 @@ def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
 
 
 def _in_memory(dataset: Any) -> Source | None:
-    """MNIST and CIFAR of torchvision and their like, which hold the pixels; None for others."""
+    """A source for torchvision's MNIST, CIFAR and the like, which hold their pixels in memory; None for others."""
     dataset, chosen = _whole(dataset)
     method = getattr(type(dataset), "__getitem__", None)
     if method not in (_folders("MNIST", "__getitem__"), _folders("CIFAR10", "__getitem__")):
@@ -146,7 +149,8 @@ def _in_memory(dataset: Any) -> Source | None:
 
 
 def refuse_shared_files(options: Mapping[str, Any]) -> None:
-    """Where each rank of torch.distributed serves for itself, all would write the same files."""
+    """Refuses options that name files if each rank of torch.distributed serves by itself: all would write the same
+    files."""
     files = ("trace", "telemetry.dir", "telemetry.prometheus")
     named = [each for each in options if _options.full_name_of(each) in files]
     if named and group_size() > 1:

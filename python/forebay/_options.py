@@ -1,4 +1,4 @@
-"""Keyword options: one for every configuration key, made from the library's own table of keys."""
+"""Keyword options, one for every configuration key, generated from the library's own table of keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import ConfigError, NotFoundError
 
 
 class Key(NamedTuple):
-    """A key of the configuration (docs/configuration.md)."""
+    """A configuration key (docs/configuration.md)."""
 
     section: str
     name: str
@@ -25,25 +25,25 @@ class Key(NamedTuple):
 
     @property
     def full_name(self) -> str:
-        """As `forebay feed --set` and messages have it: section.name."""
+        """section.name, as in `forebay feed --set` and in messages."""
         return f"{self.section}.{self.name}" if self.section else self.name
 
 
 def config_keys() -> list[Key]:
-    """Every key of the configuration, in the order of a written file."""
+    """All configuration keys, in the order of a written file."""
     return [Key(*key) for key in _core.config_keys()]
 
 
 _KEYS = config_keys()
 _SECTIONS = list(dict.fromkeys(key.section for key in _KEYS if key.section))
-# The key that a section's name stands for if it is given a plain value: dataset="data/train", policy="greedy".
+# The key that a section's name sets if given a plain value: dataset="data/train", policy="greedy".
 _MAIN_KEYS = {"dataset": "path", "policy": "name", "cache": "dir"}
 
 
 # Keywords and the keys they may mean: section_key means one key, a bare name every key of that name.
 _NAMES: dict[str, list[Key]] = {}
 for _key in _KEYS:
-    # Of the cache, "dir" and "bytes" have been those of other sections for longer.
+    # The bare "dir" and "bytes" already belonged to other sections when the cache got its own.
     if _key.name not in _SECTIONS and _key.section != "cache":
         _NAMES.setdefault(_key.name, []).append(_key)
     if _key.section:
@@ -53,7 +53,7 @@ _NAMES.update((section, _NAMES[f"{section}_{main}"]) for section, main in _MAIN_
 
 def _toml(value: Any, where: str) -> str:
     """A value as TOML."""
-    if hasattr(value, "tolist"):  # of NumPy or PyTorch
+    if hasattr(value, "tolist"):  # from NumPy or PyTorch
         value = value.tolist()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
@@ -67,11 +67,12 @@ def _toml(value: Any, where: str) -> str:
         raise ConfigError(
             f"{where}: a configuration value is a number, a string, a path, True, False, or a list of these"
         )
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # as in TOML, which escapes that too
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML requires this escape, too
 
 
 def require_known(keyword: str, arguments: Collection[str]) -> None:
-    """It is an option, a section or one of these arguments. The error has the nearest of all."""
+    """Raises ConfigError, which suggests the closest name, unless the keyword is an option, a section or one of these
+    arguments."""
     if keyword in _NAMES or keyword in _SECTIONS or keyword == "fields" or keyword in arguments:
         return
     close = difflib.get_close_matches(keyword, [*arguments, *_NAMES], 1)
@@ -80,7 +81,7 @@ def require_known(keyword: str, arguments: Collection[str]) -> None:
 
 
 def key_of(keyword: str) -> str:
-    """The key that a keyword sets, by its full name; a whole section by its own."""
+    """The full name of the key that a keyword sets, or the name of a whole section."""
     if keyword in _SECTIONS and keyword not in _MAIN_KEYS:
         return keyword
     require_known(keyword, ())
@@ -92,7 +93,7 @@ def key_of(keyword: str) -> str:
 
 
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A line of TOML for each value, and the keyword that it came from."""
+    """A line of TOML for each value, with the keyword that it came from."""
     given = [(key_of(name), value, f"{name}={value!r}") for name, value in flat(options).items() if name != "fields"]
     fields = options.get("fields", {})
     if not isinstance(fields, Mapping) or not all(isinstance(keys, Mapping) for keys in fields.values()):
@@ -105,8 +106,8 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def colours_of(name: str, value: Any) -> list[str]:
-    """The entries of a field's key "colours": of a list of colours, whose places are their classes, or of a dictionary
-    of their classes. A colour is a text, "R,G,B", or three numbers; "other" stands for all that are not listed."""
+    """The entries of a field's key "colours", from a list of colours in the order of their classes, or a dictionary of
+    colours and classes. A colour is a string, "R,G,B", or three numbers; "other" stands for all that are not listed."""
 
     def text(colour: Any) -> str:
         return colour if isinstance(colour, str) else ",".join(str(index(each)) for each in colour)
@@ -122,14 +123,14 @@ def colours_of(name: str, value: Any) -> list[str]:
 
 
 def overridden(options: Mapping[str, Any], by: Mapping[str, Any]) -> dict[str, Any]:
-    """`options`, and instead of those for a key that `by` sets, under whatever name, the ones of `by`."""
+    """`options` overridden by those in `by`, also where the two set the same key by different keywords."""
     replacing = flat(by)
     taken = {full_name_of(name) for name in replacing}
     return {**{name: value for name, value in flat(options).items() if full_name_of(name) not in taken}, **replacing}
 
 
 def flat(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys of a section that is given as a dictionary under keywords of their own."""
+    """The options with sections given as dictionaries expanded into one keyword per key."""
     flat: dict[str, Any] = {}
     for keyword, value in options.items():
         is_section = keyword in _SECTIONS and isinstance(value, Mapping)
@@ -138,7 +139,7 @@ def flat(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def full_name_of(keyword: str) -> str:
-    """Of the one key that a keyword may mean; else the keyword."""
+    """The full name of the key that a keyword means, if it means only one; else the keyword."""
     keys = _NAMES.get(keyword)
     return keys[0].full_name if keys is not None and len(keys) == 1 else keyword
 
@@ -162,13 +163,13 @@ def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base) if lines else base
     except ConfigError as error:
-        place = re.search(r"options:(\d+):\d*:(.*)", str(error), re.DOTALL)  # where a line is wrong
+        place = re.search(r"options:(\d+):\d*:(.*)", str(error), re.DOTALL)  # the line in error
         if place is None:
             raise
         raise ConfigError(f"{lines[int(place[1]) - 1][1]}:{place[2]}") from None
 
 
-# What holds for batches whoever makes them.
+# What applies to batches whoever makes them.
 _ANY_SECTION = ("policy", "queue", "telemetry", "mpi")
 _ANY = ("logger", "trace", "trace_s", "dataset.batch_size")
 

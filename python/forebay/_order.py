@@ -1,4 +1,4 @@
-"""The order of a loader's epochs where Forebay makes the batches: the library's own, or what PyTorch's sampler says."""
+"""The order of a loader's epochs if Forebay makes the batches: the library's own, or that of PyTorch's sampler."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ._ranks import SOLO, group_size
 
 
 class Order(NamedTuple):
-    """Who says in which order samples come, and the ranks among which they are divided: the sampler before each epoch,
-    or without one the library."""
+    """What determines the order of the samples, and the ranks that share them: the sampler, asked before each epoch, or
+    else the library."""
 
     shuffle: bool = False
     generator: Any = None
@@ -32,7 +32,8 @@ _SAMPLERS = (
 
 
 def order_of(sampler: Any, length: int | None, comm: Any, is_job: bool) -> Order:
-    """What a sampler does. ``is_job``: the library divides and orders the samples, by what the sampler is."""
+    """The order that a sampler stands for. ``is_job``: the library itself divides and orders the samples, according to
+    the sampler's kind."""
     require_plain(sampler, ("__iter__", "__len__"))
     kind = type(sampler)
     if kind not in _SAMPLERS:
@@ -64,7 +65,7 @@ def order_of(sampler: Any, length: int | None, comm: Any, is_job: bool) -> Order
 
 
 def draw_base_seed(generator: Any) -> None:
-    """As PyTorch's loader does for its workers when a loop begins."""
+    """Draws the number that PyTorch's loader draws for its workers when a loop begins."""
     torch.empty((), dtype=torch.int64).random_(generator=generator)
 
 
@@ -73,13 +74,13 @@ def _text(state: torch.Tensor) -> str:
 
 
 class Asked:
-    """A sampler that is asked for the order of each epoch when PyTorch's loader would ask, and after a state is loaded
-    for the same order again. ``generator``: of the loader."""
+    """A sampler, asked for the order of each epoch when PyTorch's loader would ask, and after a state is loaded for the
+    same order again. ``generator``: the loader's."""
 
     def __init__(self, sampler: Any, generator: Any) -> None:
         self._sampler, self._generator = sampler, generator
         self._random = getattr(sampler, "generator", None) or torch.default_generator
-        # The random states from which the order of this epoch was drawn, and that of the next is to be drawn.
+        # The random states from which the order of this epoch was drawn and that of the next will be drawn.
         self._drawn_from: Mapping[str, Any] = {}
         self._resumed: Mapping[str, Any] | None = None
 
@@ -87,7 +88,7 @@ class Asked:
         return len(self._sampler)
 
     def order(self, samples: int) -> Any:
-        """The samples of the next epoch; in one that is resumed, what the sampler said then."""
+        """The samples of the next epoch; in a resumed epoch, those that the sampler gave originally."""
         before, resumed, self._resumed = self._random.get_state(), self._resumed, None
         now = {"random": _text(before), **({"epoch": self._sampler.epoch} if hasattr(self._sampler, "epoch") else {})}
         self._drawn_from = resumed or now
@@ -97,11 +98,11 @@ class Asked:
                 self._sampler.epoch = resumed["epoch"]
         places = numpy.array(list(self._sampler), numpy.int64)
         if resumed is not None and self._random is torch.default_generator:
-            self._random.set_state(before)  # it is the program's
+            self._random.set_state(before)  # it belongs to the program
         return numpy.where(places < 0, places + samples, places).astype("uint32")
 
     def state(self, is_in_epoch: bool, is_to_draw: bool) -> Mapping[str, Any]:
-        """``is_to_draw``: no loop has begun that the sampler has still to be asked for."""
+        """The random states to save. ``is_to_draw``: no loop has begun for which the sampler has still to be asked."""
         if is_in_epoch:
             return self._drawn_from
         with torch.random.fork_rng(devices=[]):

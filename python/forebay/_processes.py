@@ -1,4 +1,4 @@
-"""Processes that call a dataset's __getitem__: for one that holds the interpreter's lock."""
+"""Processes that call a dataset's __getitem__, for datasets that hold the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .errors import ConfigError, Error
 
 _START_S = 300.0
 _GRACE_S = 1.0
-# The current folder comes first in sys.path of a program after -c, and nothing may be imported from there: sys is in
-# the interpreter itself.
+# With -c the current folder is first in sys.path, and nothing may be imported from there before that is replaced: sys
+# is built into the interpreter.
 _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[3:]; from forebay._worker import run; run(int(sys.argv[1]), int(sys.argv[2]))"
 )
-# A process that reads samples is no rank of its own, even if the program's main module initialises MPI.
+# A process that reads samples is not a rank, even if the program's main module initialises MPI.
 _LAUNCHERS = ("OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte_", "PMIX_", "PMI_", "PMI2_", "MPI_LOCAL", "HYDI_")
 
 
@@ -41,7 +41,7 @@ def _payload(dataset: Any) -> bytes:
 
 
 def _culprit(dataset: Any, error: Exception) -> str:
-    """Which part of the object cannot be pickled, and what to do."""
+    """Says which part of the object cannot be pickled, and what to do."""
     for name, value in getattr(dataset, "__dict__", {}).items():
         try:
             pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
@@ -54,25 +54,25 @@ def _culprit(dataset: Any, error: Exception) -> str:
 
 
 def _main_module() -> bytes:
-    """How a process comes to know the program's main module. The program may still choose how multiprocessing starts
-    processes."""
+    """The data by which a process finds the program's main module. Leaves the program free to choose multiprocessing's
+    start method."""
     is_chosen = multiprocessing.get_start_method(allow_none=True) is not None
     main = multiprocessing.spawn.get_preparation_data("forebay")
     if not is_chosen:
         multiprocessing.set_start_method(None, force=True)
-    main.pop("authkey", None)  # it must not be sent
+    main.pop("authkey", None)  # must not be sent
     return pickle.dumps(main)
 
 
 def _telling(kind: type[Exception], text: str) -> Exception:
-    """An error of a sample whose text says it all."""
+    """An exception for a sample, whose text is complete by itself."""
     error = kind(text)
     error._forebay_told = text  # type: ignore[attr-defined]
     return error
 
 
 class Pool:
-    """The processes of one feeder. The library's threads ask them over their sockets."""
+    """The processes of one feeder. The library's threads send requests over their sockets."""
 
     def __init__(self, dataset: Any, count: int) -> None:
         if _worker.is_worker:
@@ -94,8 +94,8 @@ class Pool:
             raise
 
     def connect(self, number: int) -> tuple[int, int]:
-        """File descriptors of a process's socket and memory, which the caller is to close. Starts another process in
-        place of one that has ended."""
+        """File descriptors of a process's socket and memory, which the caller must close. Replaces a process that has
+        ended."""
         if self._ends[number] is None:
             text = self._ended(number)
             logging.getLogger("forebay").warning("process %d of the dataset %s; starting another", number, text)
@@ -111,7 +111,8 @@ class Pool:
         return ends[0].detach(), ends[1]
 
     def fail_by_end(self, number: int, is_last: bool) -> None:
-        """Raises the error for the sample that a process was reading when it ended. ``is_last``: no more start."""
+        """Raises the error for the sample that a process was reading when it ended. ``is_last``: the process will not
+        be replaced."""
         text = self._ended(number)
         if is_last:
             logging.getLogger("forebay").error(
@@ -120,7 +121,7 @@ class Pool:
         process = self._processes[number]
         code = process.returncode if process is not None else None
         if code == -signal.SIGKILL:
-            # Another attempt may find memory.
+            # Another attempt may find enough memory.
             raise _telling(
                 ConnectionError,
                 f"process {number} of the dataset {text} while it read the sample. The system does that when memory "
@@ -133,7 +134,7 @@ class Pool:
         )
 
     def fail_by_exception(self, data: bytes) -> None:
-        """Raises what a process raised."""
+        """Re-raises the exception of a process."""
         told, text, error = pickle.loads(data)
         if error is None:
             error = RuntimeError(told)
@@ -143,10 +144,10 @@ class Pool:
         raise error
 
     def close(self) -> None:
-        """Ends the processes: those that are not done within a second are killed. What interrupts it is raised once all
-        have ended."""
+        """Ends the processes, killing those that take longer than a second. If interrupted, raises that once all have
+        ended."""
         if os.getpid() != self._parent:
-            return  # a fork has none
+            return  # a fork has no processes
         for number in range(self.count):
             self._drop(number)
         deadline = time.monotonic() + _GRACE_S
@@ -172,7 +173,7 @@ class Pool:
         folders = [os.fsdecode(folder) for folder in sys.path]  # some programs put Path objects there
         command += ["-c", _PROGRAM, str(theirs.fileno()), str(memory), *folders]
         try:
-            # A session of its own: Ctrl-C in a terminal is for this process, which ends the others.
+            # In a session of its own, because Ctrl-C in a terminal is for this process, which ends the others.
             self._processes[number] = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -189,11 +190,11 @@ class Pool:
         self._ends[number] = (ours, memory)
 
     def _greet(self, numbers: Sequence[int]) -> None:
-        """Sends the dataset, and waits until the processes have it. They prepare at the same time."""
+        """Sends the dataset to the processes, which then start up in parallel, and waits until all have it."""
         for message in self._messages:
             for number in numbers:
                 with self._talking(number) as connection, contextlib.suppress(ConnectionError):
-                    _worker.send_message(connection, message)  # what a process says of its end comes below
+                    _worker.send_message(connection, message)  # a process that has ended is reported below
         for number in numbers:
             with self._talking(number) as connection:
                 problem = _worker.receive_message(connection)
@@ -206,7 +207,7 @@ class Pool:
 
     @contextlib.contextmanager
     def _talking(self, number: int) -> Iterator[socket.socket]:
-        """The connection to a process that is not ready yet. Raises Error if that ends or takes too long."""
+        """The connection to a process that is starting. Raises Error if it ends or takes too long."""
         ends = self._ends[number]
         assert ends is not None
         connection = ends[0]
@@ -214,7 +215,7 @@ class Pool:
         try:
             yield connection
         except (EOFError, OSError) as error:
-            late = isinstance(error, (TimeoutError, socket.timeout))  # the same from Python 3.10 on
+            late = isinstance(error, (TimeoutError, socket.timeout))  # one type since Python 3.10
             what = f"was not ready within {_START_S:.0f} s" if late else self._ended(number)
             raise Error(
                 f"process {number} of the dataset {what} before it was ready; what it printed says why. It begins by "
@@ -223,14 +224,14 @@ class Pool:
         connection.settimeout(None)
 
     def _drop(self, number: int) -> None:
-        """Closes this side of what connects a process that was not handed over."""
+        """Closes this side of the connection of a process that was not handed over."""
         ends, self._ends[number] = self._ends[number], None
         if ends is not None:
             ends[0].close()
             os.close(ends[1])
 
     def _ended(self, number: int) -> str:
-        """How a process ended, for a sentence about it."""
+        """How a process ended, as part of a sentence."""
         self._drop(number)
         process = self._processes[number]
         if process is None:

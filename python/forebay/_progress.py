@@ -16,20 +16,20 @@ from ._displays import Display, Shown
 if TYPE_CHECKING:
     from .feeder import Feeder
 
-_PATIENCE_S = 0.5  # a wait for a batch that is longer is said
+_PATIENCE_S = 0.5  # a longer wait for a batch is shown
 
 clock = time.monotonic
 
 
 class _Mark(NamedTuple):
-    """Where the figures stood."""
+    """The figures at one moment."""
 
     summary: dict[str, Any]
     profile: dict[str, Any]
 
 
 class Meter:
-    """Figures of a stretch are differences of those since the start."""
+    """Computes the figures of an interval as differences of those since the start."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -48,7 +48,7 @@ class Meter:
 
         steps, wall = grown("steps"), grown("wall_s")
         window = now.profile["window_s"] - before.profile["window_s"]
-        if window > 0:  # it ends with the last batch that is made
+        if window > 0:  # the window ends with the last batch made
             ring = [mark.profile["queues"]["ring"]["mean"] * mark.profile["window_s"] for mark in (before, now)]
             self._depth = max(0.0, (ring[1] - ring[0]) / window)
         return Shown(
@@ -67,7 +67,7 @@ class Meter:
 
 
 class View:
-    """The figures of a loop on a display. Used by the trainer's thread alone; refers to no feeder."""
+    """Shows the figures of a loop on a display. Used only by the trainer's thread; holds no reference to a feeder."""
 
     def __init__(self, display: Display, meter: Meter, logger: logging.Logger, begin: _Mark) -> None:
         self._display = display
@@ -79,7 +79,7 @@ class View:
         self._due = clock() + display.every_s
         self._asked: float | None = None
         self._is_open = True
-        # Lines of the log do not end up behind the bar.
+        # Hides the bar while a log line is written, which would otherwise be appended to it.
         logger.addFilter(self._hide)
 
     def _hide(self, _: logging.LogRecord) -> bool:
@@ -102,7 +102,7 @@ class View:
         self._asked = clock()
 
     def served(self, number: int, mark: Callable[[], _Mark]) -> None:
-        """It got the batch of this number in the epoch."""
+        """The trainer got the batch with this number in the epoch."""
         self._asked = None
         self._done = max(self._done, number + 1)
         now_s = clock()
@@ -115,7 +115,7 @@ class View:
         self._draw(self._display.show, self._shown)
 
     def tick(self) -> None:
-        """Called again and again while the trainer waits."""
+        """Called repeatedly while the trainer waits."""
         now_s = clock()
         if now_s < self._due or self._asked is None or not self._is_open:
             return
@@ -133,7 +133,7 @@ class View:
                 self._display.close()
 
     def _draw(self, draw: Callable[[Shown], None], shown: Shown) -> None:
-        """What cannot be shown, because the terminal is gone or standard error is closed, ends the view alone."""
+        """Draws. If that fails, because the terminal is gone or standard error is closed, only the view ends."""
         try:
             if self._is_open:
                 draw(shown)

@@ -1,4 +1,4 @@
-"""The ranks of a job: those that a program gives as ``comm=``, and those that torch.distributed knows of."""
+"""The ranks of a job: those that a program passes as ``comm=``, and those of torch.distributed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOLO = Solo()
 
 
 def _distributed() -> Any:
-    """torch.distributed where the program has imported it and begun a process group; else None."""
+    """torch.distributed if the program has imported it and initialised a process group; else None."""
     distributed = sys.modules.get("torch.distributed")
     try:
         return distributed if distributed is not None and distributed.is_initialized() else None
@@ -32,7 +32,7 @@ def _distributed() -> Any:
 
 
 def group_size() -> int:
-    """The processes of torch.distributed, of which this is one; 1 without."""
+    """The number of processes of torch.distributed, including this one; 1 without it."""
     distributed = _distributed()
     return 1 if distributed is None else int(distributed.get_world_size())
 
@@ -40,9 +40,9 @@ def group_size() -> int:
 class ProcessGroupCommunicator(SocketCommunicator):
     """The ranks of a process group of torch.distributed, whatever its backend. Collective.
 
-    The group is used once, to tell each other where they are; Forebay's traffic has connections of its own (TCP), so
-    neither meets the other's, and a step of the feeder never waits for a collective of the trainer. ``group``: None is
-    the group of all processes.
+    The group is used once, to exchange addresses; Forebay's traffic has its own TCP connections, so it never mixes with
+    the trainer's, and a step of the feeder never waits for one of the trainer's collectives. ``group``: None is the
+    group of all processes.
     """
 
     def __init__(self, group: Any = None) -> None:
@@ -67,14 +67,14 @@ class ProcessGroupCommunicator(SocketCommunicator):
 
 
 def refuse_launched() -> None:
-    """A program under mpirun or srun that forgot to say so would serve everything on every rank."""
+    """Refuses a process under mpirun or srun without comm=, because every rank would serve the whole dataset."""
     launched = _core.launched()
     if launched is not None:
         _refuse(launched[0], f"a job ({launched[1]})", "comm=MPI.COMM_WORLD of mpi4py")
 
 
 def _refuse_process_group() -> None:
-    """The same under torchrun."""
+    """Likewise under torchrun."""
     size = group_size()
     text = os.environ.get("WORLD_SIZE", "1")
     if size == 1 and "TORCHELASTIC_RUN_ID" in os.environ and text.isdigit():
@@ -91,7 +91,7 @@ def _refuse(size: int | str, of: str, ranks: str) -> None:
 
 
 def ranks_of(comm: Any) -> Communicator | None:
-    """The ranks that comm= stands for; None for a process on its own. Collective."""
+    """The ranks that comm= stands for; None for a single process. Collective."""
     if comm is None:
         _refuse_process_group()
         refuse_launched()

@@ -1,7 +1,7 @@
-"""Batches that somebody else makes, behind Forebay's queue: the same policies, figures and watchdog.
+"""Batches made by another loader, served through Forebay's queue with the same policies, figures and watchdog.
 
-The library's ring holds a number for each batch (forebay::SourceFeeder), and this module the batches themselves. A
-thread of the library takes them from the source; what a step serves, fresh or again, the library decides.
+The library's ring holds a number for each batch (forebay::SourceFeeder); this module holds the batches themselves. A
+thread of the library takes them from the source, and the library decides what each step serves, fresh or again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"epochs": 1 << 40, "device": "host", "queue_capacity
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same tuples, lists and dictionaries with other leaves."""
+    """The same tuples, lists and dictionaries with `change` applied to their leaves."""
     if isinstance(value, tuple):
         items = [_mapped(each, change) for each in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -46,7 +46,8 @@ def _copied(leaf: Any) -> Any:
 
 
 def _locked(leaf: Any) -> Any:
-    """An array that a reuse may serve again is read-only; of a tensor PyTorch counts the changes."""
+    """A read-only view of an array, because a reuse may serve it again. Tensors are left as they are: PyTorch counts
+    their changes."""
     if not _is_array(leaf):
         return leaf
     view = leaf.view()
@@ -55,7 +56,7 @@ def _locked(leaf: Any) -> Any:
 
 
 class Held:
-    """A batch of the source, with what was known of the source when it came. ``is_fixed``: it must not change."""
+    """A batch of the source, with the source's state at the time. ``is_fixed``: it must not change."""
 
     def __init__(self, batch: Any, state: Any, is_fixed: bool) -> None:
         self._batch = _mapped(batch, _locked) if is_fixed else batch
@@ -75,9 +76,9 @@ class Held:
 
 
 class Intake:
-    """The batches of a source that are ready or may be served again, by number, in the source's order. The library
-    calls begin() on the trainer's thread, and take() on one of its own. ``place``: a state of forebay::SourceFeeder,
-    which passes over as many batches of the source as ``passed_over``."""
+    """The batches of a source that are ready or may be served again, numbered in the source's order. The library calls
+    begin() on the trainer's thread and take() on one of its own. ``place``: a state of forebay::SourceFeeder, which
+    skips ``passed_over`` batches of the source."""
 
     def __init__(self, source: Any, new_memory: bool, watches: bool, place: str, passed_over: int) -> None:
         self._source, self._new_memory, self._watches = source, new_memory, watches
@@ -85,13 +86,13 @@ class Intake:
         self.batches: Iterator[Any] = iter(())
         self.begun_with: Any = None  # the generator's state
         self.begin_state: Any = None  # the source's, before the first batch of this epoch
-        self.end_state: Any = None  # the same, behind the last epoch
+        self.end_state: Any = None  # the same, after the last epoch
         self.failure: BaseException | None = None
         self._count = 0
         self.kept: dict[int, Held] = {}
 
     def begin(self) -> None:
-        """An epoch of the source. On the trainer's thread, so that what it draws at random is drawn there."""
+        """Begins an epoch of the source, on the trainer's thread, so that its random numbers are drawn there."""
         self.begun_with = _generator_state(self._source)
         self.batches = iter(self._source)
         self.begin_state = self._state()
@@ -100,7 +101,7 @@ class Intake:
         """The number of the next batch; None at the end of the epoch."""
         try:
             return self._take()
-        except BaseException as error:  # for the step whose batch it is
+        except BaseException as error:  # for the step that asks for this batch
             self.failure = error
             raise
 
@@ -111,7 +112,7 @@ class Intake:
         except StopIteration:
             self.end_state = self._state()
             return None
-        if passes > 1:  # the last of them is kept: where the epoch has no more, other ranks may
+        if passes > 1:  # the last skipped batch is kept, for this rank to repeat if only other ranks have more
             return 0
         self._count += 1
         kept = batch if self._new_memory else _mapped(batch, _copied)
@@ -123,25 +124,25 @@ class Intake:
 
 
 class Reuse:
-    """Any iterable of batches behind Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a stream of
-    Hugging Face, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists and dictionaries.
+    """Serves any iterable of batches through Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a
+    Hugging Face stream, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists and dictionaries.
 
-    A thread takes them into a queue, a pool of earlier ones is kept, and where the next one is late the policy serves
-    one of those again. ::
+    A thread fills the queue, earlier batches are kept in a pool, and if the next batch is late, the policy serves one
+    of those again. ::
 
         for images, labels in forebay.reuse(loader):
             train_step(images, labels)
 
     Each loop over it is an epoch.
 
-    policy, and every key of the sections queue, policy, mpi and telemetry, are keywords. ``queue_capacity=8`` and
-    ``queue_pool=4`` batches are held, besides one that is being made.
-    comm: as for forebay.Feeder. Steps are agreed, and an epoch ends on all ranks after the same step, once each has
-    served its source; one whose source ends earlier serves batches again until then.
-    copy: True: each step gets a copy of its own. False: a batch that may be served again must not be written to:
-    arrays are read-only, and a tensor that was changed ends the run with an error.
-    new_memory: True: the source makes new memory for each batch, so that none need be copied when it comes.
-    restart: True: a loop after ``break`` begins the source anew; False: it continues.
+    policy, and every key of the sections queue, policy, mpi and telemetry, are keywords. By default
+    ``queue_capacity=8`` and ``queue_pool=4`` batches are held, besides the one being made.
+    comm: as for forebay.Feeder. Ranks agree on their steps, and an epoch ends on all of them after the same step, once
+    every source is exhausted; a rank whose source ends earlier reuses batches until then.
+    copy: True: each step gets its own copy. False: a batch that may be served again must not be written to: arrays are
+    read-only, and a changed tensor ends the run with an error.
+    new_memory: True: the source allocates new memory for each batch, so batches need not be copied as they arrive.
+    restart: True: a loop after ``break`` restarts the source; False: it continues.
     """
 
     def __init__(
@@ -164,15 +165,16 @@ class Reuse:
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
         self._ranks = ranks_of(comm)
         self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many
-        self._owner = self._rank  # whose the state is
+        self._owner = self._rank  # the rank and the number of ranks that the state is from
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
         self._epoch = 0
-        self._first = 0  # batches of it that an earlier run has served
-        # A state of the source and how many batches come after it: those that were served, and those before the last.
+        self._first = 0  # batches of the epoch that an earlier run has served
+        # A state of the source and the number of batches served since: as of the last batch served, and of the one
+        # before.
         self._state: tuple[Any, int] = (None, 0)
         self._before = self._state
         self._exhausted: Any = None
-        self.feeder: Any = None  #: behind the batches, with its figures; made by the first loop
+        self.feeder: Any = None  #: the feeder that serves the batches, with its figures; made by the first loop
         keys = {name: value for name, value in self._options.items() if name not in _FEEDER}
         take_policy(keys)
         self._settings = _options.load(None, keys).values()
@@ -185,12 +187,12 @@ class Reuse:
             self.feeder.close()
         self.feeder = None
         self._intake: Any = None
-        self._newest = 0  # number of a batch that was served
-        self._is_open = False  # an epoch of the source has begun and is not over
-        self._failure: BaseException | None = None  # of the source, that was raised
+        self._newest = 0  # the highest number of a batch served
+        self._is_open = False  # an epoch of the source has begun and has not ended
+        self._failure: BaseException | None = None  # the source's exception, once it was raised
 
     def __len__(self) -> int:
-        """Batches of the source in an epoch, if it knows: the steps unless the policy reuses."""
+        """The source's batches per epoch, if it knows their number; also the steps, unless the policy reuses."""
         return len(self._source)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Any]:
@@ -199,7 +201,7 @@ class Reuse:
             self._owner, self._first, self._state = self._rank, 0, (self._state[0], 0)
             self._before = self._state
         if not self._is_open:
-            if self._exhausted is self._source:  # a generator, which gives nothing more
+            if self._exhausted is self._source:  # a generator, which yields nothing more
                 return iter(())
             if self.feeder is None:
                 self._begin()
@@ -219,7 +221,7 @@ class Reuse:
         self._newest = min(passed, 1)
 
     def _at(self) -> tuple[int, int]:
-        """The epoch, and how many batches of it were served."""
+        """The epoch, and the number of its batches served."""
         if self.feeder is None:
             return self._epoch, self._first
         epoch, served = self.feeder._place().split()[4:6]
@@ -230,7 +232,7 @@ class Reuse:
             token = self._next()
             if token is None:
                 epoch, _ = self._at()
-                if epoch != self._epoch:  # else the run was stopped
+                if epoch != self._epoch:  # otherwise the run was stopped
                     self._epoch, self._is_open, self._exhausted = epoch, False, self._intake.batches
                     self._before = self._state = (self._intake.end_state, 0)
                 return
@@ -255,10 +257,10 @@ class Reuse:
         raise self._failure
 
     def state_dict(self) -> dict[str, Any]:
-        """The source's state, if it has one, as of the batches that were served, and how many those are; of this rank.
-        A source without a state begins again, and as many batches are passed over: its order must then be the same."""
+        """This rank's state: that of the source, if it has one, as of the batches served, and their number. A source
+        without a state is restarted and that many batches are skipped, so its order must be the same."""
         epoch, served = self._at()
-        # Another rank may have more batches of the epoch than this one, which then serves its last one again.
+        # Another rank may have more batches of the epoch than this one, which then repeats its last one.
         source, passed = self._before if served and self._ranks is not None else self._state
         generator = None
         if source is None:
@@ -281,7 +283,7 @@ class Reuse:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next loop continues from what state_dict() returned, on this rank of as many."""
+        """Makes the next loop continue from a state_dict() of the same rank in a job of the same size."""
         if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 3:
             raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 3")
         self._renew()
@@ -298,7 +300,7 @@ class Reuse:
         return {} if self.feeder is None else dict(self.feeder.summary())
 
     def close(self) -> None:
-        """Stops the threads, once the batch that is being made has come; collective with several ranks."""
+        """Stops the threads as soon as the batch being made is complete; collective with several ranks."""
         if self.feeder is not None:
             self.feeder.close()
 
@@ -320,4 +322,4 @@ def _generator_state(source: Any) -> Any:
 _FEEDER = ("logger", "trace", "trace_s")
 
 
-reuse = Reuse  # as programs call it
+reuse = Reuse  # the name that programs use

@@ -1,4 +1,4 @@
-"""Samples that a program's own dataset returns, as the library reads them; in this process or in another."""
+"""Converts the samples of a program's own dataset to what the library reads, in this process or another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def image_of(item: Any) -> Any:
-    """Bytes of an image file, or its path. An array becomes an npy file."""
+    """The bytes of an image file, or its path. An array becomes an npy file."""
     if isinstance(item, (str, bytes, bytearray, memoryview)):
         return item
     if isinstance(item, os.PathLike):
@@ -38,7 +38,7 @@ def image_of(item: Any) -> Any:
 
 
 def answer_of(item: Any, fields: Sequence[FieldSpec]) -> Any:
-    """What __getitem__ returned: the image, or with fields a list of the image and of each."""
+    """The result of __getitem__, converted: the image, or if there are fields, a list of the image and each field."""
     if not fields:
         return image_of(item)
     if not isinstance(item, Mapping):
@@ -60,14 +60,14 @@ def answer_of(item: Any, fields: Sequence[FieldSpec]) -> Any:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of another process: the cause of what it raised."""
+    """The traceback from another process, as the cause of the exception that it raised."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}" if self.args else ""
 
 
 def told_of(kind: type[BaseException], error: Any, where: TracebackType | None) -> str:
-    """The same of an exception in three parts, of which the second may be a whole one or what to make it of."""
+    """told() for an exception given as type, value and traceback; the value may be an exception or its arguments."""
     if not isinstance(error, BaseException):
         error = kind(*error) if isinstance(error, tuple) else kind() if error is None else kind(error)
     if error.__traceback__ is None:
@@ -76,7 +76,7 @@ def told_of(kind: type[BaseException], error: Any, where: TracebackType | None) 
 
 
 def told(error: BaseException) -> str:
-    """In a line: type, message, and the program's line that was under way."""
+    """An exception in one line: type, message, and the line of the program that was executing."""
     text = getattr(error, "_forebay_told", None)
     if isinstance(text, str):
         return text

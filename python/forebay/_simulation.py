@@ -1,4 +1,4 @@
-"""Policies in virtual time: what `forebay simulate` says, as tables."""
+"""Policies in virtual time: the results of `forebay simulate` as tables."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PASSED_ON = ("ranks", "mode", "steps", "seeds", "seed", *_SOURCE)
 
 @dataclass
 class Recommendation:
-    """What would have suited a recorded run. ``forebay.Feeder(..., **recommendation.options)`` takes it."""
+    """The settings that would have suited a recorded run: ``forebay.Feeder(..., **recommendation.options)``."""
 
     options: dict[str, dict[str, Any]]  # the sections queue and policy
-    table: list[dict[str, Any]]  # as recorded, as predicted for the run's options, for these, and with a cap
-    text: str  # the same for people, and for a configuration file
+    table: list[dict[str, Any]]  # as recorded; as predicted for the run's options, for these options, and with a cap
+    text: str  # the same as text, and as a configuration file
 
     def __str__(self) -> str:
         return self.text
@@ -53,12 +53,12 @@ def simulate(
     trace: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """How policies would do in virtual time: a row for each policy and ratio, such as pandas.DataFrame takes.
+    """Simulates policies in virtual time. Returns a row for each policy and ratio, suitable for pandas.DataFrame.
 
     policies: names, or "all". ratios: steps per batch of the source, R. source: "constant", "exponential", "lognormal",
-    "gamma", "outages" or "contention"; trace: the telemetry.dir of a run instead of both. ranks, mode, steps, seeds,
-    seed, sigma, cv, on, off, slowdown, slow_ranks and slow_ratio are what `forebay simulate --help` says. Other
-    keywords are options of forebay.Feeder. Raises ConfigError.
+    "gamma", "outages" or "contention"; trace: the telemetry.dir of a run instead of both. `forebay simulate --help`
+    explains ranks, mode, steps, seeds, seed, sigma, cv, on, off, slowdown, slow_ranks and slow_ratio. Other keywords
+    are options of forebay.Feeder. Raises ConfigError.
     """
     arguments = ["--json", "-", "--policy", policies if isinstance(policies, str) else ",".join(policies)]
     if trace is not None:
@@ -77,8 +77,8 @@ def simulate(
 def recommend(
     run: str | os.PathLike[str], config: str | os.PathLike[str] | None = None, **options: Any
 ) -> Recommendation:
-    """The queue and policy that would have suited a recorded run: its telemetry.dir. ``config`` and options are those
-    that it ran with. Raises ConfigError."""
+    """The queue and policy that would have suited a recorded run, given its telemetry.dir. ``config`` and options are
+    those of the run. Raises ConfigError."""
     text = _run(config, options, ["--trace", os.fspath(run), "--recommend"])
     # Numbers and plain names: what JSON and TOML have in common.
     values = _core.parse_options(text, "recommendation", _core.default_options()).values()

@@ -1,4 +1,4 @@
-"""What a chain of torchvision's transforms means as options of Forebay."""
+"""Translates a chain of torchvision transforms into options of Forebay."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .errors import ConfigError
 
 
 class NoCounterpart(ConfigError):
-    """A transform that the library does not do, or not like that."""
+    """A transform that the library does not support, or not in this form."""
 
 
 _WAYS = (
     "remove it and do it to the batch in the training loop, or give a function of your own in operations=[...] "
     "(docs/python.md)"
 )
-# What has a counterpart that is not the same, so that the program has to say that it wants it.
+# Transforms whose counterpart is not identical, so that the program must ask for it explicitly.
 _NEAR = {
     "ColorJitter": 'operations=["colour"], colour={"brightness": 0.4, ...}',
     "RandomGrayscale": 'operations=["colour"], colour={"grey": 0.2, ...}',
@@ -25,7 +25,7 @@ _NEAR = {
     "RandomSolarize": 'operations=["solarise"], solarise={"probability": 0.5, "threshold": 128}',
     "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
 }
-_IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are RGB when they come
+_IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are already RGB
 
 
 def _sides(size: Any) -> list[int]:
@@ -34,7 +34,7 @@ def _sides(size: Any) -> list[int]:
 
 
 def _both(size: Any) -> tuple[int, int]:
-    """Height and width: a single number is that of a square."""
+    """Height and width; a single number stands for a square."""
     return _sides(size)[0], _sides(size)[-1]
 
 
@@ -48,19 +48,19 @@ def _steps(transform: Any) -> Iterable[Any]:
 
 
 def _border(padding: Any) -> list[int]:
-    """The pixels on the left, top, right and bottom that torchvision's ``padding`` means."""
+    """torchvision's ``padding`` as pixels on the left, top, right and bottom."""
     return (_sides(padding) * 4)[:4]
 
 
 class _Reading:
-    """The chain so far. ``sides``: of all images, where that is known; ``channels``: of theirs."""
+    """The chain read so far. ``sides``: height and width of all images, if known; ``channels``: their channels."""
 
     def __init__(self, sides: tuple[int, int] | None, channels: int) -> None:
         self.sides, self.channels = sides, channels
         self.options: dict[str, Any] = {"mirror": 0.0}
-        self.resized: list[int] = []  # what Resize was given
+        self.resized: list[int] = []  # the size given to Resize
         self.is_tensor = False
-        self.is_scaled = False  # 0 to 1, and not 0 to 255
+        self.is_scaled = False  # values from 0 to 1, not 0 to 255
         self.mean: list[float] = [0.0] * 3
         self.std: list[float] = [1.0] * 3
         self.is_normalised = False
@@ -125,7 +125,7 @@ class _Reading:
         resized = self.resized or list(self.sides or ())
         if not resized:
             raise NoCounterpart("transform: CenterCrop is taken after a Resize: Resize(256), CenterCrop(224)")
-        # torchvision cuts an odd rest off on one side, which a flip before would make the other one.
+        # torchvision cuts an odd pixel off on one side, and a preceding flip would swap the sides.
         if self.options["mirror"] > 0 and (len(resized) == 1 or (resized[1] - width) % 2 != 0):
             raise NoCounterpart("transform: RandomHorizontalFlip comes before CenterCrop; put it after it")
         if self.is_normalised and max(height - resized[0], width - resized[-1]) > 0:
@@ -142,7 +142,7 @@ class _Reading:
             )
         if step.padding is not None:
             border = _border(step.padding)
-            if ".v2" in type(step).__module__:  # which keeps it as left, right, top, bottom
+            if ".v2" in type(step).__module__:  # v2 stores left, right, top, bottom
                 border = [border[i] for i in (0, 2, 1, 3)]
             self._pad(step, border)
         self._geometry(step, crop="random", size=_both(step.size), **({"resize": self.resized} if self.resized else {}))
@@ -157,7 +157,7 @@ class _Reading:
                 f"transform: {name} pads by padding_mode={step.padding_mode!r}, and Forebay with one colour alone: say "
                 'padding_mode="constant", as it will be'
             )
-        fill = getattr(step, "fill", 0) or 0  # None and {} mean that too
+        fill = getattr(step, "fill", 0) or 0  # None and {} also mean 0
         fill = list(fill) if isinstance(fill, Sequence) else [fill]
         if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in fill):
             raise NoCounterpart(f"transform: {name} takes its fill as a number or three: {fill}")
@@ -172,7 +172,7 @@ class _Reading:
 
     def _RandomHorizontalFlip(self, step: Any) -> None:
         p, before = float(step.p), float(self.options["mirror"])
-        self.options["mirror"] = p + before - 2 * p * before  # one of two, but not both
+        self.options["mirror"] = p + before - 2 * p * before  # exactly one of the two flips
 
     def _ToTensor(self, step: Any) -> None:
         self.is_tensor = self.is_scaled = True
@@ -192,7 +192,7 @@ class _Reading:
 
     def _ToDtype(self, step: Any) -> None:
         if str(step.dtype) == "torch.uint8" and not self.is_scaled:
-            return  # as they are
+            return  # the values stay as they are
         if not getattr(step, "scale", False):
             raise NoCounterpart("transform: ToDtype is taken with scale=True: values from 0 to 1")
         self._ConvertImageDtype(step)
@@ -228,7 +228,7 @@ class _Reading:
         if "crop" not in self.options and len(self.resized) == 1 and self.sides:
             self.resized = [int(self.resized[0] * side / min(self.sides)) for side in self.sides]
         sides = self.resized if len(self.resized) == 2 else list(self.sides or ())
-        if "crop" not in self.options and sides and "padding" in self.options:  # in the one place where it fits
+        if "crop" not in self.options and sides and "padding" in self.options:  # the crop fits in one place only
             border = self.options["padding"]
             size = (sides[0] + border[1] + border[3], sides[1] + border[0] + border[2])
             self.options.update(crop="random", size=size, **({"resize": self.resized} if self.resized else {}))
@@ -254,7 +254,7 @@ class _Reading:
 
 
 def options_of(transform: Any, sides: tuple[int, int] | None = None, channels: int = 3) -> dict[str, Any]:
-    """The options that do what the transform does. Raises ConfigError with the remedy where there are none."""
+    """The options equivalent to the transform. If there are none, raises ConfigError and says what to do."""
     reading = _Reading(sides, channels)
     for step in _steps(transform):
         reading.read(step)

@@ -1,4 +1,4 @@
-"""What a process that reads samples does. _processes.py starts it; it ends when its socket closes."""
+"""The program of a process that reads samples. _processes.py starts it; it ends when its socket closes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ALIGNMENT = 64
 _LEAST = 1 << 20
 _GRACE_S = 2.0
 
-# Set in a process that reads samples: it must not start others.
+# Set in a process that reads samples, which must not start others.
 is_worker = False
 
 
 def receive(connection: socket.socket, count: int) -> bytes:
-    """So many bytes. Raises EOFError if the other side ends before."""
+    """Receives `count` bytes. Raises EOFError if the other side closes first."""
     parts = bytearray()
     while len(parts) < count:
         part = connection.recv(min(count - len(parts), 1 << 20))
@@ -50,7 +50,7 @@ def send_message(connection: socket.socket, data: bytes) -> None:
 
 
 def pickled(error: BaseException) -> bytes:
-    """An exception with its text and traceback; of one that cannot be pickled only these."""
+    """An exception with its text and traceback; if it cannot be pickled, only those two."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     with contextlib.suppress(Exception):
         data = pickle.dumps((told(error), text, error))
@@ -69,7 +69,7 @@ class _Memory:
         self._map = mmap.mmap(file, self._size)
 
     def put(self, parts: list[tuple[bool, memoryview]]) -> list[int]:
-        """Puts the parts there; is_path, offset and size of each."""
+        """Stores the parts; returns is_path, offset and size of each."""
         places: list[int] = []
         end = 0
         for is_path, part in parts:
@@ -94,9 +94,9 @@ def _as_parts(answer: Any) -> list[tuple[bool, memoryview]]:
 
 
 def _end_with_parent(connection: socket.socket) -> None:
-    """Ends the process once nobody needs what it may be busy with."""
+    """Ends this process soon after its parent has gone, whatever it is busy with."""
     watch = select.poll()
-    watch.register(connection, 0)  # it tells of the other side's end whatever it is asked for
+    watch.register(connection, 0)  # poll() always reports a hang-up
     watch.poll()
     time.sleep(_GRACE_S)
     os._exit(1)
@@ -115,7 +115,7 @@ def _serve(connection: socket.socket, memory: _Memory, dataset: Any, fields: Any
 
 
 def _limit_threads() -> None:
-    """As PyTorch's own workers: there are as many processes as are meant to be busy."""
+    """Like PyTorch's own workers, uses one thread: the number of processes is meant to be the number of busy cores."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)
@@ -130,7 +130,7 @@ def run(connection_file: int, memory_file: int) -> None:
     with contextlib.suppress(EOFError, ConnectionError):
         memory = _Memory(memory_file)
         try:
-            # The program's own module, as multiprocessing makes it known to processes that it spawns.
+            # Imports the program's main module as in processes spawned by multiprocessing.
             multiprocessing.spawn.prepare(pickle.loads(receive_message(connection)))
             dataset = pickle.loads(receive_message(connection))
             fields = specs_of(dataset.fields)

@@ -1,4 +1,5 @@
-"""What Forebay needs from the ranks of a job. forebay.mpi implements it for MPI; another transport is a subclass."""
+"""The communication that Forebay needs between the ranks of a job. forebay.mpi implements it for MPI; for another
+transport, write a subclass."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .errors import Error
 class Communicator(abc.ABC):
     """Carries the traffic between the ranks of a job.
 
-    One thread calls every member: the one that calls the feeder. All ranks make the calls marked collective in the
-    same order. Nothing may block unless it says so: the library does the waiting, without the GIL.
+    All members are called from one thread, the one that calls the feeder. All ranks make the calls marked collective in
+    the same order. A method may block only if its description says so: the library does the waiting, without the GIL.
     """
 
     rank: int
@@ -24,33 +25,34 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def duplicate(self) -> Communicator:
-        """Collective, blocking: the same ranks, with traffic that cannot meet this one's."""
+        """Collective, blocking: a communicator over the same ranks whose traffic is kept apart from this one's."""
 
     @abc.abstractmethod
     def start_reduction(self, channel: int, values: memoryview, minima: int) -> None:
         """Starts a reduction of 64-bit integers over all ranks, in place: the last `minima` become the minimum, those
-        before them the sum. `values` are bytes that may be written once test() finds the operation complete. Channels
-        (0 to 16) are independent, with one operation each. Collective in posting order; never blocks."""
+        before them the sum. The results must be in the bytes of `values` once test() returns True. Channels (0 to 16)
+        are independent, with at most one open operation each. Collective: all ranks post in the same order. Never
+        blocks."""
 
     @abc.abstractmethod
     def test(self, channel: int) -> bool:
-        """True when the channel's operation is complete, or none is open. Never blocks."""
+        """True once the channel's operation has completed, or if none is open. Never blocks."""
 
     @abc.abstractmethod
     def broadcast(self, data: bytes, root: int) -> bytes:
-        """Collective, blocking: the root's bytes."""
+        """Collective, blocking: the root's bytes, on every rank."""
 
     @abc.abstractmethod
     def start_gather(self, data: bytes) -> None:
-        """Collective: starts to collect every rank's bytes on every rank."""
+        """Collective: starts to gather the bytes of all ranks on every rank."""
 
     @abc.abstractmethod
     def gathered(self) -> list[bytes] | None:
-        """What start_gather() collected, by rank, once it is complete; None before. Never blocks."""
+        """The result of start_gather(), in rank order, once it has completed; None before. Never blocks."""
 
     @abc.abstractmethod
     def share_on_node(self, size: int) -> Any:
-        """Collective, blocking: a writable buffer of that size, zeroed, that the ranks of this node share."""
+        """Collective, blocking: a writable, zeroed buffer of `size` bytes, shared by the ranks of this node."""
 
     @abc.abstractmethod
     def tell(self, data: bytes) -> None:
@@ -58,7 +60,7 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def listen(self) -> tuple[int, bytes] | None:
-        """The next message that has arrived: the sending rank and the bytes; None if there is none. Never blocks."""
+        """The next message that has arrived, as the sending rank and the bytes; None if there is none. Never blocks."""
 
     @abc.abstractmethod
     def start_close(self) -> None:
@@ -66,18 +68,19 @@ class Communicator(abc.ABC):
 
     @abc.abstractmethod
     def closed(self) -> bool:
-        """True once no operation or message of this rank is pending that can still complete. Never blocks."""
+        """True once none of this rank's pending operations and messages can still complete. Never blocks."""
 
     def abort(self, cause: str) -> None:  # noqa: B027 - most need not do anything
-        """Other ranks wait for this one and cannot be told: a launcher may end the job here, otherwise it returns."""
+        """Called if other ranks are waiting for this one and cannot be told: may end the job through its launcher, or
+        return."""
 
 
 def share_file(
     size: int, is_first: bool, of_first: Callable[[str], str], of_all: Callable[[str], list[str]]
 ) -> mmap.mmap:
-    """Memory of a node: a zeroed file, in memory if there is room, that the first of its ranks makes and removes once
-    all have mapped it. of_first: what that rank says, on each rank of the node; of_all: what each rank of the job says.
-    """
+    """Memory shared by a node: a zeroed file, in /dev/shm if there is room, that the node's first rank creates, and
+    removes once all have mapped it. of_first: broadcasts the first rank's text to the ranks of the node; of_all:
+    gathers the texts of all ranks of the job. """
     path = problem = ""
     memory = None
     try:
@@ -106,7 +109,7 @@ def _made_file(size: int) -> str:
         try:
             number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
             with open(number, "wb"):
-                # Now, because a lack of room at the first write would be a bus error.
+                # Allocated now, because running out of room at the first write would raise SIGBUS.
                 os.posix_fallocate(number, 0, size)
             return path
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Datasets from Python: lists of files, and classes that return bytes or arrays."""
+"""Datasets defined in Python: lists of files, and classes that return bytes or arrays."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from .errors import ConfigError
 class Files:
     """Image files by path, each with a label: a number from 0, -1 for none, or the name of a class.
 
-    ``boxes``: for each image its boxes, [n, 4]: left, top, right, bottom in pixels of the whole image, right and bottom
-    just past the box; or a dictionary {"boxes": ..., "labels": ...} of boxes and their classes, numbers or names, as
-    torchvision has them. They become the fields "boxes" and "boxes.class" of every batch. Without labels of images,
-    ``classes`` are those of the boxes.
-    ``fields``: more fields by name: numbers for each image, or a dictionary with "kind", "values" and the keys of a
+    ``boxes``: each image's boxes, [n, 4]: left, top, right, bottom in pixels of the whole image, right and bottom just
+    past the box; or, as in torchvision, a dictionary {"boxes": ..., "labels": ...} of boxes and their classes (numbers
+    or names). They become the fields "boxes" and "boxes.class" of every batch. If the images have no labels,
+    ``classes`` names those of the boxes.
+    ``fields``: further fields by name: numbers for each image, or a dictionary with "kind", "values" and the keys of a
     section [fields.NAME] (docs/python.md).
 
-    Accepts lists, tuples, NumPy arrays and pandas columns. The library's own threads read the files. Raises ConfigError
-    that names the file for what does not fit.
+    Accepts lists, tuples, NumPy arrays and pandas columns. The library's own threads read the files. Raises
+    ConfigError, which names the file, for unusable values.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Files:
 
     @classmethod
     def of(cls, folder: Any) -> Files:
-        """The files of a dataset that lists them: torchvision's ImageFolder (`samples`, or `imgs`)."""
+        """The files of a dataset that lists them, such as torchvision's ImageFolder (`samples` or `imgs`)."""
         listed = getattr(folder, "samples", None) or getattr(folder, "imgs", None)
         if not listed:
             raise ConfigError(f"{folder!r} does not list its files: it has neither `samples` nor `imgs`")
@@ -80,17 +80,17 @@ class Files:
 
 
 class Dataset:
-    """A program's own samples. A subclass has ``__len__`` and ``__getitem__``.
+    """A program's own samples. Subclasses define ``__len__`` and ``__getitem__``.
 
     ``__getitem__(i)`` returns the bytes of an image file, the path of one, or an array of uint8 or uint16: [H, W],
-    [H, W, 3] or [3, H, W]. Several threads call it and take turns at the interpreter: it must not change the object,
-    and its time in Python limits the rate of all of them; ``Feeder(processes=4)`` calls it in other processes. An
-    exception makes a bad sample.
+    [H, W, 3] or [3, H, W]. Several threads call it and share the interpreter's lock: it must not change the object, and
+    the time it spends in Python limits their joint rate; ``Feeder(processes=4)`` calls it in other processes. A sample
+    for which it raises is a bad sample.
 
-    ``labels``: a number for each sample, or a name of ``classes``; None: unlabelled.
-    ``fields``: what a sample has besides, by name: ``{"mask": {"kind": "mask"}}``, with the keys of a section
+    ``labels``: a number or a name in ``classes`` for each sample; None: unlabelled.
+    ``fields``: the fields besides image and label, by name: ``{"mask": {"kind": "mask"}}``, with the keys of a section
     [fields.NAME]. ``__getitem__`` then returns a dictionary of "image" and every field.
-    ``identity()``: a text that differs if the data differ, for saved states.
+    ``identity()``: a string that differs if the data differ, for saved states.
     """
 
     labels: Any = None
@@ -104,7 +104,7 @@ class Dataset:
         raise NotImplementedError("a subclass of forebay.Dataset has __getitem__")
 
     def identity(self) -> str:
-        """Must be equal on all ranks, and in every run over the same data."""
+        """Must be equal on all ranks and in every run over the same data."""
         return f"{type(self).__qualname__} {len(self)}"
 
 
@@ -126,13 +126,14 @@ def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
 
 
 def is_configured(dataset: Any) -> bool:
-    """Whether it is the path of a dataset, or the keys of the section [dataset]."""
+    """Whether it is the path of a dataset or the keys of the section [dataset]."""
     is_keys = isinstance(dataset, Mapping) and not _huggingface.is_dataset(dataset)  # a DatasetDict is a mapping
     return is_keys or isinstance(dataset, (str, os.PathLike))
 
 
 def given_dataset(dataset: Any, processes: int) -> _core.DatasetBase | None:
-    """The library's dataset for what a program passed; None for None. ``processes`` read one of its own; 0: threads."""
+    """The library's dataset for the program's argument; None for None. ``processes`` of them read a forebay.Dataset; 0:
+    threads."""
     if processes < 0:
         raise ConfigError(f"processes={processes}: a number of processes, 0 for none")
     if isinstance(dataset, Dataset):

@@ -27,7 +27,7 @@ class NotFoundError(ConfigError, FileNotFoundError):
             self.errno, self.strerror, self.filename = errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(file)
 
     def __str__(self) -> str:
-        return str(self.args[0])  # without OSError's number before it
+        return str(self.args[0])  # without OSError's number in front
 
     def __reduce__(self) -> Any:
         return NotFoundError, (str(self), self.filename)

@@ -1,4 +1,4 @@
-"""The feeder: batches for a trainer, from C++ worker threads."""
+"""The feeder, which supplies a trainer with batches from C++ worker threads."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Field(NamedTuple):
 
 
 class Epoch:
-    """The batches of one epoch, once. A loop over it releases each batch when it asks for the next one."""
+    """The batches of one epoch, for a single loop, which releases each batch when it asks for the next one."""
 
     def __init__(self, feeder: Feeder, stream: Any = None, view: View | None = None) -> None:
         self._feeder = feeder
-        self.number = feeder.epochs_completed  #: of the epoch, from 0
+        self.number = feeder.epochs_completed  #: the epoch's number, from 0
         self._batches = feeder._batches(stream)
         self._view = view
         self._is_begun = False
@@ -74,7 +74,7 @@ class Epoch:
 
 _PATIENCE_S = 10
 
-# Their threads must end while there is an interpreter to log to.
+# Their threads must end while there is still an interpreter to log to.
 _open: weakref.WeakSet[Feeder] = weakref.WeakSet()
 
 
@@ -84,13 +84,13 @@ def _close_all() -> None:
     interrupted: BaseException | None = None
     for feeder in list(_open):
         try:
-            # A daemon thread may be inside; it must be out before the interpreter ends.
+            # A daemon thread may be inside a call and must leave it before the interpreter ends.
             while feeder._is_occupied and time.monotonic() < deadline:
                 feeder.request_stop()
                 time.sleep(0.001)
         except BaseException as error:
             interrupted = interrupted or error
-        # A forked process has nothing to close. An error that matters has been raised by then.
+        # A forked process has nothing to close. Any error that matters has already been raised.
         try:
             with contextlib.suppress(Error):
                 feeder.close()
@@ -105,7 +105,7 @@ def _log_to(logger: logging.Logger) -> Any:
 
 
 def _told(problem: BaseException | None) -> str:
-    """What the other ranks hear of a rank's problem, "" for none."""
+    """A rank's problem as the other ranks are told of it; "" for none."""
     if problem is None:
         return ""
     text, kind = str(problem), type(problem).__name__
@@ -114,26 +114,28 @@ def _told(problem: BaseException | None) -> str:
 
 
 class Feeder(_core.FeederBase):
-    """Feeds a trainer with batches.
+    """Feeds batches to a trainer.
 
-    ``config`` is a configuration file; every key of it is also a keyword, under its own name (``batch_size=64``) or
-    with its section (``transform_size=(224, 224)``), or as ``transform={"size": (224, 224)}``. Keywords override the
-    file. docs/python.md shows the rest.
+    ``config`` is a configuration file. Every key is also a keyword, by its own name (``batch_size=64``), prefixed by
+    its section (``transform_size=(224, 224)``), or in a dictionary: ``transform={"size": (224, 224)}``. Keywords
+    override the file. See docs/python.md.
 
     comm: the ranks of a job: ``MPI.COMM_WORLD`` of mpi4py, ``"torch"`` or a process group for those of
-    torch.distributed, or another forebay.Communicator. Collective.
-    dataset: the path of a dataset (the key dataset.path), or forebay.Files, a forebay.Dataset of your own.
-    processes: how many processes call the __getitem__ of a forebay.Dataset; 0 = threads of this process do.
+    torch.distributed, or a forebay.Communicator. Collective.
+    dataset: the path of a dataset (the key dataset.path), forebay.Files, or a forebay.Dataset of your own.
+    processes: how many processes call the __getitem__ of a forebay.Dataset; 0 = threads of this process.
     policy: the name of a policy, or a forebay.Policy of your own.
     operations: names of operations and functions of your own: ``f(pixels)`` or ``f(pixels, generator)``.
     resume: a file written by save(); if it exists, the job resumes from there.
-    stream: the CUDA stream on which batches are used, if next() and epochs() get none.
-    also_streams: others on which every batch is used; libraries that take batches by DLPack name theirs themselves.
+    stream: the CUDA stream on which batches are used, unless next() or epochs() is given one.
+    also_streams: other streams on which every batch is used; libraries that take batches by DLPack pass theirs
+    themselves.
     trace, trace_s: where close() writes a Chrome trace of the first seconds.
     logger: a logging.Logger or its name; "forebay" by default.
 
-    One thread creates a feeder and calls it; only request_stop() may be called from any. Raises ConfigError
-    (a ValueError) for what cannot be honoured, NotFoundError (a FileNotFoundError) for what does not exist, and Error.
+    One thread creates and uses a feeder; only request_stop() may be called from any thread. Raises ConfigError (a
+    ValueError) for options that cannot be honoured, NotFoundError (a FileNotFoundError) for files that do not exist,
+    and Error.
     """
 
     def __init__(
@@ -197,13 +199,13 @@ class Feeder(_core.FeederBase):
         _open.add(self)
 
     def epochs(self, stream: Any = None, *, progress: bool | str = False) -> Iterator[Epoch]:
-        """The epochs of the run: each is a loop over its batches, fresh or reused. A resumed run begins in the middle
-        of one; after a ``break`` the next one continues where the loop was left.
+        """The epochs of the run; each yields its batches, fresh or reused. A resumed run may begin in the middle of
+        one; after a ``break`` the next one continues where the loop was left.
 
         stream: as for next().
-        progress: True or "bar": rank 0 draws a bar on standard error; "live": more figures, where the package rich is
-        installed; in a notebook both are a table. "lines", and the others where there is no terminal: a line every
-        10 s and at the end of each epoch. Raises ConfigError for another word.
+        progress: True or "bar": rank 0 draws a progress bar on standard error; "live": more figures, if the package
+        rich is installed; in a notebook both are a table. "lines", and the others without a terminal: a line every 10 s
+        and at the end of each epoch. Raises ConfigError for any other value.
         """
         require_way(progress)
         return self._epochs(stream, progress if self.rank == 0 else False)
@@ -238,22 +240,22 @@ class Feeder(_core.FeederBase):
         return [Field(**field) for field in self._fields()]
 
     def summary(self) -> _html.Figures:
-        """The figures of this rank so far (docs/telemetry.md); a table in a notebook."""
+        """The figures of this rank so far (docs/telemetry.md); shown as a table in a notebook."""
         figures, text = self._summary()
         return _html.Figures(json.loads(figures), text)
 
     def profile(self) -> _html.Figures:
-        """Where the time of this rank went so far, and what limits it: ``["sentence"]`` (docs/telemetry.md). Too slow
-        for every step. Tables in a notebook."""
+        """Where this rank's time has gone so far, and what limits it: ``["sentence"]`` (docs/telemetry.md). Too slow
+        for every step. Shown as tables in a notebook."""
         return _html.Figures(json.loads(self._profile()))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the job is after the steps made so far: for torch.save, json and pickle. Collective with several
-        ranks, and equal on all of them. It resumes on any number of ranks."""
+        """The position of the job after the steps made so far, for torch.save, json and pickle. Collective with several
+        ranks, and equal on all of them. A job may resume from it on any number of ranks."""
         return {"format": "forebay", "version": 1, "state": self._state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resumes from what state_dict() returned: before the first batch. Collective."""
+        """Resumes from a state_dict(). Call it before the first batch. Collective."""
         if not isinstance(state, Mapping) or state.get("format") != "forebay" or "state" not in state:
             raise ConfigError("load_state_dict() takes what Feeder.state_dict() returned; this is something else")
         if state.get("version") != 1:
@@ -264,12 +266,13 @@ class Feeder(_core.FeederBase):
         self._restore_state(state["state"])
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Saves the state to a file, whole or not at all, while the run continues. Collective. The file is on disk once
+        """Saves the state to a file, atomically, while the run continues. Collective. The file is on disk once
         finish_saves() or close() has returned. Raises Error if an earlier save failed."""
         self._save(os.fsencode(file))
 
     def restore(self, file: str | os.PathLike[str]) -> None:
-        """Resumes from a file of save(): before the first batch. Collective. Raises NotFoundError without the file."""
+        """Resumes from a file written by save(). Call it before the first batch. Collective. Raises NotFoundError if
+        there is no such file."""
         if not self.restore_if_present(file):
             raise NotFoundError(f"{os.fsdecode(file)}: there is no such file to resume from", file)
 
@@ -278,7 +281,7 @@ class Feeder(_core.FeederBase):
         return self._restore_if_present(os.fsencode(file))
 
     def close(self) -> None:
-        """Stops the threads and writes what is to be written. Collective with several ranks. Batches stay valid."""
+        """Stops the threads and writes all pending files. Collective with several ranks. Batches stay valid."""
         self._close(self._waiting.end)
 
     def __enter__(self) -> Feeder:
@@ -296,7 +299,7 @@ class Feeder(_core.FeederBase):
     def __repr__(self) -> str:
         try:
             return "<forebay.Feeder: " + re.sub(r"; (?![^(]*\))", "\n  ", self.describe()) + ">"  # none in brackets
-        except Error as error:  # another thread is inside, or this is a fork
+        except Error as error:  # another thread is inside a call, or this is a fork
             return f"<forebay.Feeder: {error}>"
 
     def _repr_html_(self) -> str:

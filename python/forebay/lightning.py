@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 elif "pytorch_lightning" in sys.modules and "lightning" not in sys.modules:
     from pytorch_lightning import LightningDataModule
 else:
-    # Each of the two packages knows only its own class.
+    # Each of the two packages accepts only its own class.
     try:
         from lightning.pytorch import LightningDataModule
     except ImportError:
@@ -27,7 +27,7 @@ else:
 
 
 class _Training:
-    """Training data: each loop is an epoch, or what is left of one."""
+    """Training data: each loop is an epoch, or the rest of one."""
 
     def __init__(self, loader: DataLoader[Any], length: int | None = None) -> None:
         self._loader, self._length = loader, length
@@ -45,10 +45,10 @@ class _Training:
 
 
 class _TrainingAhead(_Training):
-    """The same where Lightning, to find the end of an epoch, asks for each batch while the trainer still has another.
+    """The same for a Trainer that fetches each batch one step ahead, to find the end of an epoch.
 
-    A checkpoint must not count the batch that was only asked for, so the state is that of the moment before. Where
-    Lightning leaves an epoch, that batch is the first one of the next loop.
+    A checkpoint must not count the batch that was only fetched, so the state is the one before that. If Lightning
+    leaves an epoch early, that batch is the first of the next loop.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -72,7 +72,7 @@ class _TrainingAhead(_Training):
 
 
 class _Evaluation:
-    """Held-out data, in order and each sample once: a feeder for each pass over it."""
+    """Held-out data, in order and each sample once, with a new feeder for each pass."""
 
     def __init__(self, dataset: Any, options: Mapping[str, Any]) -> None:
         self._make: Callable[[], DataLoader[Any]] = lambda: DataLoader(dataset, native="require", **options)
@@ -96,7 +96,7 @@ class _Evaluation:
                     last = batch
                 elif last is None or loader.feeder.ranks == 1:
                     continue
-                # All ranks must make the same number of steps. One that has nothing left repeats its last batch.
+                # All ranks must make the same number of steps. A rank with nothing left repeats its last batch.
                 yield last
         finally:
             loader.close()
@@ -109,15 +109,15 @@ def _has_transform(dataset: Any) -> bool:
 
 
 class DataModule(LightningDataModule):
-    """Training and held-out data for a Trainer of Lightning, by Forebay.
+    """Training and held-out data for a Lightning Trainer.
 
-    ``train``, ``val``, ``test`` and ``predict`` are each what forebay.torch.DataLoader takes: an ImageFolder of
-    torchvision, a path, forebay.Files or a forebay.Dataset. Every option of forebay.Feeder is a keyword. Held-out data
-    are served in order, from the middle of each image and not mirrored, unless ``evaluation={...}`` has other options.
+    ``train``, ``val``, ``test`` and ``predict`` each take what forebay.torch.DataLoader takes: torchvision's
+    ImageFolder, a path, forebay.Files or a forebay.Dataset. Every option of forebay.Feeder is a keyword. Held-out data
+    are served in order, centre-cropped and not mirrored, unless ``evaluation={...}`` says otherwise.
 
-    Ranks are those of the Trainer's strategy; ``comm`` is needed for others only. An epoch serves every sample once
+    Ranks are those of the Trainer's strategy; ``comm`` is needed only for others. An epoch serves every sample once
     (``policy="block"``); with ``policy="adaptive"`` no step waits for storage, and an epoch has more of them. The
-    Trainer's checkpoints hold the state of the training data, in the middle of an epoch too, for any number of ranks.
+    Trainer's checkpoints hold the state of the training data, even in the middle of an epoch, for any number of ranks.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class DataModule(LightningDataModule):
 
     @property
     def feeder(self) -> Feeder | None:
-        """The feeder of the training data while there is one, with its figures."""
+        """The feeder of the training data, with its figures, while there is one."""
         return self._loader.feeder if self._loader else None
 
     def train_dataloader(self) -> Any:
@@ -159,12 +159,12 @@ class DataModule(LightningDataModule):
             is_sized = feeder._values()["policy.name"] == '"block"'
             if self._resumed is not None:
                 self._loader.load_state_dict(self._resumed["train"])
-                # The Trainer counts the steps of an epoch, and this one may have begun on another number of ranks.
+                # The Trainer counts the steps of an epoch, and this epoch may have begun on another number of ranks.
                 is_sized = is_sized and self._resumed["ranks"] == feeder.ranks
             if is_sized:
                 self._training = _Training(self._loader, len(self._loader))
             elif self.trainer is None or isinstance(self.trainer.limit_train_batches, int):
-                self._training = _Training(self._loader)  # the Trainer knows where to end
+                self._training = _Training(self._loader)  # the Trainer knows where an epoch ends
             else:
                 self._training = _TrainingAhead(self._loader)
         return self._training
@@ -179,13 +179,13 @@ class DataModule(LightningDataModule):
         return self._held_out("predict")
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the training data are, for the Trainer's checkpoints. Collective with several ranks."""
+        """The position in the training data, for the Trainer's checkpoints. Collective with several ranks."""
         if self._training is None or self._loader is None:
             return dict(self._resumed or {})
         return {"train": self._training.state(), "ranks": self._loader.feeder.ranks}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """What the Trainer found in a checkpoint; the training data then resume there."""
+        """Takes the state that the Trainer found in a checkpoint; the training data then resume there."""
         if state_dict:
             self._close()
             self._resumed = state_dict
@@ -204,13 +204,13 @@ class DataModule(LightningDataModule):
     def _held_out(self, name: str) -> Any:
         dataset = self._datasets[name]
         if dataset is None:
-            return []  # the Trainer leaves out what has no batches
+            return []  # the Trainer skips what has no batches
         own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": ""}
-        own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # those are of the training
+        own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # these belong to the training
         if not _has_transform(dataset):
             own["mirror"] = 0
             crops = [way for name, way in _options.flat(self._options).items() if name in ("crop", "transform_crop")]
-            if crops != ["random"]:  # which an evaluation cuts from the middle
+            if crops != ["random"]:  # an evaluation crops the centre instead
                 own["crop"] = "center"
         if isinstance(dataset, (str, os.PathLike)) and self._is_fitting():
             self.train_dataloader()

@@ -1,6 +1,6 @@
-"""The ranks of an MPI job, through mpi4py: whichever MPI that was built for, Open MPI or MPICH.
+"""The ranks of an MPI job through mpi4py, with whichever MPI it was built for, Open MPI or MPICH.
 
-``forebay.Feeder(..., comm=MPI.COMM_WORLD)`` is all that a program needs. MPI is loaded when this module is imported.
+A program needs only ``forebay.Feeder(..., comm=MPI.COMM_WORLD)``. Importing this module loads MPI.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .communicator import Communicator, share_file
 from .errors import Error
 
 _WORD = 1  # the tag of messages
-_WAIT_S = 50e-6  # between two looks at an operation that is not complete
+_WAIT_S = 50e-6  # between two tests of an incomplete operation
 
-# Buffers that MPI may still write to after their communicator was abandoned.
+# Buffers to which MPI may still write after their communicator was abandoned.
 _abandoned: list[Any] = []
 
 
@@ -29,7 +29,7 @@ def _complete(request: Any) -> None:
 
 
 class _Channel:
-    """One reduction: a buffer that stays in place as long as its size does, and the pending requests."""
+    """One reduction: a buffer that is reallocated only when its size changes, and the pending requests."""
 
     def __init__(self, size: int, minima: int) -> None:
         self.buffer = memoryview(bytearray(size))
@@ -46,7 +46,7 @@ class _Channel:
 
 
 class MpiCommunicator(Communicator):
-    """The ranks of an intracommunicator of mpi4py. It uses that only to duplicate it, which is collective."""
+    """The ranks of an mpi4py intracommunicator, which is only duplicated (a collective call)."""
 
     def __init__(self, comm: Any) -> None:
         if not isinstance(comm, MPI.Intracomm):
@@ -154,7 +154,7 @@ class MpiCommunicator(Communicator):
         if not request.Test():
             return False
         others = [(self._farewells[2 * rank], self._farewells[2 * rank + 1]) for rank in range(self.size)]
-        # A sum that one rank has not started never completes on the others.
+        # A sum that some rank has not started never completes on the others.
         if self._gather or any(sums != mine[0] for sums, _ in others):
             self._abandon()
             return True
@@ -168,7 +168,7 @@ class MpiCommunicator(Communicator):
         return True
 
     def _free(self) -> None:
-        """MPI calls this collective, but Open MPI and MPICH free locally."""
+        """Frees the communicator. MPI defines this as collective, but Open MPI and MPICH free locally."""
         self._is_open = False
         for comm in (self._sums, self._partings, self._control):
             comm.Free()
@@ -177,7 +177,7 @@ class MpiCommunicator(Communicator):
         self._words = [word for word in self._words if not MPI.Request.Testall(word[1])]
 
     def _abandon(self) -> None:
-        """Waiting for open operations could hang, and MPI still uses their buffers."""
+        """Keeps the buffers, which MPI still uses, because waiting for open operations could hang."""
         self._is_open = False
         _abandoned.append((self._channels, self._words, self._gather, self._farewell, self._farewells))
 

@@ -1,4 +1,4 @@
-"""Policies and operations of a program's own, in Python."""
+"""A program's own policies and operations, written in Python."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ Decision = Literal["fresh", "reuse", "wait"]
 
 
 class Policy(abc.ABC):
-    """Decides each step of the trainer: a new batch, or one that is there. ``forebay.Feeder(policy=MyPolicy())``.
+    """Decides for each step of the trainer between a new batch and one already in memory.
+    ``forebay.Feeder(policy=MyPolicy())``.
 
-    Use one object for one feeder; with a class, ``policy=MyPolicy``, each start makes a new one. With several ranks
-    each has its own, of the same class. It is called on the trainer's thread, within next().
+    Use each object for one feeder only; given a class, ``policy=MyPolicy``, every start makes a new object. With
+    several ranks each has its own, of the same class. It is called on the trainer's thread, within next().
     """
 
     @abc.abstractmethod
     def decide(self, signals: Signals) -> Decision:
-        """Returns "fresh" for the next batch, waiting for it where there is none; "reuse" for a batch that was served;
-        "wait" to wait briefly for a batch and be asked again. What it raises ends the run. `max_uses` and `max_wait_ms`
-        still hold, and the first batch is fresh whatever it returns."""
+        """Returns "fresh" to serve the next batch, waiting for it if necessary; "reuse" to serve a batch again; "wait"
+        to wait briefly for a batch and be asked again. An exception ends the run. `max_uses` and `max_wait_ms` still
+        apply, and the first batch is fresh whatever it returns."""
 
     def served(self, decision: Decision, signals: Signals) -> None:  # noqa: B027 - most need not know
-        """What was served in the end, "fresh" or "reuse": once in each step, after its last decide()."""
+        """Told once per step, after the last decide(), what was finally served: "fresh" or "reuse"."""
 
 
 class GivenPolicy(NamedTuple):
@@ -57,7 +58,7 @@ def _policy_of(value: Any) -> GivenPolicy:
 
 
 def take_policy(options: dict[str, Any]) -> GivenPolicy | None:
-    """A policy of Python's among the options (`_options.flat()`), which then have its name in its place."""
+    """The policy object among the options (`_options.flat()`), if any; its name replaces it there."""
     for keyword in ("policy", "policy_name"):
         value = options.get(keyword)
         if value is not None and not isinstance(value, str):
@@ -68,7 +69,7 @@ def take_policy(options: dict[str, Any]) -> GivenPolicy | None:
 
 
 def _takes_a_generator(function: Callable[..., Any]) -> bool:
-    """Whether its second argument is one: what it requires, or calls `rng` or `generator`."""
+    """Whether its second argument is a generator: one that is required, or is named `rng` or `generator`."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # builtins without a signature
@@ -85,7 +86,7 @@ def _operation_of(function: Callable[..., Any]) -> GivenOperation:
 
     def run(pixels: Any, seed: int) -> Any:
         if has_generator:
-            # Philox takes its key as it is; the others spend time on spreading a seed.
+            # Philox uses its key as it is; the others spend time on expanding a seed.
             result = function(pixels, np.random.Generator(np.random.Philox(key=seed)))
         else:
             result = function(pixels)
@@ -104,7 +105,7 @@ def _operation_of(function: Callable[..., Any]) -> GivenOperation:
 
 
 def _named(listed: Any, found: dict[str, tuple[Any, GivenOperation]]) -> Any:
-    """The list with names in the place of functions."""
+    """The list with each function replaced by its name."""
     if not isinstance(listed, (list, tuple)):
         if callable(listed):
             raise ConfigError("operations is a list: operations=[function]")
@@ -124,7 +125,7 @@ def _named(listed: Any, found: dict[str, tuple[Any, GivenOperation]]) -> Any:
 
 
 def take_operations(options: dict[str, Any]) -> list[GivenOperation]:
-    """The functions among transform.operations, which then have their names in their place."""
+    """The functions among transform.operations, which are replaced there by their names."""
     found: dict[str, tuple[Any, GivenOperation]] = {}
     for keyword in ("operations", "transform_operations"):
         if keyword in options:

@@ -1,7 +1,7 @@
-"""Ranks that talk over TCP, one connection between any two: for jobs without MPI.
+"""Ranks that communicate over TCP, with one connection per pair, for jobs without MPI.
 
-A rank sends what it has to say to all others as soon as it says it. So an operation is complete on a rank once the
-others have started it, whatever they do afterwards, and nothing runs in the background.
+A rank sends its part of an operation to all others immediately. So an operation completes on a rank once the others
+have started it, whatever they do afterwards, and nothing runs in the background.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .errors import Error
 
 
 class _Sum:
-    """A reduction under way."""
+    """A reduction in progress."""
 
     def __init__(self, values: memoryview, minima: int, others: Sequence[int]) -> None:
         self.values: memoryview | None = values
@@ -38,15 +38,15 @@ class _Sum:
             self.values[:] = self.total.tobytes()
 
 
-# Open connections of communicators that were given up: other ranks may still read what was sent.
+# Open connections of abandoned communicators: other ranks may still read what was sent.
 _abandoned: list[Links] = []
 
 
 class SocketCommunicator(Communicator):
     """Ranks of processes that can exchange a few bytes once, through `exchange`.
 
-    hosts: where the others reach each rank. nodes: equal for ranks that can share memory.
-    Each rank sends its part to every other, which suits up to about a hundred ranks.
+    hosts: the address of each rank. nodes: equal for ranks that can share memory.
+    Every rank sends its part to every other, which suits up to about a hundred ranks.
     """
 
     def __init__(self, rank: int, hosts: Sequence[str], nodes: Sequence[str], exchange: Exchange) -> None:
@@ -135,12 +135,12 @@ class SocketCommunicator(Communicator):
     def start_close(self) -> None:
         self._is_closing = True
         for open_sum in self._sums.values():
-            open_sum.values = None  # nobody wants it any more, and its memory may go
+            open_sum.values = None  # no longer wanted; its memory may be freed
         self._links.say_to_all(FAREWELL, 0, b"")
 
     def closed(self) -> bool:
         self._links.look()
-        # After a farewell nothing is left to read: the end of the connection then loses nothing on its way.
+        # After a farewell nothing is left to read, so closing the connection loses nothing in transit.
         if not self._links.has_sent or not all(self._has_parted(rank) for rank in self._others):
             return False
         self._links.close()

@@ -1,4 +1,4 @@
-"""For programs of PyTorch: its DataLoader's arguments, and the ranks of torch.distributed without MPI."""
+"""For PyTorch programs: a DataLoader with PyTorch's arguments, and the ranks of torch.distributed without MPI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .feeder import Feeder
 
 _Item = TypeVar("_Item")
 _Plan = tuple[_native.Source, Order, int, bool]  # the last two: batch_size and drop_last
-_ENDLESS = 1 << 40  # epochs; a loader has no last one
+_ENDLESS = 1 << 40  # epochs; a loader never ends
 
 
 def _described(value: Any) -> str:
@@ -32,25 +32,25 @@ def _described(value: Any) -> str:
 
 
 class DataLoader(torch.utils.data.DataLoader[_Item]):
-    """PyTorch's DataLoader with the same arguments and the same meaning; each loop over it is one epoch.
+    """PyTorch's DataLoader, with the same arguments and semantics; each loop over it is one epoch.
 
-    *Native*: where all parts are exactly known (ImageFolder and its like with transforms of torchvision, PyTorch's own
-    samplers and collate function), Forebay's threads read, decode and augment. So too for a path, forebay.Files and a
-    forebay.Dataset; then batches are images and labels, or a dictionary of all fields where there are more. Every
-    option of forebay.Feeder is a keyword too, and overrules the chain. *Otherwise* PyTorch's own workers make the
-    batches, and with policy="adaptive" or another option for the queue Forebay's ring stands behind them
-    (forebay.reuse). A line of the log says which way it is, and why. ``native="require"`` refuses the second way,
+    *Native*: if Forebay knows every part exactly (ImageFolder and the like with torchvision's transforms, PyTorch's own
+    samplers and collate function), its threads read, decode and augment. The same holds for a path, forebay.Files and a
+    forebay.Dataset; batches are then images and labels, or a dictionary of all fields if there are more. Every option
+    of forebay.Feeder is also a keyword and overrides the transforms. *Otherwise* PyTorch's own workers make the
+    batches, and with policy="adaptive" or another option for the queue they pass through Forebay's ring
+    (forebay.reuse). A log line says which of the two applies, and why. ``native="require"`` refuses the second,
     ``native="off"`` the first.
 
-    As PyTorch's it serves every sample once in an epoch and waits for storage (``policy="block"``). Say
-    ``policy="adaptive"`` for steps that never wait; an epoch then has more of them. The order is PyTorch's too, unless
-    Forebay reads a path or divides the samples among ranks (comm=). A loop that follows one that was left by ``break``
-    begins anew; with ``restart=False`` it continues that epoch, so that no sample is lost.
+    Like PyTorch's, it serves every sample once per epoch and waits for storage (``policy="block"``). With
+    ``policy="adaptive"`` steps never wait, and an epoch has more of them. The order is also PyTorch's, unless Forebay
+    reads a path or divides the samples among ranks (comm=). After a ``break`` the next loop starts a new epoch; with
+    ``restart=False`` it continues the old one, so that no sample is lost.
 
-    Native batches are tensors on the host, without a copy where a batch is served once only; with ``pin_memory=True``
-    they are on PyTorch's current GPU if Forebay was built with CUDA, else in pinned memory. When the program keeps more
-    of them than the queue has room for, further ones are copies. ``copy=True`` copies each, ``copy=False`` never
-    copies: do not write to images that a reuse may serve. One thread makes and uses a loader.
+    Native batches are tensors on the host, not copied if each batch is served only once; with ``pin_memory=True`` they
+    are on PyTorch's current GPU if Forebay was built with CUDA, else in pinned memory. While the program keeps more of
+    them than the queue lends, further ones are copies. ``copy=True`` always copies, ``copy=False`` never does: then do
+    not write to images that a reuse may serve. One thread creates and uses a loader.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self.native, self.comm, self.copy, self.restart = way, comm, copy, restart
         self._feeder: Any = None
         self._reuse: Any = None
-        self._is_left = False  # in the middle of an epoch
-        self._is_drawn = False  # the sampler was asked for the order of an epoch that has not ended
+        self._is_left = False  # the last loop ended in the middle of an epoch
+        self._is_drawn = False  # the sampler has given the order of an epoch that has not ended
         self._loop: Callable[[], Loop | None] = lambda: None
         logger = options.get("logger") or "forebay"
         self._log: logging.Logger = logging.getLogger(logger) if isinstance(logger, str) else logger
@@ -88,7 +88,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         is_library = _native.is_of_library(dataset, bool(image_options))
         shown: Any = Served(dataset) if is_library else dataset
         theirs = {name: value for name, value in arguments.items() if name in _THEIRS and value != _THEIRS[name]}
-        with warnings.catch_warnings(record=True) as told:  # that so many workers are too many
+        with warnings.catch_warnings(record=True) as told:  # that there are too many workers
             warnings.simplefilter("always")
             super().__init__(shown, **theirs)
         try:
@@ -103,7 +103,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             self._take_native_way(shown, plan, options)
 
     def _plan(self, dataset: Any, sized: Any) -> _Plan:
-        """What the feeder is given, if it can do the same. Raises Unlike, or ConfigError of a transform."""
+        """The arguments of a feeder that does the same. Raises Unlike if there is none, or ConfigError for a
+        transform."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
         if isinstance(dataset, torch.utils.data.IterableDataset):
@@ -130,8 +131,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         return source, order, batch_size, bool(drop_last)
 
     def _orders_itself(self, sampler: Any) -> bool:
-        """An option is about the order, or ranks that divide the samples have a policy that reuses: they agree on their
-        steps."""
+        """Whether Forebay determines the order: an option concerns it, or ranks that divide the samples, and so must
+        agree on their steps, have a policy that reuses."""
         keys = (*ORDER_KEYS, *(("policy.name",) if getattr(sampler, "num_replicas", 1) > 1 else ()))
         return any(
             _options.full_name_of(name) in keys and value != "block" for name, value in self.native.options.items()
@@ -147,14 +148,14 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         given.update(drop_last=drop_last, batch_size=batch_size, dataset_shuffle=order.shuffle)
         given["device"] = "auto" if self._pins else "host"
         if not order.shuffle and not isinstance(shown, Served):
-            given["on_bad"] = "fail"  # as PyTorch: an evaluation counts what it was given
+            given["on_bad"] = "fail"  # as in PyTorch: an evaluation counts what it was given
         if self.timeout > 0:
             given["watchdog_s"] = self.timeout
         if order.seed is not None or order.ranks not in (None, SOLO):
             given["seed"] = 17 if order.seed is None else order.seed
         elif isinstance(shown, Served):
             given["seed"] = int(torch.empty((), dtype=torch.int64).random_(generator=order.generator).item())
-        else:  # the random numbers that PyTorch's loader draws are drawn alike
+        else:  # so that the same random numbers are drawn as by PyTorch's loader
             given["seed"] = (order.generator or torch).initial_seed() % 2**63
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
@@ -185,7 +186,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
 
     def _gpu(self) -> Any:
-        """Whose memory pin_memory=True is about; None without it, or without a GPU, where PyTorch ignores it too."""
+        """The GPU that pin_memory=True refers to; None without it, or without a GPU, when PyTorch ignores it too."""
         if not self.pin_memory or not torch.cuda.is_available():
             return None
         named = torch.device(self._arguments["pin_memory_device"] or "cuda")
@@ -223,16 +224,16 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     @property
     def feeder(self) -> Any:
-        """Forebay's part, with its figures; None where PyTorch works alone, and before the first loop of reuse."""
+        """The feeder, with its figures; None if PyTorch works alone, and before the first loop with reuse."""
         return self._feeder if self._reuse is None else self._reuse.feeder
 
     @property
     def is_native(self) -> bool:
-        """Forebay's own threads make the batches, and not PyTorch's workers."""
+        """Whether Forebay's own threads make the batches, rather than PyTorch's workers."""
         return self._feeder is not None
 
     def __len__(self) -> int:
-        """Fresh batches of this rank in an epoch: the steps of an epoch unless the policy reuses."""
+        """This rank's fresh batches per epoch; also its steps, unless the policy reuses."""
         return self._length if self.is_native else super().__len__()
 
     def __iter__(self) -> Any:
@@ -250,13 +251,13 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if not isinstance(self.dataset, Served):
             draw_base_seed(self.generator)
         loop = Loop(self, self._feeder, self._orders)
-        if self.num_workers > 0:  # which ask the sampler at once
+        if self.num_workers > 0:  # workers ask the sampler at once
             loop.give_order()
         self._loop = weakref.ref(loop)
         return loop
 
     def _begin_anew(self, is_used: bool) -> None:
-        if not is_used:  # else its loop closes it
+        if not is_used:  # otherwise its loop closes it
             self._feeder.close()
         self._feeder, self._orders = self._make(self._seed, resume=None, trace=None)
         self._is_left = self._is_drawn = False
@@ -287,7 +288,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     @property
     def state_dict(self) -> Callable[[], dict[str, Any]]:
-        """state_dict(): where the run is, to save with the model. Collective with several ranks."""
+        """state_dict(): the position of the run, to save with the model. Collective with several ranks."""
         ring = self._stateful()
         return ring.state_dict if ring is not None else self._state
 
@@ -318,7 +319,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             self._asked.resume(state["order"])
 
     def close(self) -> None:
-        """Stops the threads; collective with several ranks. The end of the program does it too."""
+        """Stops the threads; collective with several ranks. Also done at the end of the program."""
         ring = self._reuse or self._feeder
         if ring is not None:
             ring.close()
@@ -334,12 +335,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
 @contextlib.contextmanager
 def _current(gpu: int | None) -> Iterator[None]:
-    """Makes a GPU current on this thread: the one that device = "auto" takes."""
+    """Makes a GPU current on this thread, so that device = "auto" takes it."""
     if gpu is None:
         yield
         return
     with torch.cuda.device(gpu):
-        torch.empty(1, device="cuda")  # it is current only once something is there
+        torch.empty(1, device="cuda")  # it becomes current only once something is allocated on it
         yield
 
 
@@ -349,9 +350,9 @@ def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLo
     return loader
 
 
-_LEASES = 3  # a loop needs two, and the third tells that the program keeps batches
-_said: set[str] = set()  # lines that have been logged
-# Arguments of PyTorch's loader with what leaves them out, and those of a feeder that are no options.
+_LEASES = 3  # a loop needs two; a third in use shows that the program keeps batches
+_said: set[str] = set()  # lines already logged
+# The arguments of PyTorch's loader with their defaults, and those of a feeder that are not options.
 _SIGNATURE = inspect.signature(torch.utils.data.DataLoader.__init__)
 _THEIRS = {name: each.default for name, each in list(_SIGNATURE.parameters.items())[2:]}
 _MEANT = ("batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last", "timeout", "generator")
