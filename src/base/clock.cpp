@@ -9,8 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// since() lags by three periods at most: three of 32 are less than a tenth.
-// A thirty-second of the limit, between a millisecond and a quarter of a second. Chosen.
+// since() lags by at most three periods, and 3/32 is less than a tenth. 1/32 of the limit, but
+// between a millisecond and a quarter of a second (both chosen).
 RunningTime::Duration period_for(double limit_s) noexcept {
   constexpr double kShare = 1.0 / 32;
   constexpr RunningTime::Duration kShortest = 1ms;
@@ -32,14 +32,15 @@ void pause_before_look(int look) {
   }
 }
 
-// A gap of more than most_, two periods, means that the process did not run, and counts as no more.
+// A gap longer than most_ (two periods) means that the process did not run, so only most_ of it
+// counts.
 void RunningTime::tick(Clock::time_point now) noexcept {
   const Duration gap = std::clamp<Duration>(now - last_, Duration::zero(), most_);
   last_ = now;
   elapsed_.store((this->now() + gap).count(), std::memory_order_relaxed);
 }
 
-// Less the longest tick, a part of which may lie before the mark: a limit is never said to be
+// Minus the longest tick, part of which may lie before the mark, so that no limit is reported as
 // reached too early.
 RunningTime::Duration RunningTime::since(Duration mark) const noexcept {
   return std::max(Duration::zero(), now() - mark - most_);

@@ -1,7 +1,7 @@
-// How many cores a rank may use: the affinity mask, less what other ranks of the node have in
-// theirs, and the cpu quota of its cgroups. Reads /proc and /sys at the start of a run; the ranks
-// of a node then exchange masks and groups as texts (to_text) and each computes its share. A core
-// that k ranks may use counts as 1/k to each of them.
+// How many cores a rank may use, given its affinity mask, those of the other ranks on the node, and
+// the CPU quota of its cgroups. Reads /proc and /sys at the start of a run; the ranks of a node
+// then exchange masks and groups as texts (to_text), and each computes its share. A core that k
+// ranks may use counts as 1/k for each of them.
 
 #include "cores.hpp"
 
@@ -18,8 +18,8 @@
 namespace forebay {
 
 // Every level from the process's own group up to the root, since a limit holds at each of them. In
-// a container the path of /proc/self/cgroup may not exist below /sys/fs/cgroup; such folders are
-// listed all the same, and whoever reads them finds nothing there.
+// a container the path from /proc/self/cgroup may not exist below /sys/fs/cgroup; such folders are
+// listed nevertheless, and reading their files simply fails.
 std::vector<GroupFolder> groups_of_process(std::string_view controller, const std::string& root) {
   std::vector<GroupFolder> folders;
   const auto add = [&folders](const std::string& base, std::string_view path, int version) {
@@ -50,7 +50,7 @@ std::vector<GroupFolder> groups_of_process(std::string_view controller, const st
 
 namespace {
 
-// Processors that the group grants; nothing if it sets no limit or is not there.
+// The CPU quota of the group, in processors; nothing if it sets no limit or does not exist.
 std::optional<double> quota_of(const GroupFolder& group) {
   double quota = 0;
   double period = 0;
@@ -64,7 +64,7 @@ std::optional<double> quota_of(const GroupFolder& group) {
   return quota / period;
 }
 
-// Empty if the kernel does not say.
+// The numbers of the cores in the mask; empty if the kernel does not report it.
 std::vector<unsigned> affinity_mask() {
   std::vector<unsigned> allowed;
   // The kernel refuses a mask that is smaller than its own.
@@ -144,8 +144,8 @@ Process process_of(const std::string& text) {
 
 }  // namespace
 
-// The smaller of both: the part of the mask, and the part of the quota that the ranks in the group
-// share.
+// The smaller of this rank's share of the cores in its mask and its share of the quota, which the
+// ranks in the group divide.
 CoreShare share_of_cores(const Cores& mine, const std::vector<std::string>& all) {
   const Process own = process_of(to_text(mine));
   std::vector<unsigned> users;  // by core: processes that may use it
@@ -177,7 +177,7 @@ CoreShare share_of_cores(const Cores& mine, const std::vector<std::string>& all)
   return share;
 }
 
-// Only where cores of the node lie idle: on a full node a small mask is as it should be.
+// Only if cores of the node are idle: on a full node a small mask is as it should be.
 std::string few_cores_notice(const Cores& cores, const CoreShare& share) {
   constexpr unsigned kFewOf = 16;  // one of 16 cores, or less
   const unsigned masked = cores.allowed.empty() ? cores.online : static_cast<unsigned>(cores.allowed.size());

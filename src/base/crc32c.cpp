@@ -1,7 +1,7 @@
-// CRC-32C, the checksum of Castagnoli's polynomial that TFRecord files, packs and packed JPEG files
-// have. By the processor's instruction (SSE 4.2, ARMv8 CRC) where there is one, three stretches of
-// 1 KiB side by side because the instruction's result takes three cycles; otherwise by tables,
-// eight bytes at a time. Both give the same, which tests compare.
+// CRC-32C, the checksum with Castagnoli's polynomial in TFRecord files, packs and packed JPEG
+// files. Uses the processor's instruction (SSE 4.2, ARMv8 CRC) if there is one, on three 1 KiB
+// stretches interleaved, because the instruction has a latency of three cycles; otherwise tables,
+// eight bytes at a time. Tests compare the two.
 
 #include "crc32c.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 
-// Table k gives what a byte contributes that k bytes follow.
+// Table k gives the contribution of a byte that is followed by k more.
 constexpr CrcTables make_crc_tables() {
   constexpr std::uint32_t kPolynomial = 0x82F63B78;  // of Castagnoli, its bits reversed
   CrcTables tables{};
@@ -72,7 +72,7 @@ FOREBAY_CRC_INSTRUCTION CrcRegister crc_by_word_instruction(CrcRegister crc, std
 #define FOREBAY_CRC_INSTRUCTION __attribute__((target("+crc")))
 using CrcRegister = std::uint32_t;
 
-// ARMv8.0 leaves it out of what every processor has.
+// The instruction is optional in ARMv8.0.
 bool has_crc_instruction() noexcept { return (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 
 FOREBAY_CRC_INSTRUCTION std::uint32_t crc_by_byte_instruction(std::uint32_t crc, std::uint8_t byte) noexcept {
@@ -84,11 +84,12 @@ FOREBAY_CRC_INSTRUCTION CrcRegister crc_by_word_instruction(CrcRegister crc, std
 #endif
 
 #ifdef FOREBAY_CRC_INSTRUCTION
-// The instruction's result is there after three cycles, and one can begin in each: three stretches side by side.
+// The instruction has a latency of three cycles and a throughput of one per cycle: three stretches
+// keep it busy.
 constexpr unsigned kStretchBits = 10;
 constexpr std::size_t kStretch = std::size_t{1} << kStretchBits;  // bytes
 
-// What each bit of a CRC becomes.
+// The image of each bit of a CRC under a linear map.
 using CrcMatrix = std::array<std::uint32_t, 32>;
 
 constexpr std::uint32_t product(const CrcMatrix& matrix, std::uint32_t crc) {
@@ -97,8 +98,8 @@ constexpr std::uint32_t product(const CrcMatrix& matrix, std::uint32_t crc) {
   return result;
 }
 
-// What a CRC becomes by a stretch of zeros, as the sum of four bytes' parts. That is linear, so that the CRC of bytes
-// that follow each other is the sum of each one's by itself.
+// The effect on a CRC of a stretch of zeros, as the sum of the parts of its four bytes. CRCs are
+// linear, so the CRC of concatenated data is the sum of each part's own contribution.
 constexpr auto kSkips = [] {
   CrcMatrix zeros{};  // one byte of them
   for (std::size_t bit = 0; bit < zeros.size(); ++bit) {
@@ -129,8 +130,8 @@ FOREBAY_CRC_INSTRUCTION CrcRegister crc_of_word(CrcRegister crc, const std::byte
   return crc_by_word_instruction(crc, word);
 }
 
-// The CRC of joined stretches is that of the first, advanced by as many zero bytes as follow, plus
-// those of the others.
+// The CRC of joined stretches is the sum of their CRCs, each advanced by as many zero bytes as
+// follow it.
 FOREBAY_CRC_INSTRUCTION std::uint32_t crc_by_instruction(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   CrcRegister wide = crc;

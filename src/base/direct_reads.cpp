@@ -1,7 +1,7 @@
-// Reads past the page cache (O_DIRECT), which works on whole blocks of a file into aligned memory:
-// the blocks around what is wanted are read into a loaned buffer and copied. Buffers are kept for
-// the next read. A file system that refuses such a read in the middle of a file, as some do at its
-// end, gets that file read through the cache from there on. Any thread may call.
+// Reads that bypass the page cache (O_DIRECT), which need whole blocks of a file and aligned
+// memory: the blocks around the requested bytes are read into a loaned buffer and copied from
+// there. Buffers are kept for the next read. If a file system refuses such a read, as some do at
+// the end of a file, that file is read through the cache from then on. Any thread may call.
 
 #include "direct_reads.hpp"
 
@@ -33,8 +33,8 @@ int set_direct(int file, bool is_direct) {
   return ::fcntl(file, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 ? 0 : errno;
 }
 
-// 0 if the file system says that it would read this file through the page cache anyway.
-// What Linux 6.1 and later tell through statx; older kernels get the usual 4096.
+// The block size, which Linux 6.1 and later report through statx; 4096 on older kernels. 0 if the
+// file system says that it would read this file through the page cache anyway.
 std::size_t block_of(int file) {
 #ifdef STATX_DIOALIGN
   struct statx status {};

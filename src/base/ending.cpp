@@ -10,7 +10,8 @@
 
 namespace forebay {
 
-// The work's state is shared with the thread, so that a thread that is left behind still has it.
+// The state is shared with the thread, so that it outlives this object if the thread is left
+// behind.
 EndingWork::EndingWork(std::function<void()> work) : shared_(std::make_shared<Shared>()) {
   shared_->work = std::move(work);
   try {
@@ -38,7 +39,7 @@ bool EndingWork::ends_by(Clock::time_point deadline) {
   return shared_->ended.wait_until(deadline, [this] { return shared_->has_ended.load(std::memory_order_acquire); });
 }
 
-// An exception of the work is thrown here, but only if it came in time.
+// Rethrows an exception of the work, but only if it came in time.
 bool ends_within(std::chrono::seconds patience, std::function<void()> work, const std::function<bool()>& is_over) {
   using Clock = EndingWork::Clock;
   const auto failure = std::make_shared<std::exception_ptr>();

@@ -1,7 +1,7 @@
-// Reading of files and descriptors with errors that say what happened: which errors may pass (a
-// store that fails, a limit of the process) and which are the file's own. Everything that opens
-// checks what kind of file it got, and opens without blocking, because a FIFO in a dataset would
-// otherwise hang a reader for ever. Interrupted calls are repeated. Any thread; no state.
+// Reads files and descriptors, with errors that distinguish temporary failures (of a store, a limit
+// of the process) from defects of the file itself. Every function that opens a file does so without
+// blocking and checks what kind of file it is, because a FIFO in a dataset would otherwise hang a
+// reader forever. Interrupted calls are repeated. Any thread; no state.
 
 #include "file_io.hpp"
 
@@ -26,8 +26,8 @@
 namespace forebay {
 namespace {
 
-// Errors of the store, or of a limit that may be lifted, rather than of the file: what uses them
-// retries (docs/decisions/0025-a-store-that-fails-is-slow.md).
+// Whether an error is that of the store, or of a limit that may be lifted, rather than of the file,
+// so that callers retry (docs/decisions/0025-a-store-that-fails-is-slow.md).
 bool may_pass(int error) noexcept {
   constexpr std::array kPassing{EIO,          EAGAIN,   EINTR,       ESTALE,       ETIMEDOUT,    ENOMEM,    EMFILE,
                                 ENFILE,       EBUSY,    ECONNRESET,  ECONNREFUSED, ECONNABORTED, ENOTCONN,  EHOSTDOWN,
@@ -59,7 +59,8 @@ mode_t mode_of(int descriptor) {
   return status.st_mode;
 }
 
-// Bytes read; 0 at the end. Waits for a pipe in slices of a second, so that a slow writer has time, but not forever.
+// Returns the number of bytes read; 0 at the end. Waits for a pipe in slices of a second, so that a
+// slow writer has time, but not forever.
 std::size_t read_some(int descriptor, std::span<char> to, int patience_s) {
   for (int waited = 0;;) {
     const auto got = ::read(descriptor, to.data(), to.size());
@@ -94,8 +95,8 @@ std::string problem_of_file(const std::string& path) {
 }
 
 bool is_on_local_disk(const std::string& path) noexcept {
-  // From linux/magic.h, and of file systems missing there: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, JFS, NTFS,
-  // VFAT, exFAT, SquashFS, EROFS, ISO 9660, overlays (of containers), tmpfs, ramfs.
+  // From linux/magic.h, plus file systems missing there: ext2 to ext4, XFS, Btrfs, F2FS, bcachefs,
+  // ZFS, JFS, NTFS, VFAT, exFAT, SquashFS, EROFS, ISO 9660, overlays (of containers), tmpfs, ramfs.
   constexpr std::array<std::uint32_t, 16> kLocal{0xEF53,     0x58465342, 0x9123683E, 0xF2F52010, 0xCA451A4E, 0x2FC12FC1,
                                                  0x3153464A, 0x7366746E, 0x4D44,     0x2011BAB0, 0x73717368, 0xE0F5E1E2,
                                                  0x9660,     0x794C7630, 0x01021994, 0x858458F6};
@@ -160,7 +161,7 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
   auto filled = static_cast<std::size_t>(got);
   if (filled == length) return;
   if (filled == 0) throw TruncatedFile(ended_early(offset, offset + length));
-  // The rest piece by piece: rare.
+  // Rare: the rest is read piece by piece.
   for (const std::span<std::byte> piece : pieces) {
     const std::size_t there = std::min(filled, piece.size());
     read_at(file, offset + there, piece.subspan(there));

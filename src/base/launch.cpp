@@ -1,7 +1,7 @@
-// Which rank of its node a process is, from the variables that launchers set, without MPI. The
-// first launcher in the table that says a number wins: an inner one stands before the outer ones
-// that may have started it. A contradiction between two of them is told, since one of them is
-// probably left over from an outer job.
+// Finds the rank of a process within its node, without MPI, from the environment variables that
+// launchers set. The first launcher in the table that gives a number wins: inner launchers come
+// before the outer ones that may have started them. A contradiction between two of them is
+// reported, since one of them is probably left over from an outer job.
 
 #include "launch.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 
 struct Launcher {
   const char* local_rank;
-  const char* local_ranks;  // null: it does not say
+  const char* local_ranks;  // null: it sets none
 };
 constexpr Launcher kLaunchers[] = {
     {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},                            // torchrun
@@ -29,7 +29,8 @@ constexpr Launcher kLaunchers[] = {
     {"SLURM_LOCALID", nullptr},                                    // srun, and inherited by what it starts
 };
 
-// The first number; nothing if there is none, or what follows is not one of `behind`.
+// The number at the start of the text; nothing if there is none, or if it is not followed by a
+// character of `behind`.
 std::optional<unsigned> number_in(std::string_view text, std::string_view behind = {}) noexcept {
   unsigned number = 0;
   const char* const end = text.data() + text.size();
@@ -59,7 +60,7 @@ LauncherPlace launcher_place(const std::function<const char*(const char*)>& vari
       const char* const ranks = launcher.local_ranks == nullptr ? nullptr : variable(launcher.local_ranks);
       if (ranks != nullptr) place.local_ranks = number_in(ranks);
       if (place.local_ranks && *place.local_ranks <= *place.local_rank) place.local_ranks.reset();
-      // 0 proves nothing: launchers of single processes say it too.
+      // 0 proves nothing: launchers of single processes set it, too.
     } else if (*number != *place.local_rank && *number != 0 && place.problem.empty()) {
       place.problem = said;
       place.problem.append(" and ").append(line).append(
@@ -67,7 +68,7 @@ LauncherPlace launcher_place(const std::function<const char*(const char*)>& vari
           "another launcher");
     }
   }
-  // How many tasks of a step each node has: "2(x3),1".
+  // The number of tasks of a step on each node: "2(x3),1".
   if (place.variable == "SLURM_LOCALID") {
     const char* const tasks = variable("SLURM_STEP_TASKS_PER_NODE");
     const std::string_view text = tasks == nullptr ? "" : tasks;

@@ -16,7 +16,7 @@ std::string in_mebibytes(rlim_t bytes) { return std::to_string(bytes >> 20U) + "
 
 }  // namespace
 
-// What to do about an error that a limit causes; nothing for all others.
+// Advice for an error caused by a limit; empty for all others.
 std::string limit_behind(int error) {
   switch (error) {
     case EMFILE:

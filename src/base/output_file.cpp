@@ -1,8 +1,9 @@
-// Writing of files, with two worries. Replacing: replace_file() writes beside the old file, syncs,
-// renames and syncs the folder, so that a crash at any moment leaves the old or the new file whole.
-// Safety in shared folders: files under names that are made up here are created anew or opened
-// without following links or waiting for a FIFO, because /tmp may hold what somebody else put
-// there; links that a user gave are followed, unless they belong to a third user. Any thread.
+// Writes files, with two concerns. Atomic replacement: replace_file() writes a file beside the old
+// one, syncs it, renames it and syncs the folder, so that a crash at any moment leaves either the
+// old or the new file whole. Safety in shared folders: files under generated names are newly
+// created, or opened without following links or waiting for a FIFO, because somebody else may have
+// put something there (/tmp); links that the user named are followed, unless they belong to a third
+// user. Any thread.
 
 #include "output_file.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kForAll = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;  // less the umask
+constexpr mode_t kForAll = S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;  // minus the umask
 constexpr mode_t kReadByAll = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;                   // likewise
 constexpr int kMostTried = 100;
 
@@ -37,15 +38,15 @@ int write_bytes_to(int descriptor, std::span<const std::byte> bytes) noexcept {
   return 0;
 }
 
-// Opening has not waited for anything; writing shall.
+// The file was opened without waiting; writes to it may wait.
 FileDescriptor waiting(FileDescriptor file) {
   const int flags = ::fcntl(file.get(), F_GETFL);
   if (flags >= 0) (void)::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK);
   return file;
 }
 
-// What is there already under a made-up name, not followed and not waited for. Does not throw for a regular file or a
-// device.
+// Opens whatever exists under a generated name, without following a link or waiting. Does not throw
+// for a regular file or a device.
 FileDescriptor open_present(const fs::path& file, int how) {
   constexpr int kNever = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   FileDescriptor opened(retry_interrupted([&] { return ::open(file.c_str(), how | kNever, kReadByAll); }));
@@ -60,7 +61,7 @@ FileDescriptor open_present(const fs::path& file, int how) {
   return waiting(std::move(opened));
 }
 
-// As mkstemp() has them; that function would not set the mode.
+// Like those of mkstemp(), which could not be used because it does not set the mode.
 std::string six_characters() {
   constexpr std::string_view kCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
@@ -70,8 +71,9 @@ std::string six_characters() {
   return text;
 }
 
-// The new file beside the old one. It is removed unless it takes the old one's place.
-// With the old file's permissions, if there is one; readable by its owner alone until they are set.
+// The new file beside the old one, removed unless it takes the old one's place. It gets the
+// permissions of the old file, if there is one, and is readable only by its owner until they are
+// set.
 class NewFile {
  public:
   NewFile(const fs::path& file, std::string_view suffix) {
@@ -86,7 +88,7 @@ class NewFile {
       if (!descriptor_.is_open() && errno != EEXIST) break;
     }
     if (!descriptor_.is_open()) output_fails("cannot create a file beside it", errno);
-    // Not every file system can.
+    // Not every file system supports this.
     if (is_there) (void)::fchmod(descriptor_.get(), old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
   }
   ~NewFile() {
@@ -113,7 +115,8 @@ class NewFile {
   bool in_place_ = false;
 };
 
-// As the system decides in /tmp (fs.protected_symlinks), which does not see that a link's text is followed by hand.
+// The rule that the kernel applies in /tmp (fs.protected_symlinks), which does not cover links that
+// are resolved by hand.
 void require_trusted_link(const fs::path& link, uid_t owner) {
   struct stat folder {};
   const bool is_known = ::stat(folder_of(link).c_str(), &folder) == 0;
@@ -198,7 +201,7 @@ int OutputFolder::write(const fs::path& name, std::span<const std::byte> bytes, 
   }
   if (!made.is_open()) return errno;
   const int failed = write_bytes_to(made.get(), bytes);
-  if (failed != 0) ::unlinkat(parent, last.c_str(), 0);  // half a file must not pass for one
+  if (failed != 0) ::unlinkat(parent, last.c_str(), 0);  // half a file must not pass for a whole one
   return failed;
 }
 
@@ -222,7 +225,7 @@ fs::path replaceable(const fs::path& path) {
   output_fails("cannot follow the link", ELOOP);
 }
 
-// Not every folder can be opened, and not every file system can sync one. That is no error.
+// Some folders cannot be opened, and some file systems cannot sync one. Neither is an error.
 void sync_folder_of(const fs::path& file) {
   const FileDescriptor folder(
       retry_interrupted([&] { return ::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));

@@ -1,7 +1,7 @@
-// Repeating reads outside a run (indexing, packing), where no watchdog limits them: a failing store
-// is waited for until the patience's limit, 60 s by default; a file that is cut short, or a lack of
-// descriptors, gets four attempts. Pauses double from 10 ms to a second. Time in which an attempt
-// itself hung counts; lines for people come once a minute for the whole process.
+// Retries reads outside of a run (indexing, packing), where no watchdog limits them: a failing
+// store is retried for the limit of StorePatience, 60 s by default; a truncated file, or a lack of
+// descriptors, gets four attempts. Pauses double from 10 ms to a second. The time of attempts that
+// hang counts. A line is printed at most once a minute for the whole process.
 // docs/decisions/0025-a-store-that-fails-is-slow.md has the reasons.
 
 #include "retry.hpp"
@@ -22,9 +22,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Four attempts for what passes within moments, such as a file that somebody is still writing
-// (docs/decisions/0025-a-store-that-fails-is-slow.md). The pauses, which double, and how often a
-// person is told are chosen.
+// Four attempts for what resolves itself within moments, such as a file still being written
+// (docs/decisions/0025-a-store-that-fails-is-slow.md). The pauses, which double, and the interval
+// of the printed lines are chosen.
 constexpr int kBriefAttempts = 4;
 constexpr std::chrono::nanoseconds kFirstPause = 10ms;
 constexpr std::chrono::nanoseconds kLongestPause = 1s;
@@ -35,12 +35,12 @@ std::string whole_seconds(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::round<std::chrono::seconds>(time).count()) + " s";
 }
 
-// Passes within moments or not at all.
+// Errors that disappear within moments or not at all.
 bool is_brief(const SampleError& error) noexcept {
   return is_truncated(error) || dynamic_cast<const NoDescriptor*>(&error) != nullptr;
 }
 
-// For messages about a file whose path nobody kept.
+// The name, for messages, of a file whose path was not kept.
 std::string name_of(const OpenFile& file) {
   if (file.remote != nullptr) return file.remote->name();
   std::array<char, 4096> path;
@@ -52,7 +52,7 @@ std::string name_of(const OpenFile& file) {
 }  // namespace
 
 void StorePatience::tell_on_stderr(const std::string& line) {
-  // All threads of the process have one stderr. Relaxed: nothing else is read on account of this number.
+  // All threads of the process share one stderr. Relaxed: no other data depend on this number.
   static std::atomic<std::int64_t> next{0};
   const std::int64_t now = steady_ns();
   std::int64_t due = next.load(std::memory_order_relaxed);

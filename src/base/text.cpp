@@ -1,7 +1,6 @@
-// Text for people and for files: escaping what a terminal or a log would misread, UTF-8 one
-// character at a time, base64, numbers. Names of files are bytes and may hold anything, escape
-// sequences included, so every name goes through printable() on its way into a message. Pure
-// functions.
+// Text functions: escaping what a terminal or a log would misinterpret, UTF-8 one character at a
+// time, base64, numbers. File names are bytes and may contain anything, escape sequences included,
+// so every name goes through printable() on its way into a message. Pure functions.
 
 #include "text.hpp"
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// What changes the order of the characters around it: a name could read as another one.
+// Characters that reorder those around them, so that one name could look like another.
 bool is_bidirectional(std::uint32_t code) noexcept {
   return code == 0x061C || code == 0x200E || code == 0x200F || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);
@@ -115,7 +114,7 @@ std::string shortest(double value) {
 std::string base64(std::string_view bytes) {
   std::string text;
   std::uint32_t bits = 0;
-  unsigned have = 0;  // bits that are not written yet
+  unsigned have = 0;  // bits not yet written
   for (const char byte : bytes) {
     bits = bits << 8U | static_cast<std::uint8_t>(byte);
     for (have += 8; have >= 6;) text += kBase64[bits >> (have -= 6) & 63U];
@@ -124,7 +123,7 @@ std::string base64(std::string_view bytes) {
   return text.append((4 - text.size() % 4) % 4, '=');
 }
 
-// Bits left over at the end are not looked at.
+// Left-over bits at the end are ignored.
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);

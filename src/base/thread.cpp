@@ -1,8 +1,8 @@
 // Threads, what they are doing, and pools of them. A WorkerStatus is written by its own thread with
-// relaxed stores and read by anybody: telemetry, tuning, the watchdog. set() is on the hot path,
-// one reading of the clock for each change, and also feeds the profiler's ranges and the timeline.
-// A WorkerPool starts threads as they are wanted and parks those that are not, up to a number that
-// is fixed at the start, so that statuses and workloads never move.
+// relaxed stores and read by any: telemetry, tuning, the watchdog. set() is on the hot path; it
+// reads the clock once per change and also feeds the profiler's ranges and the timeline. A
+// WorkerPool starts threads as they are wanted and parks surplus ones. Their largest number is
+// fixed at the start, so that statuses and workloads never move.
 
 #include "thread.hpp"
 
@@ -53,10 +53,9 @@ fs::path cgroup_folder() {
   return unified;
 }
 
-// "512 of pids.max = 512 in /sys/fs/cgroup/job"; empty if no cgroup has a limit. Of several limits the first that is
-// reached, otherwise the nearest one above the process.
-// A failed pthread_create() says EAGAIN for several limits; these are the ones an administrator
-// sets.
+// "512 of pids.max = 512 in /sys/fs/cgroup/job"; empty if no cgroup has a limit. Of several limits,
+// the first that is reached, otherwise the nearest one above the process. pthread_create() fails
+// with EAGAIN for several limits; these are the ones that an administrator sets.
 std::string cgroup_limit() {
   std::string nearest;
   for (fs::path folder = cgroup_folder(); folder.has_parent_path() && folder != "/sys/fs";
@@ -78,7 +77,7 @@ std::string user_limit() {
   return limit.rlim_cur == RLIM_INFINITY ? "unlimited" : std::to_string(limit.rlim_cur);
 }
 
-// Never empty: it is part of a sentence.
+// Never empty, because it is part of a sentence.
 std::string limits() {
   std::string group;
   try {
@@ -89,7 +88,8 @@ std::string limits() {
          (group.empty() ? "no cgroup sets pids.max" : "the cgroup has " + group);
 }
 
-// Of the process, as forks are. Counted in the child alone, before anything else runs there.
+// One counter per process, because forks are per process. Incremented only in the child, before
+// anything else runs there.
 const std::atomic<std::uint64_t>& count_of_forks() {
   static std::atomic<std::uint64_t> count{0};
   static const int refused = ::pthread_atfork(nullptr, nullptr, [] { count.fetch_add(1, std::memory_order_relaxed); });
@@ -122,14 +122,15 @@ const char* activity_name(WorkerStatus::Activity activity) noexcept {
 }
 
 void name_this_thread(const char* name) noexcept {
-  // The kernel refuses a longer name instead of cutting it.
+  // The kernel rejects a longer name instead of truncating it.
   std::array<char, 16> cut{};
   std::strncpy(cut.data(), name, cut.size() - 1);
   ::pthread_setname_np(::pthread_self(), cut.data());
   nvtx_name_thread(name);
 }
 
-// The thread's CPU clock may be read by other threads from now on, and fails once it has ended.
+// From now on other threads may read this thread's CPU clock; reading fails once the thread has
+// ended.
 void WorkerStatus::thread_begins() noexcept {
   clockid_t clock{};
   if (pthread_getcpuclockid(pthread_self(), &clock) == 0) cpu_clock.store(clock, std::memory_order_relaxed);
@@ -155,8 +156,8 @@ std::int64_t WorkerStatus::set(Activity now, std::uint64_t id) noexcept {
   return lasted;
 }
 
-// Includes the activity that still lasts. The loads are of different moments, so a sum may be off
-// by one activity.
+// Includes the current activity. The loads happen at different moments, so a sum may be off by one
+// activity.
 ActivityTimes times_spent(std::span<const WorkerStatus> statuses) noexcept {
   ActivityTimes times{};
   const std::int64_t now = steady_ns();
@@ -176,7 +177,7 @@ std::chrono::nanoseconds cpu_spent(std::span<const WorkerStatus> statuses) noexc
   for (const WorkerStatus& status : statuses) {
     const clockid_t clock = status.cpu_clock.load(std::memory_order_relaxed);
     timespec time{};
-    // Fails if the thread has ended meanwhile.
+    // Fails if the thread has ended in the meantime.
     if (clock == 0 || clock_gettime(clock, &time) != 0) continue;
     total += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
   }
@@ -230,19 +231,20 @@ void WorkerPool::start_one() {
   }));
 }
 
-// A system that has no more threads leaves those there are; the caller compares what it got.
+// If the system allows no more threads, the pool keeps those it has; the caller checks how many it
+// got.
 void WorkerPool::want(unsigned threads) noexcept {
   threads = std::clamp(threads, 1U, most());
   try {
     while (threads_.size() < threads) start_one();
-  } catch (const std::exception&) {  // of threads or of memory
+  } catch (const std::exception&) {  // no more threads, or no memory
     threads = static_cast<unsigned>(threads_.size());
   }
   wanted_.store(threads, std::memory_order_relaxed);
   gate_.notify_all();
 }
 
-// Threads with the highest numbers are parked first.
+// The threads with the highest numbers are parked first.
 bool WorkerPool::may_work(unsigned thread) {
   const auto wanted = [&] { return thread < wanted_.load(std::memory_order_relaxed); };
   const auto stopped = [&] { return stopped_.load(std::memory_order_relaxed); };

@@ -1,7 +1,7 @@
-// The kernel's side of a WaitPoint: a futex on a 32-bit word that counts notifications, with a bit
-// that says somebody may be parked. wait.hpp has the protocol and its invariants (W1 to W3), and
-// does without the kernel as long as it can. Notifying may happen inside a signal handler: nothing
-// here allocates or locks, and errno is preserved.
+// The kernel side of a WaitPoint: a futex on a 32-bit word that counts notifications, with a bit
+// that says whether a thread may be parked. wait.hpp has the protocol and its invariants (W1 to
+// W3), and avoids the kernel for as long as it can. Notifying may happen inside a signal handler:
+// nothing here allocates or locks, and errno is preserved.
 
 #include "wait.hpp"
 
@@ -45,7 +45,7 @@ class KeepErrno {
 
 }  // namespace
 
-// Tells a processor with two threads per core that this one only waits.
+// Tells a processor with two threads per core that this one is only waiting.
 void WaitPoint::pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

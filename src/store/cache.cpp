@@ -1,12 +1,14 @@
-// Reads through the cache, on the threads that want the bytes.
+// Reads through the cache, on the threads that request the bytes.
 //
-// A read of a file asks its entry for the blocks that it touches, compares their checksums, and reads what is missing
-// from the store, by as few requests as that takes; then it writes those blocks, if there is room. Nothing is evicted
-// while it is used: in an epoch each sample comes once, so whatever is kept, as many hits come as samples are kept, and
-// keeping the first needs no writes afterwards. An entry is opened for each read: that costs a few microseconds, no
-// descriptor, and a directory that is emptied meanwhile is noticed at once.
+// A read of a file takes the blocks that it touches from the file's entry, verifies their
+// checksums, reads missing ones from the store in as few requests as possible, and writes those to
+// the entry if there is room. Nothing is evicted while it is in use: each sample comes once per
+// epoch, so the number of hits is the number of samples kept, whichever they are, and keeping the
+// first ones needs no writes afterwards. Entries are opened anew for each read: that costs a few
+// microseconds and keeps no descriptor, and an emptied directory is noticed immediately.
 //
-// Everything that fails here ends in a read from the store. Errors of the store are the store's.
+// Every failure of the cache falls back to a read from the store. Errors of the store are passed
+// on.
 
 #include "cache.hpp"
 
@@ -34,11 +36,12 @@ namespace forebay::store {
 namespace {
 
 constexpr std::size_t kBlock = CacheEntry::kBlock;
-// Blocks between two missing ones that are read with them: what a store delivers in the time of another request.
+// Up to how many blocks between two missing ones are read along with them: what a store delivers in
+// the time of another request.
 constexpr std::size_t kReadOver = (std::size_t{128} << 10U) / kBlock;
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
-// Both chosen: a second, so that room which another job leaves is soon used, and no read is slowed by asking; a minute,
-// as that is how often a failing disk is worth a line.
+// Both chosen: a second, so that room left by another job is soon used while asking for it slows no
+// read; a minute, because a failing disk is worth a line that often.
 constexpr std::int64_t kFull_ns = kSecond_ns;          // until room is asked for again
 constexpr std::int64_t kFailing_ns = 60 * kSecond_ns;  // until a disk that fails is written to again
 
@@ -47,8 +50,8 @@ std::int64_t now_ns() noexcept {
       .count();
 }
 
-// Of the thread and not of the cache: readers add it to the totals of their own run, also where two runs share a
-// dataset, and know of each read whether it was one of the store.
+// Per thread rather than per cache: readers add it to the totals of their own run, even if two runs
+// share a dataset, and know for each read whether it went to the store.
 Traffic& traffic() noexcept {
   static thread_local Traffic counted;
   return counted;
@@ -63,9 +66,9 @@ void say_damaged(const std::string& name) {
 
 Traffic take_traffic() noexcept { return std::exchange(traffic(), {}); }
 
-// A file, by what is kept of it. A read is first of all blocks that are there, then of those that are not: a block that
-// turns out to be damaged counts among the latter. Bytes around those that are wanted go to memory that is thrown away
-// when the read ends; without them the first and the last block could be neither compared nor kept.
+// A file read through its cache entry. A read first takes all blocks that the entry has, then those
+// that it lacks, which include blocks found damaged. Bytes around the requested ones go to
+// temporary memory; without them the first and the last block could be neither verified nor kept.
 class NodeCache::File final : public RemoteFile {
  public:
   File(std::shared_ptr<const NodeCache> cache, OpenFile source, KeptObject object)
@@ -82,7 +85,7 @@ class NodeCache::File final : public RemoteFile {
     const auto entry = is_within ? cache_->entry_of(object_) : std::nullopt;
     if (!entry) return read_source(offset, Spans(pieces.begin(), pieces.end()));
 
-    // Whole blocks, with the bytes around those that are wanted.
+    // Whole blocks, with the bytes around the requested ones.
     const std::uint64_t first = offset / kBlock;
     const std::size_t begin = static_cast<std::size_t>(first) * kBlock;
     const std::size_t end = std::min(static_cast<std::size_t>(CacheEntry::whole_blocks(offset + wanted)), source_.size);
@@ -95,7 +98,7 @@ class NodeCache::File final : public RemoteFile {
   }
 
  private:
-  // Reads what the entry has. Returns which blocks are there now.
+  // Reads what the entry has. Returns which blocks have been read.
   [[nodiscard]] std::vector<bool> read_kept(const CacheEntry& entry, std::uint64_t first, const Spans& all,
                                             std::size_t count) const {
     const std::vector<std::uint64_t> sums = entry.sums(first, count);
@@ -113,9 +116,10 @@ class NodeCache::File final : public RemoteFile {
     return is_there;
   }
 
-  // Reads the others from the store, and keeps them. Returns how many bytes it read. Blocks that are there are read
-  // over where that saves a request, which costs a far store more than their bytes. If the store fails, what came
-  // before is kept, and the read that follows asks for the rest.
+  // Reads the others from the store, and keeps them. Returns the number of bytes read. Blocks
+  // already present are read again if that saves a request, which costs more on a distant store
+  // than their bytes. If the store fails, what arrived before is kept, and the next attempt
+  // requests the rest.
   [[nodiscard]] std::size_t read_missing(const CacheEntry& entry, std::uint64_t first, const Spans& all,
                                          const std::vector<bool>& is_there) const {
     const std::size_t count = is_there.size();
@@ -140,7 +144,7 @@ class NodeCache::File final : public RemoteFile {
     return read;
   }
 
-  // Another process may have kept them meanwhile.
+  // Another process may have stored them in the meantime.
   void keep(const CacheEntry& entry, std::uint64_t first, std::size_t count, const Spans& bytes) const {
     // A damaged block has room already.
     const auto sums = entry.sums(first, count);
@@ -172,7 +176,7 @@ NodeCache::NodeCache(const CacheOptions& options, const std::string& data)
       use_(options.dir),
       about_(use_data_folder(use_.folder(), data_)),
       begun_ns_(now_ns()) {
-  // Of an automatic bound: what others on the disk take meanwhile shows when it is full.
+  // For an automatic bound; what others occupy on the disk later shows only when it is full.
   struct stat status {};
   struct statvfs room {};
   if (!about_.is_open() || ::fstat(use_.folder(), &status) != 0 || ::fstatvfs(use_.folder(), &room) != 0) {
@@ -191,16 +195,16 @@ void NodeCache::leave() const noexcept {
   use_.leave();
 }
 
-// The last answer is kept: of a slow mount it costs a request.
+// The last answer is remembered, because on a slow mount it costs a request.
 bool NodeCache::is_local(std::uint64_t device, const std::string& path) const {
   std::uint64_t seen = local_device_.load(std::memory_order_relaxed);
   if (seen / 2 != device) local_device_ = seen = device * 2 + (is_on_local_disk(path) ? 1 : 0);
   return seen % 2 == 1;
 }
 
-// Files below a path have no version but what the system says of them: size, inode, and both times, since programs that
-// copy set the time of modification back. A file that was changed a moment ago may change once more and have the same
-// times: it has no identity yet.
+// A file's version is what the system reports: size, inode, and both times, since programs that
+// copy files may set the modification time back. A file changed only a moment ago may change again
+// within the resolution of its times, so it has no identity yet.
 std::optional<KeptObject> NodeCache::object_of(const OpenFile& file, const std::string& path) const {
   if (file.remote != nullptr) {
     return KeptObject{.name = path, .version = {}, .identity = file.remote->identity(), .bytes = file.size};
@@ -220,7 +224,7 @@ std::optional<KeptObject> NodeCache::object_of(const OpenFile& file, const std::
                     .bytes = static_cast<std::uint64_t>(status.st_size)};
 }
 
-// Without a request, and without a look at the directory: that is for the first read.
+// Makes no request and does not access the directory: the first read does.
 OpenFile NodeCache::through(OpenFile file, const std::string& path) const {
   auto object = object_of(file, path);
   if (!object) return file;
@@ -278,18 +282,20 @@ void NodeCache::read_object(const std::string& url,
   });
 }
 
-// Two names with one hash would take each other's place: the entry says whose it is, and only speed is lost.
+// Two names with the same hash would replace each other's entries: the entry contains its name, so
+// only speed is lost.
 std::string NodeCache::file_of(const std::string& name) const {
   const std::string sum = forebay::hex(XXH3_64bits(name.data(), name.size()), 16);
   return data_folder_name(data_) + "/" + sum.substr(0, 2) + "/" + sum.substr(2);
 }
 
-// An index may be older than the data, and another run's index newer: then the two take the place of each other's
-// entry, which is slow, until the older one finds out that its data are gone.
+// If this index is older than the data and another run's is newer, the two replace each other's
+// entries, which is slow, until the older one finds that its data are gone.
 std::optional<CacheEntry> NodeCache::entry_of(const KeptObject& object) const {
   if (object.identity == 0 || !may_read()) return std::nullopt;
   const std::string file = file_of(object.name);
-  // Of a large object: all readers come for it at once when a run begins, and all but one would write in vain.
+  // For a large object: at the start of a run all readers request it at once, and all but one would
+  // write in vain.
   std::unique_lock making(making_, std::defer_lock);
   for (int attempt = 0; attempt < 3; ++attempt) {
     CacheEntry::Missing missing;
@@ -299,7 +305,7 @@ std::optional<CacheEntry> NodeCache::entry_of(const KeptObject& object) const {
     }
     if (!may_write() || !missing.may_be_made) return std::nullopt;
     if (!making.owns_lock() && CacheEntry::overhead(object) > CacheEntry::kLargeHead) {
-      making.lock();  // by then there may be one
+      making.lock();  // by then another thread may have made it
       continue;
     }
     remove_entry(file, missing.other);
@@ -308,7 +314,8 @@ std::optional<CacheEntry> NodeCache::entry_of(const KeptObject& object) const {
   return std::nullopt;
 }
 
-// Its name comes last, so that what is found under it is whole. A name that is there is another's, who was quicker.
+// The file is named last, so that whatever is found under the name is complete. If the name exists,
+// another process was quicker.
 template <typename Fill>
 std::optional<CacheEntry> NodeCache::publish(const KeptObject& object, std::uint64_t bytes, Fill&& fill) const {
   const std::uint64_t room = CacheEntry::overhead(object) + bytes;
@@ -343,7 +350,7 @@ std::optional<CacheEntry> NodeCache::publish(const KeptObject& object, std::uint
   return std::nullopt;
 }
 
-// Who has it open reads and writes on, in a file without a name.
+// Processes that have it open go on reading and writing a file without a name.
 void NodeCache::remove_entry(const std::string& file, FileIdentity seen) const noexcept {
   struct stat status {};
   if (::fstatat(use_.folder(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
@@ -355,9 +362,9 @@ void NodeCache::remove_entry(const std::string& file, FileIdentity seen) const n
 bool NodeCache::may_read() const noexcept { return now_ns() >= reads_again_ns_.load(std::memory_order_relaxed); }
 bool NodeCache::may_write() const noexcept { return now_ns() >= writes_again_ns_.load(std::memory_order_relaxed); }
 
-// One thread at a time removes data, which may take seconds; the others do not keep what they read meanwhile. Nothing
-// is removed that would not make room. Where there is none, nobody asks again for a second, or twenty times as long as
-// it took to see.
+// One thread at a time removes data, which may take seconds; the others do not store what they read
+// in the meantime. Nothing is removed unless that makes enough room. If there is none, nobody asks
+// again for a second, or for twenty times as long as it took to find out.
 bool NodeCache::reserve(std::uint64_t bytes) const {
   if (!may_write()) return false;
   const auto add = [&] {
@@ -386,7 +393,7 @@ bool NodeCache::reserve(std::uint64_t bytes) const {
   return room == Room::had;
 }
 
-// The line comes once a minute at most, from whichever thread meets it.
+// Logs at most one line a minute, from whichever thread meets the failure.
 void NodeCache::fails(const char* what, int error) const {
   writes_again_ns_ = now_ns() + kFailing_ns;
   StorePatience::tell_on_stderr("the cache " + printable(dir_) + " cannot be " + what + ": " +

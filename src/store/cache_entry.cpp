@@ -1,18 +1,20 @@
-// The form of an entry:
+// The format of an entry:
 //
-//   0       head: mark, checksum of the head, identity and size of the object, its name, its version
-//   4096    a checksum of 8 bytes for each block of the object; 0 = the block is not there
+//   0       head: magic number, checksum of the head, identity and size of the object, its name,
+//           its version
+//   4096    a checksum of 8 bytes for each block of the object; 0 = the block is missing
 //   ...     filled up to a block
-//   then    the object itself, each byte at its place, with holes where blocks are not there
+//   then    the object itself, each byte at its place, with holes for missing blocks
 //
-// The head is written before the file has a name and never again. Blocks are written in any order by any process: all
-// that have the object open write the same bytes to the same place, so they need not agree. A checksum is written after
-// its block, and neither is waited for: what a crash of the machine loses of the two does not match any more, and what
-// does not match is no block.
+// The head is written once, before the file gets its name. Blocks are written in any order by any
+// process: all that have the object open write the same bytes to the same place, so they need not
+// coordinate. A checksum is written after its block, and neither is synced: if a crash of the
+// machine loses one of the two, they no longer match, and a block that does not match is treated as
+// missing.
 //
-// A checksum begins with the object's identity and the number of the block. So the bytes of another version, or of
-// another place of the same object, match nowhere, however they came there: by a disk that swaps sectors, or by
-// somebody who copies one file over another.
+// A checksum covers the object's identity and the block's number. So the bytes of another version,
+// or from another place in the object, match nowhere, however they got there: by a disk that swaps
+// sectors, or by somebody who copies one file over another.
 
 #include "cache_entry.hpp"
 
@@ -36,12 +38,12 @@ namespace forebay::store {
 namespace {
 
 constexpr std::size_t kHeadBytes = CacheEntry::kBlock;
-constexpr int kCut = -1;  // no error of the system's
-// So that no sum of places overflows, whatever a head says.
+constexpr int kCut = -1;  // not a system error
+// Keeps sums of offsets from overflowing, whatever a head says.
 constexpr std::uint64_t kLargestObject = std::uint64_t{1} << 50U;
 
-// As the machine has it: a cache stays on its node. A machine of the other byte order reads no mark of its own, and
-// makes the entry anew.
+// In the machine's byte order, because a cache stays on its node. A machine of the other byte order
+// does not recognise the magic number and makes a new entry.
 struct EntryHead {
   std::array<char, 8> magic{'F', 'b', 'k', 'e', 'p', 't', '0', '1'};
   std::uint64_t sum = 0;  // of all that follows, to the end of the head
@@ -58,8 +60,8 @@ std::uint64_t sum_of_entry_head(const HeadBytes& bytes) {
   return XXH3_64bits(bytes.data() + kSummedFrom, bytes.size() - kSummedFrom);
 }
 
-// The system may do a part of what it is asked, ending anywhere within a piece; then the rest is asked for.
-// Reads or writes all pieces from `at` on. Returns 0 or the system's error; kCut where the file ends early.
+// Reads or writes all pieces from `at` on, repeating the call for the rest if the system stops
+// anywhere within a piece. Returns 0 or the system's error; kCut if the file ends early.
 template <typename Call>
 int transfer(const Spans& pieces, std::uint64_t at, Call&& call) {
   constexpr std::size_t kAtOnce = 1024;  // IOV_MAX
@@ -139,7 +141,7 @@ std::optional<CacheEntry> CacheEntry::open(int folder, const std::string& name, 
   HeadBytes bytes{};
   if (error == 0) error = is_private(file.get()) ? read_pieces(file.get(), spans_of(bytes), 0) : kCut;
   if (missing != nullptr) {
-    // With others, as EMFILE, EACCES or EIO, there may be a good one.
+    // With other errors, such as EMFILE, EACCES or EIO, there may be a good entry.
     constexpr std::array kNone{0, kCut, ENOENT, ELOOP, EISDIR, ENXIO};
     missing->may_be_made = std::ranges::find(kNone, error) != kNone.end();
     missing->other = identity_of(file);
@@ -160,7 +162,8 @@ std::optional<CacheEntry> CacheEntry::open(int folder, const std::string& name, 
   return CacheEntry(std::move(file), std::move(object));
 }
 
-// The checksums are written, so that they are on the disk before blocks are counted on; the rest is a hole.
+// The checksums are written out, so that their room on the disk is allocated before blocks rely on
+// it; the rest is a hole.
 CacheEntry CacheEntry::make(int folder, const std::string& name, KeptObject object) {
   constexpr int kHow = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   CacheEntry entry(FileDescriptor(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow, 0600); })),
@@ -205,7 +208,7 @@ void CacheEntry::set_checked(std::int64_t ns) const noexcept {
   (void)::futimens(file_.get(), both.data());
 }
 
-// Where the file was cut, or cannot be read, nothing is there.
+// If the file was truncated or cannot be read, no block is present.
 std::vector<std::uint64_t> CacheEntry::sums(std::uint64_t first, std::size_t count) const {
   std::vector<std::uint64_t> sums(count);
   if (read_pieces(file_.get(), spans_of(sums), kHeadBytes + first * sizeof(std::uint64_t)) != 0) {
@@ -214,7 +217,7 @@ std::vector<std::uint64_t> CacheEntry::sums(std::uint64_t first, std::size_t cou
   return sums;
 }
 
-// Zero stands for no block, so no block has it.
+// Zero means a missing block, so no block's checksum may be zero.
 std::uint64_t CacheEntry::sum_of(std::uint64_t block, const Spans& bytes) const noexcept {
   std::array<std::byte, kBlock> copy;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled as far as it is read
   const std::byte* from = bytes.empty() ? copy.data() : bytes.front().data();

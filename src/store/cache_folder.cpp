@@ -1,12 +1,14 @@
 // Locks, the count of bytes, and the folders of datasets.
 //
-// DIR/lock is held, shared, by all who use the cache. Who gets it alone is the first, and trusts DIR/used only if all
-// before have left, which a process that was killed has not. DIR/used itself is locked for a moment by whoever changes
-// it. A wait for a lock is bounded: its owner may be a process that was stopped.
+// Every process that uses the cache holds a shared lock on DIR/lock. One that gets it exclusively
+// is the first, and trusts DIR/used only if all earlier ones have left in order, which a killed
+// process has not. DIR/used itself is locked briefly by whoever changes it. Waits for a lock are
+// bounded, because its owner may be a stopped process.
 //
-// Data that go are renamed to DIR/gone-... first: if that process is killed, the next who is alone removes the rest.
+// Data to be removed are first renamed to DIR/gone-...: if that process is killed, the next that is
+// alone removes the rest.
 //
-// Everything is opened anew when it is used, so that a directory that was emptied meanwhile fills again.
+// Everything is opened anew for each use, so that a directory that was emptied fills again.
 
 #include "cache_folder.hpp"
 
@@ -37,16 +39,16 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kAboutMark = "A cache of Forebay: ";
 constexpr std::uint64_t kDiskBlock = 512;  // of st_blocks
-// For the count of bytes. What is not subtracted is room that nobody has until the cache is counted anew.
+// For the byte count. What is not subtracted remains unusable until the cache is counted again.
 constexpr double kPatience_s = 10;
 constexpr std::string_view kGone = "gone-";
 constexpr std::size_t kLongestAbout = std::size_t{64} << 10U;
 
-// Written as a whole by one call, which a process that is killed has made or not.
+// Written by a single call, which a killed process has either made or not.
 struct UsedBytes {
   std::array<char, 8> magic{'F', 'b', 'u', 's', 'e', 'd', '0', '2'};
   std::uint64_t bytes = 0;
-  std::uint64_t users = 0;  // that have not left
+  std::uint64_t users = 0;  // number that have not left
   std::uint64_t boot = 0;   // of the machine: what a power failure leaves is counted
   std::uint64_t is_lost = 0;
 };
@@ -69,8 +71,9 @@ void write_used(const LockFile& file, const UsedBytes& used) noexcept {
   (void)!::pwrite(file.get(), &used, sizeof used, 0);
 }
 
-// The lock is held for one read and one write of a few bytes, so whoever waits longer waits for a process that was
-// stopped. False: it cannot be had. One that was lost with the directory begins anew, until somebody may count.
+// The lock is held for one read and one write of a few bytes, so a longer wait means that its owner
+// was stopped. Returns false if the count is unavailable. A count that was lost with the directory
+// restarts from zero until somebody may count again.
 template <typename Change>
 bool change_used(int folder, double patience_s, Change&& change) noexcept {
   const LockFile file = open_in(folder, "used");
@@ -81,8 +84,9 @@ bool change_used(int folder, double patience_s, Change&& change) noexcept {
   return true;
 }
 
-// visit(path, status) for each entry of the data, and for what a killed process left unfinished beside them. What
-// disappears meanwhile is passed over: others work in the same directory.
+// Calls visit(path, status) for each entry of the data, and for what a killed process left
+// unfinished beside them. Files that disappear meanwhile are skipped: others work in the same
+// directory.
 template <typename Visit>
 void for_each_entry(const std::string& folder, Visit&& visit) {
   std::error_code error;
@@ -94,7 +98,7 @@ void for_each_entry(const std::string& folder, Visit&& visit) {
   }
 }
 
-// As the file system counts, which is what the bound is about: holes take nothing.
+// As the file system counts, because the bound limits disk space: holes take nothing.
 std::uint64_t disk_bytes(const std::string& folder) {
   std::uint64_t bytes = 0;
   for_each_entry(folder, [&](const fs::path&, const struct stat& status) {
@@ -103,7 +107,8 @@ std::uint64_t disk_bytes(const std::string& folder) {
   return bytes;
 }
 
-// Of a damaged block nothing is left: it is read again from the store. Returns the bytes that it took.
+// Removes damaged blocks, which are then read again from the store. Returns the bytes that they
+// took.
 std::uint64_t check_blocks(const fs::path& file, CachedData& data) {
   std::uint64_t freed = 0;
   const auto entry = CacheEntry::open(AT_FDCWD, file.string());
@@ -128,7 +133,7 @@ std::uint64_t check_blocks(const fs::path& file, CachedData& data) {
   return freed;
 }
 
-// The file under its name, or one that took its place?
+// Whether the name still refers to this file and not to one that took its place.
 bool is_still_named(const LockFile& about, int folder, const std::string& name) noexcept {
   struct stat is {};
   struct stat named {};
@@ -136,7 +141,8 @@ bool is_still_named(const LockFile& about, int folder, const std::string& name) 
          is.st_ino == named.st_ino;
 }
 
-// By who is alone. Another may be at it only where DIR/lock itself was removed, and what both remove is gone.
+// Called by the process that is alone. Another can be doing the same only if DIR/lock itself was
+// removed, and then both remove the same data.
 bool remove_gone(const std::string& dir) {
   std::vector<fs::path> gone;
   std::error_code error;
@@ -159,7 +165,8 @@ bool try_lock(const LockFile& file, Lock lock) noexcept {
   return retry_interrupted([&] { return ::flock(file.get(), how); }) == 0;
 }
 
-// Without keeping the lock: what is done with what nobody uses may take seconds, and a run that begins would wait.
+// Does not keep the lock: working on unused data may take seconds, and a run that starts would have
+// to wait.
 bool is_in_use(const LockFile& about) noexcept {
   if (!try_lock(about, Lock::sole)) return true;
   (void)::flock(about.get(), LOCK_UN);
@@ -176,14 +183,14 @@ bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept {
   return true;
 }
 
-// Not through a link, which may lead to a file of somebody else, and not into a FIFO, which would wait.
+// Follows no link, which may lead to somebody else's file, and opens no FIFO, which would block.
 LockFile open_in(int folder, const std::string& name) noexcept {
   constexpr int kHow = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   return LockFile(FileDescriptor(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow, 0600); })));
 }
 
-// A cache may lie in a place that everybody can write to, as /tmp or a scratch disk: whoever made a folder there before
-// would read what is kept, and say what is trained on.
+// A cache may be in a place where everybody can write, such as /tmp or a scratch disk: somebody who
+// had made a folder there first could read what is cached, and decide what is trained on.
 FileDescriptor open_folder(int folder, const std::string& name) noexcept {
   constexpr int kHow = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
   FileDescriptor file(retry_interrupted([&] { return ::openat(folder, name.c_str(), kHow); }));
@@ -209,9 +216,9 @@ CacheUse::CacheUse(const std::string& dir) {
   (void)change_used(folder(), kPatience_s, [](UsedBytes& used) { ++used.users; });
 }
 
-// Alone: what is unfinished is nobody's. A process that was killed may have kept a read that it did not count, or
-// counted one that it did not keep; after a power failure blocks may be missing that were counted, and files be there
-// whose removal was lost.
+// This process is alone, so unfinished files belong to nobody. A killed process may have stored
+// data that it did not count, or counted data that it did not store; after a power failure counted
+// blocks may be missing, and removed files may be back.
 void CacheUse::count(const std::string& dir) const {
   const bool was_removed = remove_gone(dir);
   const LockFile file = open_in(folder(), "used");
@@ -228,7 +235,7 @@ void CacheUse::count(const std::string& dir) const {
   write_used(file, *used);
 }
 
-// Not by a process that was forked: the use is its parent's.
+// A forked process does nothing: the lock belongs to its parent.
 void CacheUse::leave() noexcept {
   if (lock_.is_own()) {
     (void)change_used(folder(), kPatience_s,
@@ -260,7 +267,7 @@ std::string data_folder_name(const std::string& data) {
   return forebay::hex(XXH3_64bits(data.data(), data.size()), 16);
 }
 
-// Somebody may remove the folder between the steps; then it is made again.
+// If somebody removes the folder between the steps, it is made again.
 LockFile use_data_folder(int folder, const std::string& data) {
   const std::string name = data_folder_name(data);
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -277,8 +284,8 @@ LockFile use_data_folder(int folder, const std::string& data) {
   return {};
 }
 
-// The directory may be one that has other things, too: only what says that it is a cache's, under the name that follows
-// from what it says, is ever removed.
+// The directory may contain other things, too: only a folder that declares itself a cache's, under
+// the name that follows from its content, is ever removed.
 std::vector<DataFolder> data_folders(const std::string& dir) {
   std::vector<DataFolder> found;
   std::error_code error;
@@ -302,7 +309,8 @@ std::vector<DataFolder> data_folders(const std::string& dir) {
 
 std::uint64_t unused_bytes(const DataFolder& data) { return is_in_use(data.about) ? 0 : disk_bytes(data.path); }
 
-// Renamed under the lock, so that a run that begins now makes a new folder, and does not write into one that goes.
+// Renamed under the lock, so that a run that starts now makes a new folder and does not write into
+// one being removed.
 std::optional<std::uint64_t> remove_unused(const DataFolder& data) {
   if (!try_lock(data.about, Lock::sole) || !is_still_named(data.about, AT_FDCWD, data.path + "/about"))
     return std::nullopt;
