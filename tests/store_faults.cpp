@@ -1,7 +1,9 @@
-// Stores that fail for a while, and a process that runs out of descriptors: no sample is lost for either.
+// Stores, and what gives keys to them, that fail for a while, and a process that runs out of descriptors: no sample is
+// lost for either.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <forebay/feeder.hpp>
@@ -13,6 +15,8 @@
 #include "detection_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
+#include "pack_support.hpp"
+#include "store/credentials.hpp"
 #include "test.hpp"
 #include "zip_files.hpp"
 
@@ -21,7 +25,8 @@ using namespace forebay::data;
 namespace {
 
 struct FileSystem {
-  std::atomic<int> failures{0};  // reads that fail from now on
+  std::atomic<int> spared{0};    // reads that pass,
+  std::atomic<int> failures{0};  // before those that fail
   std::atomic<int> stale{-1};    // a descriptor whose reads fail
   std::atomic<int> error{EIO};
   std::atomic<bool> skips_pauses{false};  // they take no time
@@ -29,6 +34,7 @@ struct FileSystem {
 FileSystem file_system;  // NOLINT: the functions below have no object of their own to keep it in
 
 bool fails(int file) {
+  if (file != file_system.stale && file_system.spared > 0 && file_system.spared.fetch_sub(1) > 0) return false;
   if (file != file_system.stale && (file_system.failures <= 0 || file_system.failures.fetch_sub(1) <= 0)) return false;
   errno = file_system.error;
   return true;
@@ -263,6 +269,7 @@ std::vector<std::string> indexed_paths(const TemporaryDirectory& dir) {
              testing::zip_of({{"images.npy", testing::npy_of_bytes("(3, 1, 1)", "abc")},
                               {"labels.npy", testing::npy_of_bytes("(3,)", std::string("\0\1\2", 3))}}));
   paths.push_back((dir / "npz/set.npz").string());
+  paths.push_back(testing::packed_options(testing::class_folder(dir), dir / "packed").path);
   return paths;
 }
 
@@ -281,6 +288,16 @@ TEST_CASE("what is read before a run waits for a store that fails, and then name
       CHECK(fingerprint(*build_dataset(options)) == fingerprint(*restore_dataset(expected, "expected")));
       CHECK(file_system.failures <= 0);
     }
+    // Each read, on its own.
+    file_system.failures = 0;
+    for (int spared = 0; file_system.failures <= 0; ++spared) {
+      CAPTURE(spared);
+      REQUIRE(spared < 2000);
+      file_system.spared = spared;
+      file_system.failures = 1;
+      CHECK(fingerprint(*build_dataset(options)) == fingerprint(*restore_dataset(expected, "expected")));
+    }
+    file_system.spared = 0;
     file_system.error = ESTALE;
     file_system.failures = 1 << 20;
     const std::string message = testing::build_error(options);
@@ -346,6 +363,66 @@ TEST_CASE("a store that fails for ever ends the run, and is named") {
     file_system.failures = 0;
     std::filesystem::remove_all(dir / "data");
   }
+}
+
+TEST_CASE("keys that are renewed late are used until they expire, and a program that hangs stops one thread alone") {
+  using namespace std::chrono_literals;
+  const TemporaryDirectory folder;
+  const auto path = [&](const char* name) { return (folder.path() / name).string(); };
+  for (const char* name : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_NO_SIGN_REQUEST"}) {
+    ::unsetenv(name);
+  }
+  ::setenv("AWS_SHARED_CREDENTIALS_FILE", path("credentials").c_str(), 1);
+  ::setenv("AWS_CONFIG_FILE", path("config").c_str(), 1);
+  std::ofstream(path("credentials")) << "[default]\ncredential_process = echo >> " << path("asked") << "; cat "
+                                     << path("answer") << "\n";
+  const auto asked = [&] {
+    std::ifstream lines(path("asked"));
+    return std::count(std::istreambuf_iterator<char>(lines), {}, '\n');
+  };
+  const auto give = [&](const std::string& token, store::Credentials::Clock::time_point until) {
+    const std::time_t end = store::Credentials::Clock::to_time_t(until);
+    std::tm parts{};
+    std::array<char, 32> text{};
+    ::gmtime_r(&end, &parts);
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    std::ofstream(path("answer")) << R"({"AccessKeyId":"i","SecretAccessKey":"s","SessionToken":")" << token
+                                  << R"(","Expiration":")" << text.data() << "\"}";
+  };
+  const auto now = store::Credentials::Clock::now();
+  store::Credentials credentials;
+  give("first", now + 1h);
+  CHECK(credentials.keys(now).token == "first");
+  CHECK(credentials.keys(now + 30min).token == "first");
+  CHECK(asked() == 1);
+  std::filesystem::remove(path("answer"));
+  CHECK(credentials.keys(now + 50min).token == "first");
+  CHECK(credentials.keys(now + 50min + 9s).token == "first");
+  CHECK(asked() == 2);
+  CHECK(credentials.keys(now + 50min + 11s).token == "first");
+  CHECK(asked() == 3);
+  CHECK_THROWS_WITH_AS(credentials.keys(now + 2h), doctest::Contains("gave no keys"), SampleError);
+  CHECK_THROWS_AS((void)credentials.renew(credentials.keys(now + 51min)), SampleError);
+  give("second", now + 3h);
+  CHECK(credentials.keys(now + 2h).token == "second");
+  // They have no others: that is said, and while they worked it is waited for.
+  CHECK_FALSE(credentials.renew({.id = "i", .secret = {}, .token = "second"}));
+  credentials.have_worked();
+  CHECK_THROWS_AS((void)credentials.renew({.id = "i", .secret = {}, .token = "second"}), SampleError);
+  CHECK(credentials.renew({.id = "i", .secret = {}, .token = "first"}));
+
+  std::filesystem::remove(path("answer"));
+  REQUIRE(::mkfifo(path("answer").c_str(), 0600) == 0);
+  const auto before = asked();
+  std::string token;
+  std::thread slow([&] { token = credentials.keys(now + 170min).token; });
+  CHECK(eventually([&] { return asked() > before; }));
+  CHECK(credentials.keys(now + 170min).token == "second");
+  give("third", now + 9h);
+  slow.join();
+  CHECK(token == "third");
+  ::unsetenv("AWS_SHARED_CREDENTIALS_FILE");
+  ::unsetenv("AWS_CONFIG_FILE");
 }
 
 }  // namespace

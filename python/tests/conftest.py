@@ -19,7 +19,7 @@ from typing import Any
 
 import forebay
 import pytest
-from object_store import KEY_ID, REGION, SECRET, Store, running
+from object_store import Store, environment, running
 
 SIDE = 8
 COUNT = 40
@@ -191,9 +191,6 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Store]:
             if name.startswith("AWS_"):
                 monkeypatch.delenv(name)
         monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", store.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.setenv("AWS_REGION", REGION)
+        for name, value in {"AWS_EC2_METADATA_DISABLED": "true", **environment(store)}.items():
+            monkeypatch.setenv(name, value)
         yield store

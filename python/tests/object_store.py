@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
+import random
+import select
+import socket
+import ssl
+import struct
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -22,7 +30,7 @@ def digest(key: bytes, text: str) -> bytes:
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
 
-@cache
+@lru_cache(256)
 def etag_of(body: bytes) -> str:
     return f'"{hashlib.md5(body).hexdigest()}"'
 
@@ -37,8 +45,9 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def answer(
-        self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, cut: int | None = None
+        self, status: int, body: bytes = b"", headers: dict[str, str] | None = None, send: Send | None = None
     ) -> None:
+        """`send` writes the body as it likes; the connection ends then."""
         self.server.statuses[status] += 1
         self.send_response(status)
         headers = {"Content-Length": str(len(body)), **(headers or {})}
@@ -46,10 +55,11 @@ class Handler(BaseHTTPRequestHandler):
             if value:
                 self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body if cut is None else body[:cut])
-        if cut is not None:
-            self.wfile.flush()
+        if send is None:
+            self.wfile.write(body)
+        else:
             self.close_connection = True
+            send(self, body)
 
     def error(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
         self.answer(status, f"<Error><Code>{code}</Code></Error>".encode(), headers)
@@ -130,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.error(404, "NoSuchKey")
         self.serve(body)
 
-    def serve(self, body: bytes, ignores_range: bool = False, cut: int | None = None) -> None:
+    def serve(self, body: bytes, ignores_range: bool = False, send: Send | None = None, more: bytes = b"") -> None:
         etag = self.server.etag(body)
         headers = {"ETag": etag}
         if self.headers.get("If-Match", etag) != etag:
@@ -139,21 +149,34 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(304, b"", headers)
         wanted = self.headers.get("Range")
         if wanted is None or ignores_range:
-            return self.answer(200, body, headers, cut)
+            return self.answer(200, body + more, headers, send)
         first, last = (int(number) for number in wanted.removeprefix("bytes=").split("-"))
         if first >= len(body):
             return self.answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
         piece = body[first : last + 1]
         headers["Content-Range"] = f"bytes {first}-{first + len(piece) - 1}/{len(body)}"
-        self.answer(206, piece, headers, cut)
+        self.answer(206, piece + more, headers, send)
 
     do_PUT = do_GET
 
     def do_CONNECT(self) -> None:
-        self.error(407, "ProxyAuthenticationRequired")
+        """Bytes both ways until a side ends, if it is a proxy that lets its clients through."""
+        if not self.server.lets_through:
+            return self.error(407, "ProxyAuthenticationRequired")
+        host, port = self.path.split(":")
+        with self.server.lock:
+            self.server.requests.append((self.path, None))
+        with socket.create_connection((host, int(port))) as far:
+            self.send_response(200)
+            self.end_headers()
+            ways = {self.connection: far, far: self.connection}
+            while piece := (side := select.select(list(ways), [], [])[0][0]).recv(1 << 16):
+                ways[side].sendall(piece)
+        self.close_connection = True
 
 
 Fault = Callable[[Handler], bool]
+Send = Callable[[Handler, bytes], None]
 
 
 class Store(ThreadingHTTPServer):
@@ -162,16 +185,19 @@ class Store(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, objects: dict[str, bytes], is_s3: bool = False) -> None:
+    def __init__(self, objects: Mapping[str, bytes], is_s3: bool = False, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.objects = objects
+        if tls is not None:  # hands are shaken by the thread of the connection
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.objects: Any = objects
         self.is_s3 = is_s3
         self.lock = threading.Lock()
         self.requests: list[tuple[str, str | None]] = []
         self.queries: set[str] = set()
         self.statuses: Counter[int] = Counter()
         self.fault: Callable[[int, str, Any], Fault | None] = lambda number, path, headers: None
-        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.lets_through = False
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.server_address[1]}"
 
     def etag(self, body: bytes) -> str:
         return etag_of(body)
@@ -181,8 +207,8 @@ class Store(ThreadingHTTPServer):
 
 
 @contextmanager
-def running(objects: dict[str, bytes], is_s3: bool = False) -> Iterator[Store]:
-    store = Store(objects, is_s3)
+def running(objects: Mapping[str, bytes], is_s3: bool = False, tls: ssl.SSLContext | None = None) -> Iterator[Store]:
+    store = Store(objects, is_s3, tls)
     thread = threading.Thread(target=store.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -195,31 +221,68 @@ def running(objects: dict[str, bytes], is_s3: bool = False) -> Iterator[Store]:
 
 def busy(status: int = 503, retry_after: str | None = None) -> Fault:
     def fault(handler: Handler) -> bool:
-        handler.error(status, "SlowDown", {"Retry-After": retry_after} if retry_after else None)
+        handler.error(status, "Unwell", {"Retry-After": retry_after} if retry_after else None)
         return True
 
     return fault
 
 
 def reset(handler: Handler) -> bool:
+    """Ends the connection at once, and its peer is told so (RST)."""
     handler.close_connection = True
-    handler.connection.close()
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(handler.connection.detach())
     return True
 
 
-def short(handler: Handler) -> bool:
-    """Promises a body, and ends within it."""
-    handler.serve(handler.server.objects[unquote(urlsplit(handler.path).path)], cut=3)
-    return True
+def body_of(handler: Handler) -> bytes:
+    return handler.server.objects.get(unquote(urlsplit(handler.path).path), b"no such object")
+
+
+def sent(send: Send | None, more: bytes = b"") -> Fault:
+    """The right head, and a body that is written by `send`."""
+
+    def fault(handler: Handler) -> bool:
+        handler.serve(body_of(handler), send=send, more=more)
+        return True
+
+    return fault
+
+
+def begin(handler: Handler, body: bytes) -> None:
+    handler.wfile.write(body[: len(body) // 2])
+
+
+def tear(handler: Handler, body: bytes) -> None:
+    begin(handler, body)
+    reset(handler)
+
+
+def stall(handler: Handler, body: bytes) -> None:
+    """Until its client goes."""
+    begin(handler, body)
+    select.select([handler.connection], [], [], 100)
+
+
+def drip(pause_s: float, bytes_each: int) -> Send:
+    def send(handler: Handler, body: bytes) -> None:
+        while body and not select.select([handler.connection], [], [], pause_s)[0]:
+            handler.wfile.write(body[:bytes_each])
+            body = body[bytes_each:]
+
+    return send
+
+
+short, torn, stalled, long = sent(begin), sent(tear), sent(stall), sent(None, b"more")
 
 
 def whole(handler: Handler) -> bool:
-    handler.serve(handler.server.objects[unquote(urlsplit(handler.path).path)], ignores_range=True)
+    handler.serve(body_of(handler), ignores_range=True)
     return True
 
 
 def wrong_range(handler: Handler) -> bool:
-    body = handler.server.objects[unquote(urlsplit(handler.path).path)]
+    body = body_of(handler)
     if handler.headers.get("Range") is None:
         return False
     first, last = (int(number) for number in handler.headers["Range"].removeprefix("bytes=").split("-"))
@@ -251,3 +314,67 @@ def redirect(to: str, status: int = 307) -> Fault:
         return True
 
     return fault
+
+
+# Faults that pass: who asks again gets what it asked for.
+PASSING: dict[str, Fault] = {
+    "busy": busy(),
+    "internal": busy(500),
+    "of a proxy": busy(520),
+    "reset": reset,
+    "torn": torn,
+    "short": short,
+    "long": long,
+    "wrong range": wrong_range,
+    "whole": whole,
+    "slow": slow(0.05),
+    "dripping": sent(drip(0.001, 4000)),
+    "redirect": lambda handler: redirect(handler.server.url + handler.path)(handler),
+    "no such host": redirect(f"http://{'a' * 64}.example/"),  # a label that no resolver asks anybody for
+}
+
+
+def at_random(chance: random.Random, share: float) -> Callable[[int, str, Any], Fault | None]:
+    """For Store.fault: some requests meet one of them."""
+    return lambda number, path, headers: chance.choice(list(PASSING.values())) if chance.random() < share else None
+
+
+class Files(Mapping[str, bytes]):
+    """What lies in a folder, as the objects of a bucket."""
+
+    def __init__(self, folder: Path, bucket: str) -> None:
+        self._folder, self._bucket = folder, f"/{bucket}/"
+
+    def __getitem__(self, path: str) -> bytes:
+        try:
+            return (self._folder / path.removeprefix(self._bucket)).read_bytes()
+        except OSError as error:
+            raise KeyError(path) from error
+
+    def __iter__(self) -> Iterator[str]:
+        for file in self._folder.rglob("*"):
+            if file.is_file():
+                yield self._bucket + str(file.relative_to(self._folder))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def environment(store: Store) -> dict[str, str]:
+    """Where s3:// is then, and its keys."""
+    names = {"ENDPOINT_URL_S3": store.url, "ACCESS_KEY_ID": KEY_ID, "SECRET_ACCESS_KEY": SECRET, "REGION": REGION}
+    return {f"AWS_{name}": value for name, value in names.items()}
+
+
+def main() -> None:
+    """object_store.py FOLDER SHARE SEED: s3://files is FOLDER, and SHARE of the requests fail. Says what to set."""
+    folder, share, seed = sys.argv[1:]
+    with running(Files(Path(folder), "files"), is_s3=True) as store:
+        store.fault = at_random(random.Random(int(seed)), float(share))
+        print(*(f"{name}={value}" for name, value in environment(store).items()), flush=True)
+        sys.stdin.read()  # as long as whoever started it lives
+        print(len(store.requests), "requests,", dict(store.statuses), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

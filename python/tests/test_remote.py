@@ -8,6 +8,7 @@ import random
 import struct
 import sys
 import tarfile
+import time
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -17,7 +18,7 @@ import forebay
 import object_store
 import pytest
 from conftest import COUNT, SHARDS, SMALL, png, run_command
-from object_store import KEY_ID, SECRET, Store
+from object_store import KEY_ID, PASSING, SECRET, Store
 
 
 def masked_crc(data: bytes) -> bytes:
@@ -232,37 +233,58 @@ def test_secrets_are_refused(web: Store) -> None:
         assert "password" not in str(caught.value).replace("name or password", "")
 
 
-@pytest.mark.parametrize("kind", ["busy", "later", "reset", "short", "wrong range", "slow", "redirect"])
+@pytest.mark.parametrize("kind", PASSING)
 def test_a_fault_that_passes(web: Store, kind: str) -> None:
-    faults = {
-        "busy": object_store.busy(),
-        "later": object_store.busy(429, "1"),
-        "reset": object_store.reset,
-        "short": object_store.short,
-        "wrong range": object_store.wrong_range,
-        "slow": object_store.slow(0.05),
-        "redirect": lambda handler: object_store.redirect(f"{web.url}{handler.path}")(handler),
-    }
-    every = 9 if kind == "later" else 3
-    web.fault = lambda number, path, headers: faults[kind] if number % every == 0 else None
+    web.fault = lambda number, path, headers: PASSING[kind] if number % 3 == 0 else None
     check(feed(web.url + PATTERN, workers_io=4))
+
+
+def test_a_storm_of_503(web: Store, tmp_path: Path) -> None:
+    """Readers come back when they were told to, each once."""
+    index = str(tmp_path / "train.index")
+    check(feed(web.url + PATTERN, dataset_index=index))
+    began: list[float] = []
+
+    def storm(number: int, path: str, headers: Any) -> Any:
+        began.append(time.monotonic())
+        return object_store.busy(503, "2") if began[-1] < began[0] + 1.5 else None
+
+    web.fault = storm
+    check(feed(web.url + PATTERN, dataset_index=index, workers_io=8, workers_hedge="off"))
+    assert web.statuses[503] <= 8
+
+
+def test_a_body_that_stops_is_given_up(web: Store) -> None:
+    """Long before policy.watchdog_s would end the run: nothing, some bytes and some kB a second, all at one time."""
+    drips = [object_store.sent(object_store.drip(*drip)) for drip in ((0.1, 10), (0.5, 1500))]
+    hung = iter([object_store.stalled, *drips])
+    web.objects = {f"/images/{number:03}.png": png(5 * number) + bytes(200_000) for number in range(COUNT)}
+    web.objects["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
+    web.fault = lambda number, path, headers: next(hung, None) if number > 5 else None
+    check(feed(web.url + "/list.csv", workers_io=4, workers_hedge="off"))
+    assert next(hung, None) is None
+
+
+@pytest.mark.parametrize("kind", ["stalled", "no such host"])
+def test_a_store_that_does_not_come_back_is_named(web: Store, tmp_path: Path, kind: str) -> None:
+    index = str(tmp_path / "train.index")
+    check(feed(web.url + PATTERN, dataset_index=index))
+    fault = {**PASSING, "stalled": object_store.stalled}[kind]
+    web.fault = lambda number, path, headers: fault if number > 10 else None
+    served: list[int] = []
+    web.requests.clear()
+    feeder = feed(web.url + PATTERN, dataset_index=index, policy_watchdog_s=2)
+    with feeder, pytest.raises(forebay.Error, match=r"for 2\.\d s.*shard-\d\d\.tar"):
+        for batch in feeder:
+            served += [int(i) for i in batch.ids]
+    assert len(set(served)) == len(served) < COUNT
 
 
 def test_random_faults(web: Store) -> None:
     seed = random.randrange(1 << 30)
     print("seed", seed)
     chance = random.Random(seed)
-    faults = [
-        object_store.busy(),
-        object_store.busy(500),
-        object_store.busy(502),
-        object_store.reset,
-        object_store.short,
-        object_store.wrong_range,
-        object_store.whole,
-        object_store.slow(0.02),
-    ]
-    web.fault = lambda number, path, headers: chance.choice(faults) if chance.random() < 0.2 else None
+    web.fault = object_store.at_random(chance, 0.2)
     check(feed(web.url + PATTERN, workers_io=4, epochs=3), epochs=3)
 
 

@@ -72,7 +72,9 @@ def test_a_body_without_an_end_is_refused(web: Store) -> None:
     def endless(handler: object_store.Handler) -> bool:
         if handler.headers.get("Range"):
             return False
-        handler.answer(200, handler.server.objects[handler.path], {"ETag": '"x"', "Content-Length": ""}, cut=9)
+        handler.answer(
+            200, handler.server.objects[handler.path], {"ETag": '"x"', "Content-Length": ""}, object_store.begin
+        )
         return True
 
     web.fault = lambda *_: endless
@@ -149,8 +151,9 @@ def test_a_proxy_that_refuses_is_named(web: Store, monkeypatch: pytest.MonkeyPat
 # ---- keys that services give
 
 
-def keys(expires: str) -> bytes:
-    return json.dumps({"AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "Token": "t", "Expiration": expires}).encode()
+def keys(expires: str, token: str = "t") -> bytes:
+    said = {"AccessKeyId": KEY_ID, "SecretAccessKey": SECRET, "Token": token, "Expiration": expires}
+    return json.dumps(said).encode()
 
 
 ROLE = "/latest/meta-data/iam/security-credentials/"
@@ -199,6 +202,47 @@ def test_keys_are_kept_while_their_service_fails(bucket: Store, machine: Store) 
     bucket.fault = expired
     run("s3://bucket" + PATTERN)
     assert said
+
+
+@pytest.mark.parametrize("how", ["busy", "refuses", "reset", "says nothing", "old keys"])
+def test_keys_expire_while_their_service_fails(
+    bucket: Store, machine: Store, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """In mid-run the store takes new keys alone, which the service gives when it is asked for the sixth time."""
+    fails: dict[str, Any] = {
+        "busy": object_store.busy(),
+        "refuses": object_store.busy(403),
+        "reset": object_store.reset,
+        "says nothing": lambda handler: handler.answer(200, b"{}") is None,
+        "old keys": None,
+    }
+    machine.objects["/keys"] = keys(FAR)
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", machine.url + "/keys")
+    asked: list[int] = []
+
+    def service(number: int, path: str, headers: Any) -> Any:
+        asked.append(number)
+        if len(asked) > 6:
+            machine.objects["/keys"] = keys(FAR, "new")
+        return fails[how] if 1 < len(asked) <= 6 else None
+
+    def expired(number: int, path: str, headers: Any) -> Any:
+        has_old = number > 20 and headers.get("x-amz-security-token") == "t"
+        return (lambda handler: handler.error(400, "ExpiredToken") is None) if has_old else None
+
+    machine.fault, bucket.fault = service, expired
+    run("s3://bucket" + PATTERN)
+    assert len(asked) == 7
+
+
+def test_keys_that_had_expired_at_the_start_are_refused(
+    bucket: Store, machine: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY_ID)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    bucket.fault = lambda *_: lambda handler: handler.error(400, "ExpiredToken") is None
+    assert "the keys have expired and nothing gives new ones" in refused("s3://bucket" + PATTERN)
+    assert len(bucket.requests) < 20
 
 
 def test_keys_of_a_container_past_a_proxy(bucket: Store, machine: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "fields.hpp"
@@ -39,11 +40,21 @@ std::string folder_of_pack(PathContents& contents) {
   return contents.is_folder() ? contents.root() : std::string(parent_folder(contents.files().front()));
 }
 
+// Waits for a store that fails.
+template <typename Use>
+auto with_shard(PathContents& contents, const std::string& name, Use&& use) {
+  const std::string path = join_path(folder_of_pack(contents), name);
+  try {
+    return read_patiently(path, [&] { return use(open_pack_shard(path)); });
+  } catch (const SampleError& error) {
+    throw path_error(contents.options(), name + ": " + error.what());
+  }
+}
+
 // `expected`: as all have been compared.
 // memcmp is safe on headers: they have no padding, and were read whole.
 OpenedShard open_shard(PathContents& contents, const std::string& name, const PackMember& expected) {
-  try {
-    const PackShard shard = open_pack_shard(join_path(folder_of_pack(contents), name));
+  return with_shard(contents, name, [&](const PackShard& shard) -> OpenedShard {
     if (std::memcmp(&shard.header, &expected.header, sizeof expected.header) != 0 ||
         shard.tables_key != expected.tables_key) {
       throw SampleError("it has been replaced while the set was opened; open it again");
@@ -51,18 +62,12 @@ OpenedShard open_shard(PathContents& contents, const std::string& name, const Pa
     RecordTable::Stamp stamp = RecordTable::stamp_of(shard.file);
     stamp.spread = 0;  // each sample reveals its own damage, and the others stay usable
     return {.index = read_pack_index(shard), .stamp = stamp};
-  } catch (const SampleError& error) {
-    throw path_error(contents.options(), name + ": " + error.what());
-  }
+  });
 }
 
 // Those of the codec are the same in all shards, which problem_of_pack() has seen to.
 std::vector<std::byte> tables_in(PathContents& contents, const std::string& name) {
-  try {
-    return read_pack_tables(open_pack_shard(join_path(folder_of_pack(contents), name)));
-  } catch (const SampleError& error) {
-    throw path_error(contents.options(), name + ": " + error.what());
-  }
+  return with_shard(contents, name, [](const PackShard& shard) { return read_pack_tables(shard); });
 }
 
 std::vector<PackMember> read_members(PathContents& contents, const std::vector<std::string>& names) {
@@ -70,11 +75,7 @@ std::vector<PackMember> read_members(PathContents& contents, const std::vector<s
   ParallelTask task;
   task.count = task.total = names.size();
   task.body = [&](std::size_t i) {
-    try {
-      members[i] = open_pack_shard(join_path(folder_of_pack(contents), names[i])).member();
-    } catch (const SampleError& error) {
-      throw path_error(contents.options(), names[i] + ": " + error.what());
-    }
+    members[i] = with_shard(contents, names[i], [](const PackShard& shard) { return shard.member(); });
   };
   run_parallel(task, contents.context().threads, {});
   if (const std::string problem = problem_of_pack(members, names); !problem.empty()) {

@@ -19,6 +19,7 @@
 #include <forebay/error.hpp>
 #include <limits>
 
+#include "base/retry.hpp"
 #include "record_table.hpp"
 
 namespace forebay::data {
@@ -245,18 +246,21 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
   table = {};
 }
 
+// Where a run reads, it is the one that waits for a store that fails.
+using ReadAt = void (*)(const OpenFile&, std::size_t, std::span<std::byte>);
+
 // 8 KiB: one read at the beginning of a file, where formats have their headers, and quick enough
 // for every start.
-std::uint64_t sum_of_head(const OpenFile& file) {
+std::uint64_t sum_of_head(const OpenFile& file, ReadAt read) {
   std::array<std::byte, 8192> buffer;
   const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
-  read_at(file, 0, head);
+  read(file, 0, head);
   return chunk_sum(head);
 }
 
 // All of a file up to 1 MiB. Of a larger one its first 256 KiB, where an LMDB environment has both pages of which one
 // changes with every transaction, and 64 blocks of 4 KiB, the last one at its end, where gzip has its checksum.
-std::uint64_t sum_of_blocks(const OpenFile& file) {
+std::uint64_t sum_of_blocks(const OpenFile& file, ReadAt read) {
   constexpr std::size_t kWhole = std::size_t{1} << 20U;
   constexpr std::size_t kBegin = std::size_t{256} << 10U;
   constexpr std::size_t kBlock = 4096;
@@ -264,14 +268,14 @@ std::uint64_t sum_of_blocks(const OpenFile& file) {
   std::vector<std::byte> bytes(file.size <= kWhole ? file.size : kBegin + kBlocks * kBlock);
   const std::span all(bytes);
   if (file.size <= kWhole) {
-    read_at(file, 0, all);
+    read(file, 0, all);
     return chunk_sum(all);
   }
-  read_at(file, 0, all.first(kBegin));
+  read(file, 0, all.first(kBegin));
   const std::size_t step = (file.size - kBegin - kBlock) / (kBlocks - 1);
   for (std::size_t i = 0; i < kBlocks; ++i) {
     const std::size_t at = i + 1 == kBlocks ? file.size - kBlock : kBegin + i * step;
-    read_at(file, at, all.subspan(kBegin + i * kBlock, kBlock));
+    read(file, at, all.subspan(kBegin + i * kBlock, kBlock));
   }
   return chunk_sum(all);
 }
@@ -364,13 +368,18 @@ std::int64_t RecordTable::modified_of(const OpenFile& file) {
 // Size and head are compared at every opening, the blocks only if the time of modification differs.
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
   if (file.remote != nullptr) return {.bytes = file.size, .sum = file.remote->identity()};
-  return {.bytes = file.size, .sum = sum_of_head(file), .spread = sum_of_blocks(file), .modified = modified_of(file)};
+  const ReadAt read = read_at_patiently;
+  return {.bytes = file.size,
+          .sum = sum_of_head(file, read),
+          .spread = sum_of_blocks(file, read),
+          .modified = modified_of(file)};
 }
 
 bool RecordTable::is_still(const OpenFile& file, const Stamp& stamp) {
-  if (file.size != stamp.bytes || sum_of_head(file) != stamp.sum) return false;
+  const ReadAt read = read_at;
+  if (file.size != stamp.bytes || sum_of_head(file, read) != stamp.sum) return false;
   const bool is_unmodified = stamp.modified != 0 && modified_of(file) == stamp.modified;
-  return is_unmodified || stamp.spread == 0 || sum_of_blocks(file) == stamp.spread;
+  return is_unmodified || stamp.spread == 0 || sum_of_blocks(file, read) == stamp.spread;
 }
 
 std::string record_name(std::string_view path, std::uint64_t number, std::string_view key) {

@@ -69,7 +69,7 @@ Video look_through(const std::string& path, const ClipOptions& clip) {
   Video video;
   try {
     const OpenFile file = store::open_patiently(path);
-    read_patiently(path, [&] { video.stamp = RecordTable::stamp_of(file); });
+    video.stamp = RecordTable::stamp_of(file);
     const auto read = [&](std::uint64_t at, std::span<std::byte> to) { read_at_patiently(file, at, to); };
     video.table = video::index_video({.bytes = file.size, .read = read});
     const video::IndexedVideo indexed(video.table);

@@ -1,6 +1,6 @@
 // Keys are looked for when the first request is signed, and by one thread: others wait for it, as they could not read
-// anyway. Then they are asked for again at three quarters of their life. A service that does not answer at that moment
-// costs nothing, because there is a quarter left, and it is asked every ten seconds.
+// anyway. Then they are asked for again at three quarters of their life, without the lock. A service that does not
+// answer at that moment costs one reader its time, because there is a quarter left, and it is asked every ten seconds.
 
 #include "credentials.hpp"
 
@@ -228,45 +228,67 @@ Keys find_keys() {
   return keys_of_machine();
 }
 
+namespace {
+
+constexpr std::chrono::seconds kBetweenAttempts(10);
+
+bool is_same(const Keys& one, const Keys& other) { return one.id == other.id && one.token == other.token; }
+
+// Where keys came from before, more will: whatever it says, it only fails for now.
+Keys find_keys_after(const Keys& old) {
+  try {
+    Keys found = find_keys();
+    if (old.id.empty() || !found.id.empty()) return found;
+  } catch (const ConfigError& error) {
+    if (old.id.empty()) throw;
+    throw SampleError(error.what(), SampleError::Kind::transient);
+  }
+  throw SampleError("the keys that expire are not given again", SampleError::Kind::transient);
+}
+
+}  // namespace
+
 Credentials& Credentials::of_process() {
   static Credentials credentials;
   return credentials;
 }
 
-void Credentials::find() {
-  Keys found = find_keys();
-  if (!keys_.id.empty() && found.id.empty()) {
-    throw SampleError("the keys that expire are not given again", SampleError::Kind::transient);
-  }
+void Credentials::take(Keys found, Clock::time_point now) {
   keys_ = std::move(found);
   is_found_ = true;
   renew_at_ = Clock::time_point::max();
   if (keys_.expires == Clock::time_point::max()) return;
-  const auto life = keys_.expires - Clock::now();
+  const auto life = keys_.expires - now;
   std::minstd_rand random(std::random_device{}());
-  renew_at_ = Clock::now() + std::max<Clock::duration>(life / 100 * std::uniform_int_distribution<int>(65, 75)(random),
-                                                       std::chrono::seconds(10));
+  renew_at_ = now + std::max<Clock::duration>(life / 100 * std::uniform_int_distribution<int>(65, 75)(random),
+                                              kBetweenAttempts);
 }
 
-Keys Credentials::keys() {
-  const std::lock_guard lock(mutex_);
-  const auto now = Clock::now();
-  if (!is_found_) {
-    find();
+Keys Credentials::keys(Clock::time_point now) {
+  std::unique_lock lock(mutex_);
+  if (!is_found_ || now >= keys_.expires) {
+    take(find_keys_after(keys_), now);
   } else if (now >= renew_at_) {
+    renew_at_ = now + kBetweenAttempts;
+    Keys old = keys_;
+    lock.unlock();
     try {
-      find();
+      Keys found = find_keys_after(old);
+      lock.lock();
+      take(std::move(found), now);
     } catch (const Error&) {
-      if (now >= keys_.expires) throw;
-      renew_at_ = now + std::chrono::seconds(10);
+      return old;
     }
   }
   return keys_;
 }
 
-void Credentials::renew(const Keys& expired) {
+bool Credentials::renew(const Keys& expired) {
   const std::lock_guard lock(mutex_);
-  if (keys_.id == expired.id && keys_.token == expired.token) find();
+  if (is_same(keys_, expired)) take(find_keys_after(keys_), Clock::now());
+  if (!is_same(keys_, expired)) return true;
+  if (!have_worked_.load(std::memory_order_relaxed)) return false;
+  throw SampleError("the keys have expired and nothing gives new ones", SampleError::Kind::transient);
 }
 
 }  // namespace forebay::store

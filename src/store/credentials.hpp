@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -26,19 +28,25 @@ class Credentials {
  public:
   static Credentials& of_process();
 
-  // Asks again at three quarters of their life, earlier by chance so that not all ranks do at once. Keys that cannot be
-  // renewed are used until they expire.
-  [[nodiscard]] Keys keys();
-  // The store says that these have expired.
-  void renew(const Keys& expired);
+  using Clock = std::chrono::system_clock;
+
+  // Asks again at three quarters of their life, earlier by chance so that not all ranks do at once, by one thread:
+  // others go on with what there is. Keys that cannot be renewed are used until they expire; then, and while what gave
+  // them fails, SampleError, transient.
+  [[nodiscard]] Keys keys(Clock::time_point now = Clock::now());
+  // The store says that these have expired. Throws the same if nothing gives others; false: and they never worked.
+  [[nodiscard]] bool renew(const Keys& expired);
+  // The store took them.
+  void have_worked() noexcept { have_worked_.store(true, std::memory_order_relaxed); }
 
  private:
   std::mutex mutex_;
   bool is_found_ = false;
   Keys keys_;
-  std::chrono::system_clock::time_point renew_at_;
+  Clock::time_point renew_at_;
+  std::atomic<bool> have_worked_{false};
 
-  void find();
+  void take(Keys found, Clock::time_point now);
 };
 
 }  // namespace forebay::store

@@ -5,7 +5,7 @@
 // followed by another one (100 Continue) are forgotten when the next status line comes.
 //
 // A stall is what gives less than 1 kB/s for 15 s: shorter than the watchdog of a run, longer than a store that is
-// busy. What drips a little faster ends after a minute and the time that its bytes take at 100 kB/s.
+// busy. What drips a little faster ends after 20 s, for the same reason, and the time that its bytes take at 100 kB/s.
 
 #include <curl/curl.h>
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ namespace {
 constexpr long kSlowest = 1024;  // bytes per second over
 constexpr long kStalled_s = 15;  // so long is no transfer any more
 constexpr long kConnect_s = 10;
-constexpr long kLongest_s = 60;          // and as long as this takes:
+constexpr long kLongest_s = 20;          // and as long as this takes:
 constexpr long kSlowestWhole = 100'000;  // bytes per second
 constexpr long kBuffer = 256L << 10U;
 constexpr std::size_t kLongestText = std::size_t{64} << 10U;
@@ -78,12 +78,23 @@ const Curl& curl() {
   return loaded;
 }
 
-// Where certificates are, as the user says; "": as libcurl was built.
-std::string certificates() {
+// Where certificates are, as the user says, and in which variable; "": as libcurl was built.
+std::pair<std::string, const char*> certificates() {
   for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
-    if (const char* given = std::getenv(name); given != nullptr && *given != '\0') return given;
+    if (const char* given = std::getenv(name); given != nullptr && *given != '\0') return {given, name};
   }
   return {};
+}
+
+// libcurl has one code for all of it, and each library of TLS its own words.
+std::string advice_for_certificate(std::string_view cause) {
+  const auto says = [&](std::string_view words) { return cause.find(words) != std::string_view::npos; };
+  if (says(" expired") || says(" not yet valid")) return "renew it on the server, or set this machine's clock";
+  if (says(" match")) return "ask for it by a name that its certificate has";
+  const auto [file, variable] = certificates();
+  return "name a file of the authorities that you trust in AWS_CA_BUNDLE or SSL_CERT_FILE" +
+         (file.empty() ? ", or install ca-certificates"
+                       : " (now " + std::string(variable) + " = " + printable(file) + ")");
 }
 
 // A thread's connections. A child of a fork must not use those of its parent.
@@ -213,7 +224,7 @@ std::string proxy_name() {
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
       throw ConfigError("the server's certificate is not trusted (" + printable(cause) +
-                        "): name a file of the authorities that you trust in AWS_CA_BUNDLE or SSL_CERT_FILE");
+                        "): " + advice_for_certificate(cause));
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT: throw ConfigError("the URL cannot be asked for: " + printable(cause));
     case CURLE_OUT_OF_MEMORY: throw std::bad_alloc();
@@ -274,9 +285,10 @@ Reply perform(const Request& request, Body& body) {
   set(CURLOPT_XFERINFOFUNCTION, &is_endless);
   set(CURLOPT_XFERINFODATA, static_cast<void*>(&transfer));
   if (request.is_direct) set(CURLOPT_NOPROXY, "*");
-  const bool is_secure = request.url.starts_with("https");
   set(CURLOPT_PROTOCOLS_STR, "http,https");
-  if (const std::string bundle = is_secure ? certificates() : ""; !bundle.empty()) set(CURLOPT_CAINFO, bundle.c_str());
+  if (const std::string bundle = certificates().first; !bundle.empty()) {
+    for (const auto whose : {CURLOPT_CAINFO, CURLOPT_PROXY_CAINFO}) set(whose, bundle.c_str());
+  }
 
   const CURLcode code = library.easy_perform(handle);
   if (transfer.thrown) std::rethrow_exception(transfer.thrown);

@@ -131,9 +131,12 @@ Target target_of(const std::string& url) {
       .origin = std::move(origin), .path = (is_in_path ? "/" + place.host + "/" : "/") + key, .region = where.region};
 }
 
+// Of 5xx, whose upper ones are of proxies, all but what a server will never do.
 bool asks_for_time(long status) noexcept {
-  constexpr std::array kPassing{408L, 425L, 429L, 500L, 502L, 503L, 504L};
-  return std::ranges::find(kPassing, status) != kPassing.end();
+  constexpr std::array kPassing{408L, 425L, 429L};
+  constexpr std::array kNever{501L, 505L};
+  const auto is_of = [&](const auto& codes) { return std::ranges::find(codes, status) != codes.end(); };
+  return is_of(kPassing) || (status >= 500 && !is_of(kNever));
 }
 
 // How often in a row this thread was asked for time.
@@ -202,8 +205,11 @@ std::string skew_of(const Reply& reply) {
   if (code == "RequestTimeout" || asks_for_time(reply.status) || code == "SlowDown") {
     throw SampleError(said, SampleError::Kind::transient);
   }
-  const bool is_redirect = reply.status >= 300 && reply.status < 400;
-  throw ConfigError(name + said + (is_redirect ? ", a redirect that leads nowhere" : ""));
+  if (reply.status < 300 || reply.status >= 400) throw ConfigError(name + said);
+  throw ConfigError(name + said +
+                    (reply.location.starts_with("http://")
+                         ? ", a redirect from https:// to http://, which is not followed"
+                         : ", a redirect that leads nowhere"));
 }
 
 // "https://host/path?query" as another target for the same data.
@@ -251,10 +257,11 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
     }
     if (reply.status == 200 || reply.status == 206 || reply.status == 304 || reply.status == 416) {
       failures = 0;
+      if (!keys.id.empty()) Credentials::of_process().have_worked();
       return reply;
     }
-    if (!is_renewed && reply.text.find("<Code>ExpiredToken</Code>") != std::string::npos) {
-      Credentials::of_process().renew(keys);
+    const bool has_expired = !is_renewed && xml_element(reply.text, "Code") == "ExpiredToken";
+    if (has_expired && Credentials::of_process().renew(keys)) {
       is_renewed = true;
     } else if (follow(reply, target)) {
       ++hop;
