@@ -1,5 +1,5 @@
 // A trainer whose step is a CUDA graph: captured once, replayed for every batch. With transform.when = "dequeue" and
-// one lease at a time each batch comes to the same address, the only one that the graph knows. The step here adds up
+// one lease at a time, every batch is at the same address, the only one that the graph knows. The step here adds up
 // each channel's values; the means and deviations at the end tell whether transform.mean and transform.std fit the
 // data.
 //

@@ -1,4 +1,4 @@
-// A dataset from outside Forebay: the binary files of CIFAR-10, records of a label and 32 x 32 pixels in three planes.
+// A dataset from outside Forebay: CIFAR-10 in binary, whose records are a label and 32 x 32 pixels in three planes.
 //
 //   custom_dataset data_batch_1.bin [section.key=value ...]
 

@@ -1,5 +1,5 @@
-// An operation from outside Forebay: some views are posterised, as in RandAugment: they keep the upper bits of each
-// value. It stands before the built-in ones.
+// An operation from outside Forebay. It posterises some views, as in RandAugment: they keep only the upper bits of each
+// value. It runs before the built-in ones.
 //
 //   custom_operation feed.toml [section.key=value ...]
 

@@ -1,4 +1,4 @@
-// A policy from outside Forebay: what is ready is kept as a reserve, but every N-th step is fresh all the same.
+// A policy from outside Forebay: it keeps ready batches as a reserve, but serves every N-th step fresh in any case.
 //
 //   custom_policy feed.toml policy.interval=4 policy.low=0.5 [section.key=value ...]
 

@@ -1,5 +1,5 @@
-// The smallest MPI program fed by Forebay: every step it sums the pixels of its batch, and all ranks add their sums up
-// where a trainer would average its gradients. After each epoch it prints what a trainer would evaluate.
+// The smallest MPI program fed by Forebay. In each step a rank sums the pixels of its batch, and all ranks add up their
+// sums where a trainer would average its gradients. After each epoch it prints what a trainer would evaluate.
 //
 //   mpirun -n 2 --bind-to none minimal_mpi feed.toml [section.key=value ...]
 

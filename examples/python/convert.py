@@ -1,7 +1,7 @@
-"""Makes a WebDataset archive of an HDF5 or Parquet file of images and labels; needs h5py or pyarrow.
+"""Converts an HDF5 or Parquet file of images and labels to a WebDataset archive; needs h5py or pyarrow.
 
-    python convert.py train.h5 train.tar            # data sets "images", uint8 of (H, W) or (H, W, 3), and "labels"
-    python convert.py train.parquet train.tar       # columns "image", {bytes, path} as on the Hugging Face Hub; "label"
+    python convert.py train.h5 train.tar            # datasets "images", uint8 of (H, W) or (H, W, 3), and "labels"
+    python convert.py train.parquet train.tar       # columns "image", {bytes, path} as on Hugging Face, and "label"
 """
 
 from __future__ import annotations

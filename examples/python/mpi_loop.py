@@ -1,4 +1,4 @@
-"""A loop on several ranks without an ML library: it proves from the ids that each epoch serves every sample once.
+"""A loop on several ranks without an ML library: it checks by the ids that each epoch serves every sample once.
 
     mpirun -n 2 python -m mpi4py mpi_loop.py data/train
     mpirun -n 2 python -m mpi4py mpi_loop.py data/train --state loop.npz --stop-after 20

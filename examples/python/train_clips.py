@@ -1,4 +1,4 @@
-"""Trains a small net of 3D convolutions on clips of videos, whose classes are ways to move.
+"""Trains a small net of 3D convolutions on video clips, whose classes are kinds of motion.
 
     python -m forebay make-dataset videos --task video --classes 4 --images 160 --size 64x48 --split 0.25
     python train_clips.py videos/train videos/val

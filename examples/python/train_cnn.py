@@ -6,7 +6,7 @@
     mpirun -n 2 python -m mpi4py train_cnn.py data/train data/val
     torchrun --nproc_per_node 2 train_cnn.py data/train data/val
 
-With --checkpoint FILE it saves after each epoch, and resumes from the file, on any number of ranks. SIGTERM ends it.
+With --checkpoint FILE it saves after each epoch, and resumes from the file on any number of ranks. SIGTERM ends it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // A segmentation loop: each batch has images and their masks, cropped and mirrored alike. The model is the smallest
-// possible: how often pixels of a colour belonged to a class.
+// possible: it counts how often pixels of a colour belong to a class.
 //
 //   forebay make-dataset shapes --task segmentation --classes 3 --size 96x72
 //   segmentation shapes/feed.toml [section.key=value ...]
