@@ -100,19 +100,90 @@ class EchoBuffer {
   std::size_t echoes_left_ = 0;
 };
 
-// The weights of a net at one moment.
+// The steps of a job of several nodes: each takes one batch from the part of the epoch that is each node's, and averages
+// over them. A whole epoch is held, in the order in which a single rank is served it: part after part.
+class NodeBatches {
+ public:
+  // `by_class`: parts are not those of the order, but pieces of the epoch sorted by class, as if data that lie class by
+  // class were cut into pieces, each shuffled.
+  NodeBatches(std::size_t nodes, bool by_class) : nodes_(nodes), by_class_(by_class) {}
+
+  // The nodes' batches one after the other. REQUIRES: the feeder has no end and batches of equal size.
+  Batch draw(forebay::Feeder& feeder) {
+    if (step_ == steps_) fetch(feeder);
+    std::vector<torch::Tensor> images;
+    std::vector<torch::Tensor> labels;
+    for (std::size_t node = 0; node < nodes_; ++node) {
+      const std::size_t batch = node * epoch_.size() / nodes_ + step_;  // a part is one batch longer than another
+      images.push_back(epoch_[batch].images);
+      labels.push_back(epoch_[batch].labels);
+    }
+    ++step_;
+    return {.images = torch::cat(images), .labels = torch::cat(labels)};
+  }
+
+ private:
+  void fetch(forebay::Feeder& feeder) {
+    epoch_.clear();
+    if (!feeder.next_epoch()) throw forebay::Error("the feeder has come to an end");
+    while (const auto lease = feeder.next()) {
+      const Batch batch = batch_of(*lease);
+      epoch_.push_back({.images = batch.images.clone(), .labels = batch.labels.clone()});
+    }
+    if (by_class_) sort();
+    steps_ = epoch_.size() / nodes_;
+    step_ = 0;
+    if (steps_ == 0) throw forebay::Error("--nodes: an epoch has fewer batches");
+  }
+
+  void sort() {
+    std::vector<torch::Tensor> images;
+    std::vector<torch::Tensor> labels;
+    for (const Batch& batch : epoch_) {
+      images.push_back(batch.images);
+      labels.push_back(batch.labels);
+    }
+    const torch::Tensor all = torch::cat(labels);
+    const torch::Tensor by_class = std::get<1>(torch::sort(all, /*stable=*/true, 0, /*descending=*/false));
+    // Each piece in an order of its own: that of the epoch, which is a shuffle.
+    std::vector<torch::Tensor> pieces;
+    for (std::size_t node = 0; node < nodes_; ++node) {
+      const auto begin = static_cast<std::int64_t>(node * epoch_.size() / nodes_) * epoch_[0].labels.size(0);
+      const auto end = static_cast<std::int64_t>((node + 1) * epoch_.size() / nodes_) * epoch_[0].labels.size(0);
+      pieces.push_back(std::get<0>(torch::sort(by_class.slice(0, begin, end))));
+    }
+    const torch::Tensor order = torch::cat(pieces);
+    const auto sorted_images = torch::cat(images).index_select(0, order).chunk(static_cast<std::int64_t>(epoch_.size()));
+    const auto sorted_labels = all.index_select(0, order).chunk(static_cast<std::int64_t>(epoch_.size()));
+    for (std::size_t i = 0; i < epoch_.size(); ++i) epoch_[i] = {sorted_images[i], sorted_labels[i]};
+  }
+
+  std::size_t nodes_;
+  bool by_class_;
+  std::vector<Batch> epoch_;
+  std::size_t step_ = 0;
+  std::size_t steps_ = 0;
+};
+
+// The weights of a net at one moment, and the statistics that it keeps.
 class Weights {
  public:
   explicit Weights(torch::nn::Sequential& net) {
-    for (const auto& weight : net->parameters()) kept_.push_back(weight.detach().clone());
+    for (const auto& weight : all_of(net)) kept_.push_back(weight.detach().clone());
   }
   void put_into(torch::nn::Sequential& net) const {
     const torch::NoGradGuard no_grad;
-    const auto weights = net->parameters();
+    const auto weights = all_of(net);
     for (std::size_t i = 0; i < kept_.size(); ++i) weights[i].copy_(kept_[i]);
   }
 
  private:
+  static std::vector<torch::Tensor> all_of(torch::nn::Sequential& net) {
+    auto all = net->parameters();
+    for (const auto& statistic : net->buffers()) all.push_back(statistic);
+    return all;
+  }
+
   std::vector<torch::Tensor> kept_;
 };
 
@@ -143,6 +214,7 @@ class HeldOut {
   // How many of them the net gets right.
   [[nodiscard]] std::int64_t right(torch::nn::Sequential& net) const {
     const torch::NoGradGuard no_grad;
+    net->eval();
     std::int64_t right = 0;
     for (const Batch& batch : batches_) {
       right += net->forward(batch.images).argmax(1).eq(batch.labels).sum().item<std::int64_t>();
@@ -170,6 +242,8 @@ struct Arguments {
   int curve = 10;
   std::size_t echo = 0;
   std::size_t buffer = 1024;
+  std::size_t nodes = 0;
+  bool by_class = false;
   double weight_from = 0;  // 0: all uses weigh 1
   double weight_power = 1;
   std::string weigh = "loss";  // or the learning "rate"
@@ -229,7 +303,8 @@ class Training {
       : arguments_(arguments),
         feeder_(options),
         axis_(arguments, std::move(times)),
-        echo_(std::max<std::size_t>(arguments.echo, 1), arguments.buffer, options.seed) {
+        echo_(std::max<std::size_t>(arguments.echo, 1), arguments.buffer, options.seed),
+        nodes_(std::max<std::size_t>(arguments.nodes, 1), arguments.by_class) {
     torch::manual_seed(options.seed);
     net_ = make_net(arguments.net, static_cast<std::int64_t>(feeder_.dataset().classes().size()));
     optimizer_.emplace(net_->parameters(), torch::optim::SGDOptions(arguments.lr).momentum(0.9));
@@ -238,8 +313,8 @@ class Training {
   void run(std::uint64_t steps) {
     for (std::uint64_t step = 0; step < steps; ++step) {
       const auto asked = Clock::now();
-      if (arguments_.echo > 0) {
-        const Batch batch = echo_.draw(feeder_);
+      if (arguments_.echo > 0 || arguments_.nodes > 0) {
+        const Batch batch = arguments_.echo > 0 ? echo_.draw(feeder_) : nodes_.draw(feeder_);
         if (!make(step, batch, {}, 1)) break;
         continue;
       }
@@ -276,12 +351,27 @@ class Training {
       static_cast<torch::optim::SGDOptions&>(group.options()).lr(rate);
     }
     optimizer_->zero_grad();
-    const auto loss = torch::nn::functional::cross_entropy(net_->forward(batch.images), batch.labels);
+    const auto loss = torch::nn::functional::cross_entropy(forward(batch.images), batch.labels);
     (weighs_rate ? loss : loss * weight).backward();
     optimizer_->step();
     ++steps_;
     axis_.end();
     return true;
+  }
+
+  // Statistics of a batch are those of each node's own, and the net keeps those of the first, as PyTorch's
+  // DistributedDataParallel does.
+  torch::Tensor forward(const torch::Tensor& images) {
+    if (arguments_.nodes == 0 || net_->buffers().empty()) return net_->forward(images);
+    std::vector<torch::Tensor> made;
+    for (const auto& of_node : images.chunk(static_cast<std::int64_t>(arguments_.nodes))) {
+      for (const auto& module : net_->modules()) {
+        auto* norm = module->as<torch::nn::BatchNorm2d>();
+        if (norm != nullptr) norm->options.momentum(made.empty() ? 0.1 : 0);
+      }
+      made.push_back(net_->forward(of_node));
+    }
+    return torch::cat(made);
   }
 
   // Rises in the first twentieth of the time, so that a high one does not kill the net, then falls to 0.
@@ -303,6 +393,7 @@ class Training {
   forebay::Feeder feeder_;
   Axis axis_;
   EchoBuffer echo_;
+  NodeBatches nodes_;
   torch::nn::Sequential net_;
   std::optional<torch::optim::SGD> optimizer_;
   std::vector<Point> points_;
@@ -344,7 +435,7 @@ int main(int argc, char** argv) {
   app.add_option("CONFIG", arguments.config, "Forebay's configuration file")->required();
   app.add_option("--set", arguments.overrides, "override a key of it")->allow_extra_args(false);
   app.add_option("--held-out", arguments.held_out, "override a key for the held-out data")->allow_extra_args(false);
-  app.add_option("--net", arguments.net, "small or cnn");
+  app.add_option("--net", arguments.net, "small, norm or cnn");
   CLI::Option* times = app.add_option("--times", arguments.times, "file: when each step is served, in steps");
   app.add_option("--pace", arguments.pace, "seconds that a step takes, most of it slept")->excludes(times);
   app.add_option("--until", arguments.until, "the time at which training ends, in steps")->required();
@@ -353,6 +444,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--echo", arguments.echo, "data echoing: how often each example is used");
   app.add_option("--buffer", arguments.buffer, "data echoing: examples in the shuffle buffer");
+  app.add_option("--nodes", arguments.nodes, "a step takes a batch from each of so many parts of the epoch");
+  app.add_flag("--by-class", arguments.by_class, "the parts are pieces of the data sorted by class");
   app.add_option("--weight-from", arguments.weight_from, "the first use of a batch that counts less; 0: none does");
   app.add_option("--weight-power", arguments.weight_power, "use n counts (weight-from / n) to the power of this");
   app.add_option("--weigh", arguments.weigh, "what is multiplied by it: the loss or the learning rate")

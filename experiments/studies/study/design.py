@@ -57,7 +57,7 @@ def _fashion(name, title, fraction, steps=1000):
     )
 
 
-def _cifar(name, title, net, steps, rate):
+def _cifar(name, title, net, steps, rate=0.05):
     return Task(
         name=name,
         title=title,
@@ -76,9 +76,10 @@ TASKS = {
         _fashion("fashion", "Fashion-MNIST", 1.0),
         _fashion("fashion-few", "Fashion-MNIST, 1 image in 30", 1 / 30),
         _fashion("fashion-few-long", "Fashion-MNIST, 1 image in 30, six times as long", 1 / 30, 6000),
-        _cifar("cifar-small", "CIFAR-10, 20,000 images, the small net", "small", 1000, 0.05),
-        _cifar("cifar-small-long", "CIFAR-10, 20,000 images, the small net, six times as long", "small", 6000, 0.05),
-        _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500, 0.05),
+        _cifar("cifar-small", "CIFAR-10, 20,000 images, the small net", "small", 1000),
+        _cifar("cifar-small-long", "CIFAR-10, 20,000 images, the small net, six times as long", "small", 6000),
+        _cifar("cifar-norm-long", "CIFAR-10, 20,000 images, the small net with batch statistics, long", "norm", 6000),
+        _cifar("cifar", "CIFAR-10, 20,000 images", "cnn", 1500),
         Task(
             name="objects",
             title="Objects of BCCD, a detection set",
@@ -111,6 +112,8 @@ class Arm:
     `share`: of the task's time that the run lasts, schedule and all. `uses`: of each of the batches that the source
     gives in a run; nobody waits, and the run lasts as long as that takes. `views`: of each sample in a batch. The rows
     of a batch stay the same, and so what a step costs; if it is `wide` the samples do, and a step costs `views` units.
+    `nodes`: a step averages over a batch of each, and costs `cost` units; if `by_class`, each has a piece of the data
+    sorted by class.
     """
 
     name: str
@@ -124,6 +127,9 @@ class Arm:
     uses: int = 0
     views: int = 1
     wide: bool = False
+    nodes: int = 0
+    cost: int = 1
+    by_class: bool = False
     tuned_as: str = ""  # the arm whose learning rate it takes; empty: its own
 
     @property
@@ -134,7 +140,7 @@ class Arm:
         """The length of a run, in times of a step (of a wide arm: of its steps)."""
         if self.uses:
             return round(task.steps / ratio) * self.uses
-        return round(task.steps * self.share / (self.views if self.wide else 1))
+        return round(task.steps * self.share / (self.cost * (self.views if self.wide else 1)))
 
 
 # The arms that the falsifier is about: Forebay's defaults, and those before the first answer (docs/decisions/0024).
@@ -213,6 +219,17 @@ def _view_arms():
                 yield dataclasses.replace(arm, name=f"{base}.views{views}.memory", keys=keys)
 
 
+def _node_arms():
+    """The arms of the question what it costs if each node keeps its own samples (dataset.order = "local")."""
+    nodes, rows = 8, 16
+    whole = Arm("nodes8", "block", (("dataset.batch_size", rows),), throttled=False, nodes=nodes, cost=nodes * rows // BATCH)
+    yield whole
+    for ending, exchange in (("", 0), (".exchange10", 0.1)):
+        local = (("dataset.order", "local"), ("dataset.nodes", nodes), ("dataset.exchange", exchange))
+        yield dataclasses.replace(whole, name=f"nodes8.local{ending}", keys=(*whole.keys, *local), tuned_as="nodes8")
+    yield dataclasses.replace(whole, name="nodes8.sorted", by_class=True, tuned_as="nodes8")
+
+
 def _shorter(arms):
     for arm in arms:
         if not arm.uses:
@@ -256,7 +273,7 @@ ORDER = (
 assert sorted(ORDER) == sorted(ARMS)
 ARMS = {**{arm.name: arm for arm in _limit_arms()}, **ARMS}  # the others are run if they are asked for
 ARMS.update({arm.name: arm for arm in list(_shorter(ARMS.values()))})
-ARMS.update({arm.name: arm for arm in _view_arms()})
+ARMS.update({arm.name: arm for arm in (*_view_arms(), *_node_arms())})
 INTERVALS = ("block", "interval2", "interval4", "interval8", "interval16")  # block is interval 1
 
 

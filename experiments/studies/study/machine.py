@@ -161,6 +161,9 @@ def make(machine, run):
         if arm.echo:
             policy = [("policy.name", "block")]
             extra += ["--echo", str(arm.echo)]
+        if arm.nodes:
+            policy = [("policy.name", "block")]
+            extra += ["--nodes", str(arm.nodes), *(["--by-class"] if arm.by_class else [])]
         if arm.weight:
             extra += ["--weight-from", str(arm.weight[0]), "--weight-power", str(arm.weight[1]), "--weigh", arm.weighs]
         made = train(machine, run, policy, extra)
@@ -245,6 +248,7 @@ PREPARE = {
     "fashion-few": unpack_fashion,
     "cifar": unpack_cifar,
     "cifar-small": unpack_cifar,
+    "cifar-norm": unpack_cifar,
     "objects": sort_bccd,
 }
 
