@@ -322,7 +322,7 @@ TEST_CASE("a format that does not fit the path says what it needs") {
                  "known are auto, voc, filelist, table, coco, folder, labelme, cvat, yolo, idx, cifar, tfrecord, "
                  "webdataset, recordio, lmdb, npy and pack"));
   write_file(folder / "photo.jpg", "\xFF\xD8\xFF\xE0");
-  CHECK(contains(build_error(options_for(folder / "photo.jpg")), "neither a text file"));
+  CHECK(contains(build_error(options_for(folder / "photo.jpg")), "is an image, and no list of them"));
   write_file(folder / "empty.txt", "");
   CHECK(contains(build_error(options_for(folder / "empty.txt")), "the file is empty"));
 }

@@ -314,12 +314,18 @@ TEST_CASE("damaged videos are left out of the index, or are bad samples where it
   const std::string whole = read_text(path);
   write_file(data.root() / "b" / "cut.mp4", whole.substr(0, whole.size() / 2));
   write_file(data.root() / "b" / "text.webm", "no video");
+  write_file(data.root() / "b" / "empty.mp4", "");
+  write_file(data.root() / "b" / "pointer.mp4", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
   Options options = options_of(data.root());
   options.run.epochs = 2;
-  CHECK(serve(options, data, 2).size() == 2 * videos);
+  CHECK(serve(options, data, 4).size() == 2 * videos);
   const std::shared_ptr<const Dataset> before = open_dataset(options.dataset);
   CHECK(before->size() == videos);
-  CHECK(std::ranges::count_if(before->skipped(), &Skipped::bad) == 2);
+  std::string reasons;
+  for (const Skipped& skipped : before->skipped()) reasons += skipped.bad ? skipped.reason + "\n" : "";
+  CHECK(std::ranges::count(reasons, '\n') == 4);
+  CHECK(contains(reasons, "the file is empty"));
+  CHECK(contains(reasons, "run `git lfs pull`"));
 
   // Packets that are no longer those of a video, where the index says that they are.
   std::string damaged = whole;
@@ -336,7 +342,7 @@ TEST_CASE("damaged videos are left out of the index, or are bad samples where it
       for (const std::uint64_t id : batch->ids()) CHECK_FALSE(contains(dataset->name(id), "one-group"));
     }
     CHECK(served == 2 * videos);
-    CHECK(feeder.summary().bad_samples == 3);
+    CHECK(feeder.summary().bad_samples == 5);
     Reading reading;
     const auto id = std::uint64_t{1};
     REQUIRE(contains(dataset->name(id), "one-group"));
@@ -442,11 +448,31 @@ TEST_CASE("what has no videos is refused by name") {
   CHECK(contains(problem(images.path(), "auto"), "but no video (.mp4"));
   CHECK(contains(problem(images.path(), "folder"), "found 0 videos"));
   CHECK(contains(problem(data->root(), "voc"), "clip.frames: the format \"voc\" has no videos; it is for "));
-  CHECK(contains(problem(data->root() / "a", "auto"), "no video in a class folder"));
+  CHECK(contains(problem(data->root() / "a", "auto"), "the folder format needs CLASS/x.mp4"));
+  const FolderOf others{
+      {"x.jpg", "\xff\xd8\xff\xe0"}, {"x.tar", std::string(1024, '\0')}, {"list.txt", "a/1.mp4 0\nb/2.mp4 1\n"}};
+  CHECK(contains(problem(others.path() / "x.jpg", "auto"), "is an image, and no list of them: name a folder of class"));
+  CHECK_FALSE(contains(problem(others.path() / "x.tar", "auto"), "tar archive"));
+  const std::string missing = problem(others.path() / "list.txt", "auto");
+  CHECK(contains(missing, "names 2 videos, and none can be opened; relative paths begin in " + others.path().string()));
   DatasetOptions without;
   without.path = data->root().string();
   CHECK(
       contains(error_of<ConfigError>([&] { (void)open_dataset(without); }), "of its videos clip.frames makes samples"));
+  without.path = (data->root() / "a" / "one-group.mp4").string();
+  CHECK(contains(error_of<ConfigError>([&] { (void)open_dataset(without); }), "is a video, and no list of them"));
+  Options longer = options_of(data->root());
+  longer.dataset.clip.frames = 4000;
+  CHECK(contains(error_of<ConfigError>([&] { (void)open_dataset(longer.dataset); }),
+                 ": lower clip.frames or clip.stride"));
+  CHECK(contains(error_of<ConfigError>([&] {
+                   Feeder feeder(options_of(data->root()), Parts{.dataset = open_dataset([&] {
+                                                                   DatasetOptions of_images;
+                                                                   of_images.path = images.path().string();
+                                                                   return of_images;
+                                                                 }())});
+                 }),
+                 "clips are made of the videos that dataset.path names"));
 }
 
 TEST_CASE("a run of clips is resumed in the middle of an epoch") {

@@ -123,6 +123,33 @@ TEST_CASE("far more threads than cores are warned of, each key by its name") {
   CHECK(start_warnings(options, plan, 1).empty());
 }
 
+TEST_CASE("sections that are set and change nothing are warned of, but not in evaluation") {
+  Options options;
+  CHECK(start_warnings(options, {}, 1).empty());
+  TransformOptions& transform = options.transform;
+  transform.colour.hue = 0.5;
+  transform.blur.sigma = {0.1, 3};
+  transform.solarise.threshold = 100;
+  transform.erase.probability = 1;
+  transform.mixup.alpha = 0.5;
+  transform.cutmix.probability = 0.5;
+  options.dataset.batch_size = 1;
+  const auto warnings = start_warnings(options, {}, 1);
+  REQUIRE(warnings.size() == 6);
+  constexpr auto kSections = std::to_array<const char*>({"[colour]", "[blur]", "[solarise]", "[erase]"});
+  for (std::size_t i = 0; i < kSections.size(); ++i)
+    CHECK(warnings[i].starts_with(std::string(kSections[i]) + " is set and not applied, because transform.operations"));
+  CHECK(warnings[4].starts_with("[mixup] is set and mixes nothing, because mixup.probability = 0: set it"));
+  CHECK(warnings[5].starts_with("cutmix.probability: mixes nothing"));
+  options.run.eval = true;
+  CHECK(start_warnings(options, {}, 1).empty());
+  options.run.eval = false;
+  transform.operations = {"colour", "blur", "solarise", "erase"};
+  transform.mixup.probability = 0.5;
+  options.dataset.batch_size = 2;
+  CHECK(start_warnings(options, {}, 1).empty());
+}
+
 TEST_CASE("shards that make lockstep's epochs longer than they have to be are warned of") {
   Options options;
   const auto warnings = [&](std::uint32_t ranks) { return start_warnings(options, {}, ranks); };

@@ -95,6 +95,10 @@ def key_of(keyword: str) -> str:
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A line of TOML for each value, with the keyword that it came from."""
     given = [(key_of(name), value, f"{name}={value!r}") for name, value in flat(options).items() if name != "fields"]
+    for section, value, where in given:
+        if section in _SECTIONS:
+            first = next(key.name for key in _KEYS if key.section == section)
+            raise ConfigError(f"{where}: {section} is a section: give its keys, {section}={{{first!r}: {value!r}}}")
     fields = options.get("fields", {})
     if not isinstance(fields, Mapping) or not all(isinstance(keys, Mapping) for keys in fields.values()):
         raise ConfigError("fields is a dictionary of dictionaries: fields={'mask': {'kind': 'mask'}}")

@@ -51,6 +51,11 @@ def test_what_does_not_go_with_clips_is_refused(videos: Path) -> None:
     for wrong, key in (({"when": "dequeue"}, "transform.when"), ({"views": 2, "mirror": 0.5}, "transform.views")):
         with pytest.raises(forebay.ConfigError, match=f"{key} = .* does not go with clip.frames"):
             forebay.Feeder(dataset=str(videos), frames=4, **{**SMALL, **wrong})
+    with pytest.raises(forebay.ConfigError, match="clip=4: clip is a section: give its keys, clip={'frames': 4}"):
+        forebay.Feeder(dataset=str(videos), clip=4)
+    files = forebay.Files([str(file) for file in sorted(videos.rglob("*.avi"))])
+    with pytest.raises(forebay.ConfigError, match="clips are made of the videos that dataset.path names"):
+        forebay.Feeder(dataset=files, frames=4, **SMALL)
 
 
 def test_a_list_behind_a_url_gives_the_same_clips(videos: Path, web: Store, tmp_path: Path) -> None:

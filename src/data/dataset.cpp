@@ -63,15 +63,25 @@ void refuse_foreign_file(PathContents& contents) {
   throw path_error(contents.options(), file + " is " + nature);
 }
 
-// Formats that only read folders are left out: they could not have helped.
+// Formats that only read folders, or no videos, are left out: they could not have helped.
 ConfigError unrecognised_file(PathContents& contents) {
-  if (contents.head().empty()) return path_error(contents.options(), "the file is empty");
+  const DatasetOptions& options = contents.options();
+  if (contents.head().empty()) return path_error(options, "the file is empty");
+  const bool are_clips = options.clip.frames > 0;
+  const bool is_video = is_video_name(options.path);
+  if (is_video || (is_image_name(options.path) && !options.path.ends_with(".npy"))) {
+    return path_error(options, std::string(is_video ? "is a video" : "is an image") +
+                                   ", and no list of them: name a folder of class folders, or a text file with a path "
+                                   "on each line" +
+                                   (is_video && !are_clips ? "; clip.frames makes samples of videos" : ""));
+  }
   std::string wanted;
   for (const auto& [name, help, format] : kFormats) {
-    if (format->path != Format::Path::folder)
+    if (format->path != Format::Path::folder && (format->reads_videos || !are_clips))
       wanted.append(wanted.empty() ? "neither " : " nor ").append(format->needs);
   }
-  return path_error(contents.options(), "the file is " + wanted);
+  return path_error(options,
+                    "the file is " + wanted + (are_clips ? ": clip.frames is for videos that such a file names" : ""));
 }
 
 // ". a.tar.xz is compressed by xz; ..." for the first such file of a few.

@@ -172,7 +172,8 @@ IndexDraft build_folder(PathContents& contents) {
                                           std::string(sample_endings(context.options.clip)) + ") and " +
                                           std::to_string(folders.size()) + " folders, but no " + noun +
                                           " in a class folder" + skipped.first_bad() +
-                                          "; the folder format needs CLASS/x.jpg below this path");
+                                          "; the folder format needs CLASS/x" + (are_clips ? ".mp4" : ".jpg") +
+                                          " below this path; those without classes can be named in a list");
   }
   counts.images = scan.images.size();
   table.classes = classes.names();

@@ -17,6 +17,7 @@
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "file_nature.hpp"
 #include "object_samples.hpp"
 #include "parallel.hpp"
 #include "store/files.hpp"
@@ -64,6 +65,18 @@ bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const v
   });
 }
 
+// What holds something else than its name says is better known than what a demuxer makes of it.
+std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& source) {
+  if (source.bytes == 0) throw SampleError("the file is empty");
+  try {
+    return video::index_video(source);
+  } catch (const SampleError& error) {
+    const std::string nature = error.is_transient() ? std::string() : nature_of_file(file);
+    if (nature.empty()) throw;
+    throw SampleError("the file is " + nature);
+  }
+}
+
 // A store that fails ends the build: an index of what can be read now would lack the rest.
 Video look_through(const std::string& path, const ClipOptions& clip) {
   Video video;
@@ -71,7 +84,7 @@ Video look_through(const std::string& path, const ClipOptions& clip) {
     const OpenFile file = store::open_patiently(path);
     video.stamp = RecordTable::stamp_of(file);
     const auto read = [&](std::uint64_t at, std::span<std::byte> to) { read_at_patiently(file, at, to); };
-    video.table = video::index_video({.bytes = file.size, .read = read});
+    video.table = table_of(file, {.bytes = file.size, .read = read});
     const video::IndexedVideo indexed(video.table);
     video.facts = indexed.facts();
     video.clips = clips_of(clip, video.facts);
@@ -130,6 +143,22 @@ void log(const ClipOptions& clip, const std::vector<std::string>& paths, const s
                                 "; clip.short_videos = \"repeat_last\" keeps them");
 }
 
+// Of videos none of which has one.
+ConfigError no_clip(const DatasetOptions& options, std::span<const Video> videos, const IndexDraft& draft) {
+  std::uint64_t longest = 0;
+  for (const Video& video : videos) longest = std::max(longest, video.facts.frames);
+  const std::string span = std::to_string(clip_rule(options.clip).span());
+  std::string text = "found " + counted(videos.size(), "video") + ", and none has a clip of " + span + " frames";
+  if (std::ranges::none_of(videos, [](const Video& video) { return video.stamp.has_value(); })) {
+    text = "names " + counted(videos.size(), "video") + ", and none can be opened; relative paths begin in " +
+           printable(draft.root);
+  } else if (longest > 0) {
+    text += "; the longest has " + std::to_string(longest) +
+            ": lower clip.frames or clip.stride, or set clip.short_videos = \"repeat_last\"";
+  }
+  return path_error(options, text + draft.skipped.first_bad());
+}
+
 }  // namespace
 
 void require_videos() {
@@ -141,7 +170,9 @@ void require_clips(const Dataset& dataset, const ClipOptions& clip) {
   const bool are_clips = dataset.sample(0).encoding == Encoding::video;
   if (are_clips != (clip.frames > 0)) {
     throw ConfigError("clip.frames = " + std::to_string(clip.frames) + ", and the samples of the dataset are " +
-                      (are_clips ? "clips: set it to what the dataset was opened with" : "images: set it to 0"));
+                      (are_clips ? "clips: set it to what the dataset was opened with"
+                                 : "images: clips are made of the videos that dataset.path names, in class folders, a "
+                                   "list or a table"));
   }
   const IndexImage* const image = image_of(dataset);
   if (!are_clips || image == nullptr || image->record().origin.clip == clip) return;
@@ -235,10 +266,7 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
     table.clip.insert(table.clip.end(), video.clips.begin(), video.clips.end());
     table.kind.resize(rows.size(), number_of_kind(kind, table.kinds, numbers).value_or(0));
   }
-  if (rows.empty()) {
-    throw path_error(context.options, "found " + counted(used.size(), "video") + ", and none has a clip of " +
-                                          std::to_string(table.rule.span()) + " frames" + draft.skipped.first_bad());
-  }
+  if (rows.empty()) throw no_clip(context.options, videos, draft);
   take_rows(table.source, rows);
   take_rows(table.label, rows);
   for (RecordTable::FieldColumn& field : table.fields) take_rows(field, rows);

@@ -50,7 +50,7 @@ std::string views_text(std::uint32_t views) {
 std::string clips_text(const ClipOptions& clip) {
   if (clip.frames == 0) return "";
   return "; clips of " + counted(static_cast<std::uint64_t>(clip.frames), "frame") +
-         (clip.stride > 1 ? ", one of " + std::to_string(clip.stride) : "");
+         (clip.stride > 1 ? ", each " + std::to_string(clip.stride) + " after the one before" : "");
 }
 
 // Of a thread that decodes, beside what it decodes from.

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
@@ -112,8 +114,9 @@ std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
                                      " slots: queue.capacity + queue.pool + queue.max_leases - 1)"
                                : "assembling batches for the GPU needs " + mebibytes(need.bytes) + " of host memory (" +
                                      std::to_string(need.slots) + " batches: queue.capacity)";
-  const std::string advice =
-      "; lower queue.capacity, queue.pool, dataset.batch_size or transform.size, or choose a smaller transform.dtype";
+  const std::string advice = std::string("; lower queue.capacity, queue.pool, dataset.batch_size") +
+                             (need.are_clips ? ", clip.frames" : "") +
+                             " or transform.size, or choose a smaller transform.dtype";
   if (room.node && need.bytes > *room.node / room.ranks) {
     throw ConfigError(ring + for_each_of(room.ranks, "on this node") + ", and there is room for " +
                       mebibytes(*room.node) + " (MemAvailable)" + advice);
@@ -192,6 +195,41 @@ std::string uneven_shards(const MpiOptions& mpi, std::uint32_t ranks) {
          " % more steps than it has to: set it to a multiple of the number of ranks";
 }
 
+// Whether a section has another value than by default. All are of numbers of 8 bytes.
+template <typename Section>
+bool is_set(const TransformOptions& transform, Section TransformOptions::*section) {
+  using Bytes = std::array<std::byte, sizeof(Section)>;
+  return std::bit_cast<Bytes>(transform.*section) != std::bit_cast<Bytes>(TransformOptions{}.*section);
+}
+
+// Sections that are set and change nothing.
+void add_idle_sections(const Options& options, std::vector<std::string>& warnings) {
+  const TransformOptions& transform = options.transform;
+  const auto of_operation = [&](const std::string& name, auto section) {
+    const bool is_named = std::ranges::find(transform.operations, name) != transform.operations.end();
+    if (is_named || !is_set(transform, section)) return;
+    warnings.push_back("[" + name + "] is set and not applied, because transform.operations does not name it: add \"" +
+                       name + "\" there, or leave the section out");
+  };
+  of_operation("colour", &TransformOptions::colour);
+  of_operation("blur", &TransformOptions::blur);
+  of_operation("solarise", &TransformOptions::solarise);
+  of_operation("erase", &TransformOptions::erase);
+  const auto of_mixing = [&](const std::string& name, MixOptions TransformOptions::*section) {
+    const double probability = (transform.*section).probability;
+    if (probability == 0 && is_set(transform, section)) {
+      warnings.push_back("[" + name + "] is set and mixes nothing, because " + name +
+                         ".probability = 0: set it, 1 mixes every batch, or leave the section out");
+    } else if (probability > 0 && options.dataset.batch_size == 1) {
+      warnings.push_back(name +
+                         ".probability: mixes nothing, because that is done within a batch and "
+                         "dataset.batch_size = 1");
+    }
+  };
+  of_mixing("mixup", &TransformOptions::mixup);
+  of_mixing("cutmix", &TransformOptions::cutmix);
+}
+
 }  // namespace
 
 std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan, std::uint32_t ranks) {
@@ -209,6 +247,7 @@ std::vector<std::string> start_warnings(const Options& options, const produce::W
   if (options.workers.io > std::max(kReadersAnywhere, kReadersPerCore * cores)) {
     warnings.push_back(too_many("workers.io", options.workers.io, plan.cores));
   }
+  if (!options.run.eval) add_idle_sections(options, warnings);
   if (std::string uneven = uneven_shards(options.mpi, ranks); !uneven.empty()) warnings.push_back(std::move(uneven));
   return warnings;
 }

@@ -48,6 +48,7 @@ struct RingNeed {
   std::uint64_t slots = 0;
   std::uint64_t bytes = 0;  // of all slots
   bool on_host = true;      // false: slots are a GPU's, and these are the batches that are assembled for it
+  bool are_clips = false;
 };
 
 // Throws ConfigError, naming the keys to lower, when the rings of all ranks in a group, or on the node, do not fit into
@@ -68,7 +69,8 @@ struct RingNeed {
 
 // What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
 // 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of so many
-// ranks much more than others, where nothing is handed over.
+// ranks much more than others, where nothing is handed over, and sections of operations and of mixing that change
+// nothing.
 [[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan,
                                                       std::uint32_t ranks);
 

@@ -331,6 +331,7 @@ void require_whole_matroska(KeptBlocks& file) {
 std::vector<std::byte> index_video(const VideoSource& source) {
   const Libav& av = libav();
   KeptBlocks file(source);
+  require_whole_matroska(file);
   Input input(file);
   AVFormatContext& format = input.format();
   const int result = av.avformat_find_stream_info(&format, nullptr);
@@ -341,7 +342,6 @@ std::vector<std::byte> index_video(const VideoSource& source) {
                    .orientation = orientation_of(*format.streams[number])};
   (void)open_decoder(table.stream, kMostPixels);  // one that does not start is better known now
   const PacketNature nature(table.stream.codec, table.stream.extradata);
-  require_whole_matroska(file);
   std::optional<OrderByDecoding> order;
   if (format.iformat->name == std::string_view("avi")) order.emplace(table.stream);
 
