@@ -217,6 +217,14 @@ class Limits(InAFolder):
         self.assertEqual(dict(wide.keys), {"transform.views": 4})
         self.assertEqual(dict(ARMS[f"{REUSE}.views2.memory"].keys)["queue.pool"], 16)
 
+    def test_nodes_are_compared_with_parts_of_a_full_shuffle(self):
+        cell = Cell("cifar-norm-long", 0.0, "none")
+        for arm, accuracy in (("nodes8", 0.6), ("nodes8.local", 0.59), ("nodes8.sorted", 0.4)):
+            self.assertEqual(ARMS[arm].steps(TASKS[cell.task], 0.0), 1500)
+            self.add(arm, PROOF_SEEDS, accuracy, cell)
+        self.assertIn("| nodes8.local | 59.0 (1) | -1.0 (1) |", limits.nodes_table(self.results, cell.task))
+        self.assertIn("| nodes8.sorted | 40.0 (1) | -20.0 (1) |", limits.nodes_table(self.results, cell.task))
+
     def test_the_worth_of_a_use_is_found_again(self):
         points = []
         for ratio in (1.5, 3.0, 6.0, 12.0):

@@ -222,11 +222,12 @@ def _view_arms():
 def _node_arms():
     """The arms of the question what it costs if each node keeps its own samples (dataset.order = "local")."""
     nodes, rows = 8, 16
-    whole = Arm("nodes8", "block", (("dataset.batch_size", rows),), throttled=False, nodes=nodes, cost=nodes * rows // BATCH)
+    keys = (("dataset.batch_size", rows),)
+    whole = Arm("nodes8", "block", keys, throttled=False, nodes=nodes, cost=nodes * rows // BATCH)
     yield whole
     for ending, exchange in (("", 0), (".exchange10", 0.1)):
         local = (("dataset.order", "local"), ("dataset.nodes", nodes), ("dataset.exchange", exchange))
-        yield dataclasses.replace(whole, name=f"nodes8.local{ending}", keys=(*whole.keys, *local), tuned_as="nodes8")
+        yield dataclasses.replace(whole, name=f"nodes8.local{ending}", keys=(*keys, *local), tuned_as="nodes8")
     yield dataclasses.replace(whole, name="nodes8.sorted", by_class=True, tuned_as="nodes8")
 
 

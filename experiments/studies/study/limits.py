@@ -208,6 +208,20 @@ def views_table(results, task, other_rate):
     return f"{TASKS[task].title}\n\n" + markdown(head, rows)
 
 
+# Each node its own samples
+
+
+def nodes_table(results, task):
+    """Parts of the data at nodes, of the seeds of the proof, against a full shuffle."""
+    cell = Cell(task, 0.0, "none")
+    arms = [arm for arm in ARMS if ARMS[arm].nodes and accuracies(results, cell, arm, True)]
+    rows = [
+        [arm, said(accuracies(results, cell, arm, True).values()), difference(results, cell, arm, "nodes8", True)]
+        for arm in arms
+    ]
+    return markdown(["arm", "held-out accuracy in %", "− nodes8"], rows) if rows else ""
+
+
 # The goals
 
 
