@@ -67,6 +67,8 @@ OnceTotals& OnceTotals::operator+=(const OnceTotals& other) {
   jobs += other.jobs;
   in_windows += other.in_windows;
   in_container += other.in_container;
+  in_store += other.in_store;
+  cached += other.cached;
   epochs += other.epochs;
   records += other.records;
   kills += other.kills;
@@ -90,6 +92,8 @@ OnceAudit::OnceAudit(const OnceCase& job) : job_(job) {
   totals_.jobs = 1;
   totals_.in_windows = dataset.order == SampleOrder::shards ? 1 : 0;
   totals_.in_container = job.container.empty() ? 0 : 1;
+  totals_.in_store = job.store.empty() ? 0 : 1;
+  totals_.cached = job.has_cache ? 1 : 0;
   batches_ = (job.samples + (dataset.drop_last ? 0 : batch_size - 1)) / batch_size;
 }
 

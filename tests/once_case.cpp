@@ -245,10 +245,24 @@ OnceCase in_container(OnceCase job) {
   return job;
 }
 
-OnceCase in_some_way(OnceCase job) {
+OnceCase in_store(OnceCase job, const std::string& url) {
+  static constexpr std::array<std::string_view, 3> kFilesOnly{"lmdb", "cifar", "idx"};
+  if (job.container.empty() || std::ranges::find(kFilesOnly, job.container) != kFilesOnly.end() ||
+      job.samples > kMostInStore)
+    return job;
+  Dice dice(job.number, job.samples + 3);
+  job.store = url;
+  job.has_cache = dice.chance(0.5);
+  constexpr std::array<std::int64_t, 3> kBytes{0, 20'000, 60'000};
+  for (Part& part : job.parts) part.options.cache.bytes = dice.pick(kBytes);
+  return job;
+}
+
+OnceCase in_some_way(OnceCase job, const std::string& store) {
   Dice dice(job.number, 17);
   if (dice.chance(0.5)) job = dice.chance(0.5) ? in_windows(std::move(job)) : in_parts(std::move(job));
-  return dice.chance(0.5) ? in_container(std::move(job)) : job;
+  if (dice.chance(store.empty() ? 0.5 : 0.9)) job = in_container(std::move(job));
+  return store.empty() || dice.chance(0.25) ? job : in_store(std::move(job), store);
 }
 
 OnceCase large_state_case(std::uint64_t number, const OnceLimits& limits) {
@@ -285,6 +299,7 @@ std::string describe(const OnceCase& job) {
     out << ", in " << all.dataset.nodes << " parts that exchange " << all.dataset.exchange;
   }
   if (!job.container.empty()) out << ", " << job.container;
+  if (!job.store.empty()) out << (job.has_cache ? " in a store, with a cache" : " in a store");
   out << ", shards " << all.mpi.virtual_shards << ", seed " << all.seed << ", bad " << job.bad.size();
   for (const Part& part : job.parts) {
     const Options& options = part.options;
@@ -305,8 +320,8 @@ std::string describe(const OnceCase& job) {
     }
     if (options.policy.max_uses > 0) out << ", max_uses " << options.policy.max_uses;
     out << ", capacity " << options.queue.capacity << ", pool " << options.queue.pool << ", lag " << options.mpi.lag
-        << ", bytes " << options.workers.bytes << ", io " << options.workers.io << ", decode " << options.workers.decode
-        << ", read us ";
+        << ", cache " << options.cache.bytes << ", bytes " << options.workers.bytes << ", io " << options.workers.io
+        << ", decode " << options.workers.decode << ", read us ";
     describe(out, part.read_us);
     out << ", step us ";
     describe(out, part.step_us);

@@ -111,6 +111,10 @@ class PartRun {
     Options options = part_.options;
     if (kind_ != nullptr) {
       options.dataset.path = (place_.data / kind_->path).string();
+      if (!job_.store.empty()) {
+        options.dataset.path = job_.store + (place_.data.filename() / kind_->path).string();
+        if (job_.has_cache) options.cache.dir = (place_.data / "cache").string();
+      }
       options.storage.latency_ms = part_.read_us[place_.rank] / 1000;
     } else {
       parts.dataset = std::make_shared<MemoryDataset>(job_.samples, [this](std::uint64_t id) {

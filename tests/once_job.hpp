@@ -43,6 +43,8 @@ struct OnceCase {
   std::uint64_t number = 0;
   std::uint64_t samples = 1;
   std::string container = {};      // the samples lie in this kind of every_container(); "" = in memory
+  std::string store = {};          // behind this URL, which shows the folder of all jobs; "" = they are files
+  bool has_cache = false;          // on the node, of part.options.cache.bytes
   std::vector<std::uint64_t> bad;  // ids of samples that cannot be read, ascending
   std::vector<Part> parts;
 };
@@ -74,8 +76,13 @@ struct OnceLimits {
 inline constexpr std::uint64_t kMostInContainer = 2500;
 [[nodiscard]] OnceCase in_container(OnceCase job);
 
-// A job of any of these ways, a function of its number.
-[[nodiscard]] OnceCase in_some_way(OnceCase job);
+// The same job with its container in a store, half of them with a cache. As it is where the container is none that is
+// read by URL, or has more samples than `kMostInStore`.
+inline constexpr std::uint64_t kMostInStore = 1000;
+[[nodiscard]] OnceCase in_store(OnceCase job, const std::string& url);
+
+// A job of any of these ways, a function of its number. `store`: a URL, or "", which leaves that way out.
+[[nodiscard]] OnceCase in_some_way(OnceCase job, const std::string& store = {});
 
 // A job of one kind that random ones seldom are: 1,024 shards of which three slow ranks give most away over several
 // epochs, so that its state is as large as any. REQUIRES: limits.world >= 2.
@@ -222,6 +229,8 @@ struct OnceTotals {
   std::uint64_t jobs = 0;
   std::uint64_t in_windows = 0;    // of the jobs
   std::uint64_t in_container = 0;  // of the jobs
+  std::uint64_t in_store = 0;      // of the jobs
+  std::uint64_t cached = 0;        // of these
   std::uint64_t epochs = 0;        // completed
   std::uint64_t records = 0;       // served fresh and kept
   std::uint64_t kills = 0;         // what was served after the last save was lost

@@ -114,6 +114,7 @@ struct Arguments {
   std::uint64_t first = 0;
   std::uint64_t seed = 20261121;
   std::optional<std::uint64_t> only;
+  std::string store;  // a URL that shows the folder of temporary files
   bool identity = false;
   bool is_verbose = false;
 };
@@ -126,6 +127,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
       arguments.identity = true;
     } else if (name == "--verbose") {
       arguments.is_verbose = true;
+    } else if (i + 1 < argc && name == "--store") {
+      arguments.store = argv[++i];
     } else if (i + 1 < argc && (name == "--cases" || name == "--first" || name == "--seed" || name == "--only")) {
       const std::uint64_t value = std::strtoull(argv[++i], nullptr, 10);
       if (name == "--cases") arguments.cases = value;
@@ -163,6 +166,8 @@ std::string text_of(const Progress& done, std::uint64_t seed) {
   add("jobs", done.cases);
   add("of them in windows", totals.in_windows);
   add("of them on a container", totals.in_container);
+  add("of these in a store", totals.in_store);
+  add("of these with a cache", totals.cached);
   add("processes of jobs, one after the other", totals.parts);
   add("jobs that ran to their end", totals.ended);
   add("kills after the last save", totals.kills);
@@ -186,14 +191,17 @@ std::string text_of(const Progress& done, std::uint64_t seed) {
 }
 
 int check_cases(const Arguments& arguments, Stage& stage, const std::filesystem::path& directory) {
-  const OnceLimits limits{.world = stage.size()};
+  OnceLimits limits{.world = stage.size()};
+  if (!arguments.store.empty()) limits = {.world = stage.size(), .samples = kMostInStore, .served = 10'000};
+  const std::filesystem::path shown = std::filesystem::relative(directory, std::filesystem::temp_directory_path());
+  const std::string store = arguments.store.empty() ? "" : arguments.store + "/" + shown.string() + "/";
   const std::uint64_t first = arguments.only.value_or(arguments.first);
   const std::uint64_t last = arguments.only.value_or(arguments.first + arguments.cases - 1);
   Progress done;
   for (std::uint64_t number = first; number <= last; ++number) {
     // Case 0 is of a kind of its own.
     const OnceCase job =
-        number == 0 ? large_state_case(number, limits) : in_some_way(draw_case(arguments.seed, number, limits));
+        number == 0 ? large_state_case(number, limits) : in_some_way(draw_case(arguments.seed, number, limits), store);
     const std::string title = "case " + std::to_string(number) + ": " + describe(job);
     expect_an_end("VIOLATION " + title + "\n  rank " + std::to_string(stage.rank()) + " hangs or crashed\n");
     const auto case_started = std::chrono::steady_clock::now();
@@ -251,8 +259,8 @@ int main(int argc, char** argv) {
   const std::optional<Arguments> arguments = parse(argc, argv);
   if (!arguments) {
     std::fputs(
-        "usage: mpirun -n 4 exactly_once [--first CASE] [--cases N] [--seed S] [--only CASE] [--verbose] | "
-        "--identity\n",
+        "usage: mpirun -n 4 exactly_once [--first CASE] [--cases N] [--seed S] [--only CASE] [--store URL] [--verbose] "
+        "| --identity\n",
         stderr);
     return 2;
   }
