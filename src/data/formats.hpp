@@ -8,23 +8,23 @@
 // The formats that dataset.format may name, one line each: name and description. The name is also that of the Format,
 // which is defined in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
 // specific kind is recognised before folders and text.
-#define FOREBAY_FORMATS(FORMAT)                                                         \
-  FORMAT(voc, "images with Pascal VOC or ILSVRC XML, a sample of each object or image") \
-  FORMAT(filelist, "a text file with a path and optionally a label per line")           \
-  FORMAT(table, "a table with a header (`.csv`, `.tsv`), a row per sample")             \
-  FORMAT(coco, "a COCO file of instances (`.json`), a sample of each object or image")  \
-  FORMAT(folder, "a folder of images per class")                                        \
-  FORMAT(labelme, "images with JSON of labelme, a sample of each object or image")      \
-  FORMAT(cvat, "an XML file of CVAT for images, a sample of each object or image")      \
-  FORMAT(yolo, "images with YOLO labels (`.txt`), a sample of each object or image")    \
-  FORMAT(idx, "MNIST files, plain or `.gz`")                                            \
-  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                            \
-  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")                \
-  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")                         \
-  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                                     \
-  FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")                     \
-  FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")                     \
-  FORMAT(pack, "a folder that `forebay pack` made of any of these")
+#define FOREBAY_FORMATS(FORMAT)                                                       \
+  FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object or image") \
+  FORMAT(filelist, "a text file with a path and optionally a label per line")         \
+  FORMAT(table, "a table with a header (`.csv`, `.tsv`), one row per sample")         \
+  FORMAT(coco, "a COCO instances file (`.json`), one sample per object or image")     \
+  FORMAT(folder, "a folder of images per class")                                      \
+  FORMAT(labelme, "images with labelme JSON, one sample per object or image")         \
+  FORMAT(cvat, "a \"CVAT for images\" XML file, one sample per object or image")      \
+  FORMAT(yolo, "images with YOLO labels (`.txt`), one sample per object or image")    \
+  FORMAT(idx, "MNIST files, plain or `.gz`")                                          \
+  FORMAT(cifar, "CIFAR-10 or CIFAR-100, the binary version")                          \
+  FORMAT(tfrecord, "TFRecord files of tf.train.Example, plain or `.gz`")              \
+  FORMAT(webdataset, "WebDataset tar archives, plain or `.gz`")                       \
+  FORMAT(recordio, "MXNet RecordIO files (`.rec`)")                                   \
+  FORMAT(lmdb, "LMDB environments of Caffe, Caffe2 or image files")                   \
+  FORMAT(npy, "NumPy arrays of images and labels (`.npy`, `.npz`)")                   \
+  FORMAT(pack, "a folder that `forebay pack` made from any of these")
 
 namespace forebay::data {
 

@@ -11,7 +11,7 @@
 #define FOREBAY_OPERATIONS(OPERATION)                                     \
   OPERATION(colour, "random brightness, contrast, saturation, hue, grey") \
   OPERATION(blur, "a Gaussian blur of random width")                      \
-  OPERATION(solarise, "what is bright is inverted")                       \
+  OPERATION(solarise, "bright values are inverted")                       \
   OPERATION(erase, "a random rectangle gets the mean colour")
 
 namespace forebay::make {
@@ -30,9 +30,9 @@ inline constexpr std::string_view kOperationChoicesText =
 #undef FOREBAY_OPERATION_CHOICE
 #define FOREBAY_OPERATION_ON_PAGE(NAME, HELP) "`" #NAME "`: " HELP ". "
 inline constexpr std::string_view kOperationsOnPage =
-    "What is done to the pixels of a view before they are normalised, in this order. " FOREBAY_OPERATIONS(
+    "Changes to the pixels of a view before they are normalised, in this order. " FOREBAY_OPERATIONS(
         FOREBAY_OPERATION_ON_PAGE) "None is applied in evaluation. "
-        "Others are what the program adds; see [operations.md](operations.md).";
+        "The program may add others; see [operations.md](operations.md).";
 #undef FOREBAY_OPERATION_ON_PAGE
 
 }  // namespace forebay::make
