@@ -25,6 +25,7 @@ enum class JpegLibrary : std::uint8_t { own, turbo, nvjpeg };
 enum class When : std::uint8_t { enqueue, dequeue };
 enum class ClipStart : std::uint8_t { random, center };
 enum class ShortVideos : std::uint8_t { skip, repeat_last };
+enum class ClipUnit : std::uint8_t { frames, seconds };
 enum class OnMaxUses : std::uint8_t { wait, warn, error };
 enum class Pick : std::uint8_t { current, least_used };
 enum class MpiMode : std::uint8_t { local, lockstep };
@@ -84,6 +85,10 @@ struct ClipOptions {
   std::int64_t every = 0;
   // Videos that are shorter than a clip. skip: they are left out. repeat_last: their last frame is repeated.
   ShortVideos short_videos = ShortVideos::skip;
+  // "BEGIN, END": columns of a table. Each row is a segment of its video, from BEGIN to before END, counted from 0, and
+  // is treated as a video of its own. Empty: rows are whole videos.
+  std::string segment = {};
+  ClipUnit unit = ClipUnit::frames;  // of these columns; seconds are those since the first frame
 
   friend bool operator==(const ClipOptions&, const ClipOptions&) = default;
 };

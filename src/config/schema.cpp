@@ -58,6 +58,7 @@ constexpr Names<3> kJpegLibrary{"own", "turbo", "nvjpeg"};
 constexpr Names<2> kWhen{"enqueue", "dequeue"};
 constexpr Names<2> kClipStart{"random", "center"};
 constexpr Names<2> kShortVideos{"skip", "repeat_last"};
+constexpr Names<2> kClipUnit{"frames", "seconds"};
 constexpr Names<3> kOnMaxUses{"wait", "warn", "error"};
 constexpr Names<2> kPick{"current", "least_used"};
 constexpr Names<2> kMpiMode{"local", "lockstep"};
@@ -177,6 +178,10 @@ constexpr std::array kKeys{
         "a sample for every N frames, which begins among them; 0 = one per video"},
     Key{"clip", "short_videos", choice<&O::dataset, &Data::clip, &Clip::short_videos>(kShortVideos),
         "videos shorter than a clip: skip = leave out | repeat_last = repeat the last frame"},
+    Key{"clip", "segment", Text{field<&O::dataset, &Data::clip, &Clip::segment>(), {}},
+        "columns \"BEGIN, END\" of a table: clips lie within [BEGIN, END) of the video; empty = anywhere"},
+    Key{"clip", "unit", choice<&O::dataset, &Data::clip, &Clip::unit>(kClipUnit),
+        "of clip.segment: frames, from 0 | seconds, from the first frame"},
 
     Key{"transform", "crop", choice<&O::transform, &Shape::crop>(kCrop), "none | center | random_resized | random"},
     Key{"transform", "size", Tuple<std::int64_t, 2>{field<&O::transform, &Shape::size>(), {1, 16384}},

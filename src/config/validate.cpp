@@ -272,6 +272,9 @@ std::optional<Problem> clip_problem(const Options& options) {
                    "clip.frames = 0: the other keys of [clip] are for clips of videos; set clip.frames, "
                    "or leave them out"};
   }
+  if (clip.segment.empty() && clip.unit != ClipUnit::frames) {
+    return Problem{"clip.unit", "clip.unit = \"seconds\" is that of the columns of clip.segment, which is empty"};
+  }
   if (transform.when == When::dequeue) {
     return no_clips_with("transform.when", "\"dequeue\"", "all frames of a clip have one view; set \"enqueue\"");
   }

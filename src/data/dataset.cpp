@@ -30,6 +30,7 @@
 #include "saved_index.hpp"
 #include "source_files.hpp"
 #include "store/url.hpp"
+#include "table_fields.hpp"
 #include "video_samples.hpp"
 #include "zip_file.hpp"
 
@@ -173,6 +174,12 @@ ConfigError no_videos(std::string_view format) {
                      formats_with(&Format::reads_videos)};
 }
 
+ConfigError no_columns(const DatasetOptions& options, std::string_view format) {
+  return ConfigError{"clip.segment = \"" + printable(options.clip.segment) +
+                     "\" names columns of a table, and dataset.path is read as the format \"" + std::string(format) +
+                     "\"; it has to be a .csv or .tsv file with a row of names"};
+}
+
 ConfigError no_objects(std::string_view format) {
   return ConfigError{R"(dataset.samples = "images": the format ")" + std::string(format) +
                      "\" has no objects of images, and its samples are what they are; leave the key out (it is for " +
@@ -239,22 +246,29 @@ const Format* find_format(std::string_view name) noexcept {
 
 // The origin is taken from the options and not from the contents: the same options must find the
 // index again.
-std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context) {
-  const bool are_clips = context.options.clip.frames > 0;
-  if (are_clips) require_videos();
+std::unique_ptr<Dataset> build_dataset_with(const BuildContext& asked) {
+  const DatasetOptions options = with_segments(asked.options);
+  const BuildContext context{.options = options, .progress = asked.progress, .threads = asked.threads};
+  const ClipOptions& clip = options.clip;
+  if (clip.frames > 0) require_videos();
   PathContents contents(context);
   refuse_foreign_file(contents);
   const auto& [name, help, format] = format_of(contents);
-  if (are_clips && !format->reads_videos) throw no_videos(name);
-  if (context.options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
+  if (clip.frames > 0 && !format->reads_videos) throw no_videos(name);
+  if (!clip.segment.empty() && format != &formats::table) throw no_columns(options, name);
+  if (options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
   // With a packed dataset the key may stay as it was.
-  if (!context.options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
+  if (!options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
-  complete_fields(context.options, name, draft);
-  if (are_clips) make_clips(context, draft);
-  note_doubtful_labels(context.options, draft, contents.root());
+  complete_fields(options, name, draft);
+  if (clip.frames > 0) {
+    make_clips(context, draft);
+    const std::string unused = clip.segment.empty() ? unused_segments(columns_of_table(contents)) : "";
+    if (!unused.empty()) draft.skipped.add_warning(contents.root(), unused);
+  }
+  note_doubtful_labels(asked.options, draft, contents.root());
   IndexRecord record;
-  record.origin = origin_of(context.options, std::string(name));
+  record.origin = origin_of(asked.options, std::string(name));
   record.root = std::move(draft.root);
   record.skipped = draft.skipped.take(contents.root());
   record.counts = draft.counts;

@@ -332,15 +332,9 @@ char separator_of_table(const DatasetOptions& options, std::string_view text) {
 // A list of paths and labels looks the same. Only a field that comes from a column makes it a table, so that labels do
 // not change with a field of files beside the images; and only a row of names makes a header.
 bool is_table(PathContents& contents) {
-  const DatasetOptions& options = contents.options();
-  const bool is_by_column = std::ranges::any_of(options.fields, [](const auto& field) { return !is_beside(field); });
-  if (contents.is_folder() || !is_by_column || !is_table_name(contents.root())) return false;
-  std::string_view text = as_text(contents.head());
-  // The byte order mark of UTF-8, as spreadsheets write it, would be a part of the first name.
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
-  const Cells names = first_row(text, separator_of_table(options, text));
-  return names.size() > 1 && std::ranges::all_of(names, [&](auto name) { return may_be_column(options, name); });
+  const std::vector<FieldOptions>& fields = contents.options().fields;
+  const bool is_by_column = std::ranges::any_of(fields, [](const auto& field) { return !is_beside(field); });
+  return is_by_column && columns_of_table(contents).size() > 1;
 }
 
 std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
@@ -380,6 +374,17 @@ IndexDraft build_table(PathContents& contents) {
 }
 
 }  // namespace
+
+std::vector<std::string> columns_of_table(PathContents& contents) {
+  if (contents.is_folder() || !is_table_name(contents.root())) return {};
+  std::string_view text = as_text(contents.head());
+  // The byte order mark of UTF-8, as spreadsheets write it, would be a part of the first name.
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));
+  const Cells names = first_row(text, separator_of_table(contents.options(), text));
+  const bool are_names = std::ranges::all_of(names, [&](auto name) { return may_be_column(contents.options(), name); });
+  return are_names ? std::vector<std::string>(names.begin(), names.end()) : std::vector<std::string>();
+}
 
 const Format formats::table{.needs = "a table of text (.csv, .tsv) with a header",
                             .path = Format::Path::file,

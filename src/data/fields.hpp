@@ -26,6 +26,9 @@ namespace forebay::data {
 // Whether the section only says where to find the image or the label.
 [[nodiscard]] bool is_image_or_label(std::string_view name) noexcept;
 
+// The name, while an index is built, of the field that clip.segment stands for; no section can have it.
+inline constexpr std::string_view kSegmentField = "clip.segment";
+
 // Where the dataset has a field: `from`, or the field's own name.
 [[nodiscard]] const std::string& place_of(const FieldOptions& options) noexcept;
 

@@ -61,8 +61,8 @@ void code_record(Codec& codec, Record& record) {
   auto& [origin, root, skipped, counts, modified] = record;
   codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.samples, origin.fields,
         origin.source_hash);
-  auto& [frames, stride, start, every, short_videos] = origin.clip;
-  codec(frames, stride, start, every, short_videos);
+  auto& [frames, stride, start, every, short_videos, segment, unit] = origin.clip;
+  codec(frames, stride, start, every, short_videos, segment, unit);
   codec(root, skipped, counts.images, counts.annotations, counts.objects, modified);
 }
 

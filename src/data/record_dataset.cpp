@@ -228,8 +228,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
     const std::string table = text_of(Layout::video_end, layout_.videos, file);
     RecordTable::Clip at{.first = static_cast<std::uint64_t>(number(Layout::offset, id)),
-                         .starts = static_cast<std::uint64_t>(number(Layout::length, id))};
-    if (are_central_) at = {.first = at.first + (at.starts - 1) / 2, .starts = 1};
+                         .frames = static_cast<std::uint64_t>(number(Layout::length, id))};
+    if (are_central_) at = middle_of(at, layout_.rule);
     const auto clip = clip_at(std::as_bytes(std::span(table)), at, layout_.rule, number(Layout::file_bytes, file));
     files_.with(file, [&](const OpenFile& source) { files_.read(source, clip.offset, reserve(clip, target)); });
   }

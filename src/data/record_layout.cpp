@@ -150,7 +150,7 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
       if (!table.clip.empty()) return whole(table.clip[row].first);
       return table.record.empty() ? 0 : whole(table.record[row].offset);
     case RecordLayout::length:
-      if (!table.clip.empty()) return whole(table.clip[row].starts);
+      if (!table.clip.empty()) return whole(table.clip[row].frames);
       return table.record.empty() ? 0 : table.record[row].length;
     case RecordLayout::before: return table.record.empty() ? 0 : table.record[row].before;
     case RecordLayout::after: return table.record.empty() ? 0 : table.record[row].after;

@@ -136,8 +136,8 @@ struct RecordLayout {
     source,
     number,
     flags,
-    offset,  // of a clip its first frame
-    length,  // and how many it may begin with
+    offset,  // of a clip the first frame that it may show
+    length,  // and how many these are
     before,
     after,
     key_end,

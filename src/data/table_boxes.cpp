@@ -62,7 +62,7 @@ class BoxesOfTable final : public TableField {
   BoxesOfTable(const FieldOptions& options, const TableHeader& header)
       : TableField(options), classes_(options.classes, options.name) {
     const std::string from = options.from.empty() ? usual_columns(header) : options.from;
-    const std::string key = key_ + ".from";
+    const std::string& key = key_of_columns_;
     std::vector<std::string_view> parts = split(from, ',');
     for (std::string_view& part : parts) part = without_blanks(part);
     if (parts.size() != 4 && parts.size() != 5) {

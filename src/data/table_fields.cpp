@@ -65,7 +65,7 @@ class NumbersOfTable final : public TableField {
  public:
   NumbersOfTable(const FieldOptions& options, const TableHeader& header) : TableField(options) {
     require_plain_type();
-    const std::string key = key_ + ".from";
+    const std::string& key = key_of_columns_;
     const std::string& from = place_of(options);
     if (const auto column = header.find(from)) {
       columns_.push_back(*column);
@@ -74,7 +74,8 @@ class NumbersOfTable final : public TableField {
     }
     const std::size_t elements = column_.field.shape.elements();
     if (columns_.size() > 1 && columns_.size() != elements) {
-      throw ConfigError(key + " names " + std::to_string(columns_.size()) + " columns, but " + key_ + ".shape has " +
+      throw ConfigError(key + " names " + std::to_string(columns_.size()) + " columns, but " +
+                        (options.name == kSegmentField ? "a segment" : key_ + ".shape") + " has " +
                         counted(elements, "number"));
     }
   }
@@ -105,7 +106,7 @@ class ClassOfTable final : public TableField {
  public:
   ClassOfTable(const FieldOptions& options, const TableHeader& header)
       : TableField(options),
-        cell_(header.at(place_of(options), key_ + ".from")),
+        cell_(header.at(place_of(options), key_of_columns_)),
         classes_(options.classes, options.name) {}
   void read(const Cells& cells) override {
     name_ = without_blanks(cells[cell_]);
@@ -141,7 +142,7 @@ class MultilabelOfTable final : public TableField {
     require_plain_type();
     set_ = header.find(place_of(options));
     if (set_) return;
-    if (options.classes.empty()) set_ = header.at(place_of(options), key_ + ".from");
+    if (options.classes.empty()) set_ = header.at(place_of(options), key_of_columns_);
     for (const std::string& name : options.classes) columns_.push_back(header.at(name, key_ + ".classes"));
   }
   void read(const Cells& cells) override {
@@ -203,7 +204,7 @@ class MultilabelOfTable final : public TableField {
 class BytesOfTable final : public TableField {
  public:
   BytesOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), cell_(header.at(place_of(options), key_ + ".from")) {}
+      : TableField(options), cell_(header.at(place_of(options), key_of_columns_)) {}
   void read(const Cells& cells) override {
     const auto bytes = std::as_bytes(std::span(cells[cell_]));
     if (bytes.size() > static_cast<std::size_t>(column_.field.shape[0])) {
@@ -220,7 +221,7 @@ class BytesOfTable final : public TableField {
 class FileOfTable final : public TableField {
  public:
   FileOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), text_(place_of(options), header, key_ + ".from") {}
+      : TableField(options), text_(place_of(options), header, key_of_columns_) {}
   void read(const Cells& cells) override {
     path_ = text_.of(cells);
     if (path_.empty()) throw BadRow{"it names no file"};
@@ -375,7 +376,9 @@ std::int32_t ClassesOfColumn::number_of(std::int32_t interned) const noexcept {
 }
 
 TableField::TableField(const FieldOptions& options)
-    : column_{.field = field_of(options)}, key_("fields." + options.name) {}
+    : column_{.field = field_of(options)},
+      key_("fields." + options.name),
+      key_of_columns_(options.name == kSegmentField ? options.name : key_ + ".from") {}
 
 void TableField::require_plain_type() const {
   if (column_.field.dtype != DType::float16 && column_.field.dtype != DType::bfloat16) return;

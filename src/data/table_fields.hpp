@@ -18,6 +18,8 @@
 // Turns the rows of a text table into class numbers and fields.
 namespace forebay::data {
 
+class PathContents;
+
 // Why a row cannot be a sample.
 struct BadRow {
   std::string reason;
@@ -113,6 +115,7 @@ class TableField {
   RecordTable::FieldColumn column_;
   std::vector<std::byte> bytes_;  // of the row
   std::string key_;
+  std::string key_of_columns_;
 };
 
 // A text made of a row's cells: that of one column, or "train/{id}.png" with columns in braces. A place with {stem} or
@@ -130,6 +133,9 @@ class TextOfRow {
   std::vector<std::size_t> columns_;
   std::vector<std::string> parts_;  // before, between and after the columns
 };
+
+// The names in the first row of dataset.path, if it is a .csv or .tsv file that begins with names.
+[[nodiscard]] std::vector<std::string> columns_of_table(PathContents& contents);
 
 // Throws ConfigError naming the key for what a table cannot provide.
 [[nodiscard]] std::unique_ptr<TableField> table_field(const FieldOptions& options, const TableHeader& header);

@@ -7,6 +7,10 @@
 #include "video_samples.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,6 +21,7 @@
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "fields.hpp"
 #include "file_nature.hpp"
 #include "object_samples.hpp"
 #include "parallel.hpp"
@@ -27,49 +32,78 @@ namespace forebay::data {
 namespace {
 
 using Clips = std::vector<RecordTable::Clip>;
+using Segment = std::array<double, 2>;  // as a row of a table has it
 
 // A file, looked through.
 struct Video {
+  // What is shown of it by a row that names it, or by all of them where there are no segments.
+  struct Part {
+    Clips clips = {};
+    std::string problem = {};  // why there can be none
+  };
   std::optional<RecordTable::Stamp> stamp;  // nothing if it cannot be opened
   std::vector<std::byte> table;
   video::VideoFacts facts;
-  Clips clips;
+  std::vector<Part> parts;
   std::string problem;       // why it cannot be used
   bool is_too_long = false;  // the bytes of one of its clips are
 };
 
-bool is_short(const ClipOptions& clip, const video::VideoFacts& facts) noexcept {
-  return facts.frames < clip_rule(clip).span();
-}
-
-Clips clips_of(const ClipOptions& clip, const video::VideoFacts& facts) {
-  Clips clips;
-  if (is_short(clip, facts) && clip.short_videos == ShortVideos::skip) return clips;
+Clips clips_of(const ClipOptions& clip, const RecordTable::Clip& part) {
   const std::uint64_t span = clip_rule(clip).span();
-  const std::uint64_t starts = facts.frames > span ? facts.frames - span + 1 : 1;
+  if (part.frames < span) return clip.short_videos == ShortVideos::skip ? Clips{} : Clips{part};
+  Clips clips;
+  const std::uint64_t starts = part.frames - span + 1;
   const std::uint64_t every = clip.every > 0 ? static_cast<std::uint64_t>(clip.every) : starts;
   for (std::uint64_t first = 0; first < starts; first += every) {
     const std::uint64_t among = std::min(every, starts - first);
-    const bool is_drawn = clip.start == ClipStart::random;
-    clips.push_back(is_drawn ? RecordTable::Clip{first, among} : RecordTable::Clip{first + (among - 1) / 2, 1});
+    const RecordTable::Clip window{.first = part.first + first, .frames = among - 1 + span};
+    clips.push_back(clip.start == ClipStart::random ? window : middle_of(window, clip_rule(clip)));
   }
   return clips;
+}
+
+// A segment of a video of so many frames, shown at these times if it is in seconds. Tables round: a frame that is shown
+// this long before its segment begins is the first of it.
+Video::Part part_of(const ClipOptions& clip, const Segment& segment, std::uint64_t frames,
+                    const std::vector<double>& shown_at) {
+  constexpr double kRounding = 1e-3;
+  const auto text = [&](double number) { return shortest(number) + (clip.unit == ClipUnit::seconds ? " s" : ""); };
+  const auto [begin, end] = segment;
+  if (begin < 0 || !(begin < end)) return {.problem = "a segment from " + text(begin) + " to " + text(end)};
+  const auto frame_at = [&](double number) {
+    const double all = static_cast<double>(frames);
+    if (clip.unit == ClipUnit::frames) return static_cast<std::uint64_t>(std::min(std::ceil(number), all));
+    return static_cast<std::uint64_t>(std::ranges::lower_bound(shown_at, number - kRounding) - shown_at.begin());
+  };
+  const RecordTable::Clip part{.first = frame_at(begin), .frames = frame_at(end) - frame_at(begin)};
+  if (part.first >= frames)
+    return {.problem = "a segment from " + text(begin) + ", and the video has " + counted(frames, "frame")};
+  if (part.frames == 0) return {.problem = "no frame between " + text(begin) + " and " + text(end)};
+  return {.clips = clips_of(clip, part)};
+}
+
+video::ClipBytes bytes_of(const video::IndexedVideo& video, const RecordTable::Clip& at, const video::ClipRule& rule) {
+  const std::uint64_t starts = at.frames > rule.span() ? at.frames - rule.span() + 1 : 1;
+  return video.clip(at.first, starts, rule, at.first + at.frames);
 }
 
 // Only in a file that is larger than a sample may be.
 bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const video::ClipRule& rule) {
   if (video.stamp->bytes + 2 * video.table.size() <= kLargestSampleFile) return false;
-  return std::ranges::any_of(video.clips, [&](const RecordTable::Clip& clip) {
-    const video::ClipBytes bytes = indexed.clip(clip.first, clip.starts, rule);
+  const auto takes_too_much = [&](const RecordTable::Clip& clip) {
+    const video::ClipBytes bytes = bytes_of(indexed, clip, rule);
     return bytes.length > kLargestSampleFile - std::min(kLargestSampleFile, bytes.table.size());
-  });
+  };
+  return std::ranges::any_of(video.parts,
+                             [&](const auto& part) { return std::ranges::any_of(part.clips, takes_too_much); });
 }
 
 // What holds something else than its name says is better known than what a demuxer makes of it.
-std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& source) {
+std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& source, std::vector<double>* shown_at) {
   if (source.bytes == 0) throw SampleError("the file is empty");
   try {
-    return video::index_video(source);
+    return video::index_video(source, shown_at);
   } catch (const SampleError& error) {
     const std::string nature = error.is_transient() ? std::string() : nature_of_file(file);
     if (nature.empty()) throw;
@@ -78,22 +112,35 @@ std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& 
 }
 
 // A store that fails ends the build: an index of what can be read now would lack the rest.
-Video look_through(const std::string& path, const ClipOptions& clip) {
+Video look_through(const std::string& path, const ClipOptions& clip, std::span<const Segment> segments) {
   Video video;
   try {
     const OpenFile file = store::open_patiently(path);
     video.stamp = RecordTable::stamp_of(file);
     const auto read = [&](std::uint64_t at, std::span<std::byte> to) { read_at_patiently(file, at, to); };
-    video.table = table_of(file, {.bytes = file.size, .read = read});
+    std::vector<double> shown_at;
+    video.table =
+        table_of(file, {.bytes = file.size, .read = read}, clip.unit == ClipUnit::seconds ? &shown_at : nullptr);
     const video::IndexedVideo indexed(video.table);
     video.facts = indexed.facts();
-    video.clips = clips_of(clip, video.facts);
+    if (clip.segment.empty()) video.parts.push_back({.clips = clips_of(clip, {.frames = video.facts.frames})});
+    for (const Segment& segment : segments) video.parts.push_back(part_of(clip, segment, video.facts.frames, shown_at));
     video.is_too_long = is_too_long(video, indexed, clip_rule(clip));
   } catch (const SampleError& error) {
     if (error.is_transient() && !is_truncated(error)) end_scan(path, error);
     video.problem = error.what();
   }
   return video;
+}
+
+// Whether a name has the word, as "start_frame" and "Start" have "start".
+bool has_word(std::string_view name, std::string_view word) {
+  const std::string text = lower_case(name);
+  const auto is_letter = [&](std::size_t at) { return at < text.size() && text[at] >= 'a' && text[at] <= 'z'; };
+  for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+  }
+  return false;
 }
 
 // The rows of a column of samples in which each of `rows` is one of the samples before.
@@ -129,15 +176,23 @@ void log(const ClipOptions& clip, const std::vector<std::string>& paths, const s
     } else if (video.is_too_long) {
       skipped.add_warning(paths[i], "left out: a clip that may begin anywhere in it takes more than 1 GiB; set " +
                                         std::string(clip.every > 0 ? "a smaller clip.every" : "clip.every"));
-    } else if (video.stamp && video.clips.empty()) {
-      skipped.add_note(paths[i], "has " + std::to_string(video.facts.frames) + " frames, and a clip spans " +
-                                     std::to_string(rule.span()));
-      shorter.push_back(paths[i]);
+    } else {
+      for (const auto& [clips, problem] : video.parts) {
+        if (!problem.empty()) skipped.add_bad(paths[i], "clip.segment: " + problem);
+        if (!problem.empty() || !clips.empty()) continue;
+        skipped.add_note(paths[i], clip.segment.empty() ? "has " + counted(video.facts.frames, "frame") +
+                                                              ", and a clip spans " + std::to_string(rule.span())
+                                                        : "a segment of it is shorter than a clip");
+        shorter.push_back(paths[i]);
+      }
     }
   }
   if (shorter.empty()) return;
   constexpr std::size_t kNamed = 3;
-  skipped.add_warning(root, counted(shorter.size(), "video") + " of " + std::to_string(videos.size()) +
+  const std::string noun = clip.segment.empty() ? "video" : "segment";
+  std::size_t parts = 0;
+  for (const Video& video : videos) parts += video.parts.size();
+  skipped.add_warning(root, counted(shorter.size(), noun) + " of " + std::to_string(parts) +
                                 " left out, because a clip spans " + std::to_string(rule.span()) + " frames: " +
                                 quoted_names(std::vector<std::string_view>(shorter.begin(), shorter.end()), kNamed) +
                                 "; clip.short_videos = \"repeat_last\" keeps them");
@@ -153,7 +208,8 @@ ConfigError no_clip(const DatasetOptions& options, std::span<const Video> videos
     text = "names " + counted(videos.size(), "video") + ", and none can be opened; relative paths begin in " +
            printable(draft.root);
   } else if (longest > 0) {
-    text += "; the longest has " + std::to_string(longest) +
+    text += (options.clip.segment.empty() ? "; the longest has " + std::to_string(longest)
+                                          : std::string(" in its segments")) +
             ": lower clip.frames or clip.stride, or set clip.short_videos = \"repeat_last\"";
   }
   return path_error(options, text + draft.skipped.first_bad());
@@ -164,6 +220,31 @@ ConfigError no_clip(const DatasetOptions& options, std::span<const Video> videos
 void require_videos() {
   const std::string_view problem = video::problem_of_videos();
   if (!problem.empty()) throw ConfigError("clip.frames: " + std::string(problem));
+}
+
+DatasetOptions with_segments(const DatasetOptions& options) {
+  DatasetOptions with = options;
+  if (options.clip.segment.empty()) return with;
+  with.fields.push_back({.name = std::string(kSegmentField),
+                         .from = options.clip.segment,
+                         .kind = FieldKind::numbers,
+                         .dtype = DType::float64,
+                         .shape = {2}});
+  return with;
+}
+
+std::string unused_segments(std::span<const std::string> columns) {
+  const auto called = [&](std::initializer_list<std::string_view> words) {
+    return std::ranges::find_if(columns, [&](const std::string& name) {
+      return std::ranges::any_of(words, [&](std::string_view word) { return has_word(name, word); });
+    });
+  };
+  const auto begin = called({"start", "begin"});
+  const auto end = called({"stop", "end"});
+  if (begin == columns.end() || end == columns.end()) return "";
+  return "has the columns \"" + printable(*begin) + "\" and \"" + printable(*end) +
+         "\", and clips may be of any frames of a video; clip.segment = \"" + printable(*begin) + ", " +
+         printable(*end) + "\" makes them of those between";
 }
 
 void require_clips(const Dataset& dataset, const ClipOptions& clip) {
@@ -183,7 +264,7 @@ void require_clips(const Dataset& dataset, const ClipOptions& clip) {
 video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at, const video::ClipRule& rule,
                          std::int64_t file_bytes) {
   const auto bytes = static_cast<std::uint64_t>(file_bytes);
-  video::ClipBytes clip = video::IndexedVideo(table).clip(at.first, at.starts, rule);
+  video::ClipBytes clip = bytes_of(video::IndexedVideo(table), at, rule);
   const bool is_within = clip.offset <= bytes && clip.length <= bytes - clip.offset;
   if (!is_within || clip.length > kLargestSampleFile) throw SampleError("damaged: the index has other packets of it");
   return clip;
@@ -199,7 +280,8 @@ std::string clips_text(const ClipOptions& clip) {
   return "clip.frames = " + std::to_string(clip.frames) + ", stride = " + std::to_string(clip.stride) +
          ", start = " + (clip.start == ClipStart::random ? "\"random\"" : "\"center\"") +
          ", every = " + std::to_string(clip.every) +
-         ", short_videos = " + (clip.short_videos == ShortVideos::skip ? "\"skip\"" : "\"repeat_last\"");
+         ", short_videos = " + (clip.short_videos == ShortVideos::skip ? "\"skip\"" : "\"repeat_last\"") +
+         ", segment = \"" + printable(clip.segment) + "\"" + (clip.unit == ClipUnit::seconds ? " in seconds" : "");
 }
 
 std::string_view sample_endings(const ClipOptions& clip) noexcept {
@@ -235,15 +317,27 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
     const std::string path(table.sources[source]);
     paths.push_back(store::is_absolute(path) ? path : join_path(draft.root, path));
   }
+  // By row, which of its video's parts it is; of a whole video the only one.
+  std::vector<std::size_t> part(table.source.size());
+  std::vector<std::vector<Segment>> segments(used.size());
+  if (!options.segment.empty()) {
+    const RecordTable::FieldColumn column = std::move(table.fields.back());
+    table.fields.pop_back();
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      std::vector<Segment>& of_video = segments[place[table.source[i]]];
+      part[i] = of_video.size();
+      std::memcpy(of_video.emplace_back().data(), column.values.data() + i * sizeof(Segment), sizeof(Segment));
+    }
+  }
   std::vector<Video> videos(used.size());
   ParallelTask task;
   task.count = task.total = used.size();
-  task.body = [&](std::size_t i) { videos[i] = look_through(paths[i], options); };
+  task.body = [&](std::size_t i) { videos[i] = look_through(paths[i], options, segments[i]); };
   run_parallel(task, context.threads, context.progress);
   log(options, paths, videos, context.options.path, draft.skipped);
 
   table.rule = clip_rule(options);
-  table.are_windows = options.every > 0;
+  table.are_windows = options.every > 0 || !options.segment.empty();
   table.stamps.resize(sources);
   for (std::uint32_t source = 0; source < sources; ++source) {
     const Video* const video = place[source] == SIZE_MAX ? nullptr : &videos[place[source]];
@@ -257,13 +351,14 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
   table.kinds = {{.encoding = Encoding::video}};
   for (std::size_t i = 0; i < source_of.size(); ++i) {
     const Video& video = videos[place[source_of[i]]];
-    if (video.is_too_long || video.clips.empty()) continue;
+    if (video.is_too_long || !video.problem.empty() || video.parts.empty()) continue;
+    const Clips& clips = video.parts[part[i]].clips;
     const bool is_turned = video.facts.orientation >= 5;
     const RecordTable::Kind kind{.encoding = Encoding::video,
                                  .width = is_turned ? video.facts.height : video.facts.width,
                                  .height = is_turned ? video.facts.width : video.facts.height};
-    rows.insert(rows.end(), video.clips.size(), i);
-    table.clip.insert(table.clip.end(), video.clips.begin(), video.clips.end());
+    rows.insert(rows.end(), clips.size(), i);
+    table.clip.insert(table.clip.end(), clips.begin(), clips.end());
     table.kind.resize(rows.size(), number_of_kind(kind, table.kinds, numbers).value_or(0));
   }
   if (rows.empty()) throw no_clip(context.options, videos, draft);

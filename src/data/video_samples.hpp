@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
@@ -30,6 +31,13 @@ void require_clips(const Dataset& dataset, const ClipOptions& clip);
 // Has the clips of an index begin in the middle of where they may, and their readers read no more than that needs.
 void center_clips(Dataset& dataset) noexcept;
 
+// The clip of these frames that an evaluation serves.
+[[nodiscard]] constexpr RecordTable::Clip middle_of(const RecordTable::Clip& clip,
+                                                    const video::ClipRule& rule) noexcept {
+  const std::uint64_t span = rule.span();
+  return clip.frames <= span ? clip : RecordTable::Clip{clip.first + (clip.frames - span) / 2, span};
+}
+
 // What a reader of a clip needs of the video with this table. Throws SampleError, also if the file has not as many
 // bytes. REQUIRES: file_bytes is not negative.
 [[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at,
@@ -39,6 +47,11 @@ void center_clips(Dataset& dataset) noexcept;
 
 // Throws ConfigError naming clip.frames where no videos can be read.
 void require_videos();
+
+// The options with which an index of clips is built: clip.segment is a field of two numbers, which make_clips() takes.
+[[nodiscard]] DatasetOptions with_segments(const DatasetOptions& options);
+// What a run should know of a table with these columns of which clip.segment names none; "" if they are of no segments.
+[[nodiscard]] std::string unused_segments(std::span<const std::string> columns);
 
 // "clip.frames = 16, clip.stride = 2, ...".
 [[nodiscard]] std::string clips_text(const ClipOptions& clip);

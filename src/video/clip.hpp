@@ -46,9 +46,11 @@ class IndexedVideo {
   explicit IndexedVideo(std::span<const std::byte> table);
 
   [[nodiscard]] VideoFacts facts() const noexcept;
-  // What a reader needs for a clip that begins at any of the frames [first, first + starts). A clip that is longer than
-  // the video repeats its last frame. Throws SampleError where these are not frames of it.
-  [[nodiscard]] ClipBytes clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule) const;
+  // What a reader needs for a clip that begins at any of the frames [first, first + starts), and shows none from `end`
+  // on, or behind the video's end: where it is longer than that, it repeats the last one. Throws SampleError where
+  // these are not frames of it.
+  [[nodiscard]] ClipBytes clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule,
+                               std::uint64_t end = UINT64_MAX) const;
 
  private:
   VideoTable video_;

@@ -328,7 +328,7 @@ void require_whole_matroska(KeptBlocks& file) {
 
 }  // namespace
 
-std::vector<std::byte> index_video(const VideoSource& source) {
+std::vector<std::byte> index_video(const VideoSource& source, std::vector<double>* shown_at) {
   const Libav& av = libav();
   KeptBlocks file(source);
   require_whole_matroska(file);
@@ -376,7 +376,16 @@ std::vector<std::byte> index_video(const VideoSource& source) {
   table.rank_by(times);
   table.stream.delay = delay_of(table.packets);
   for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = !is_packed && layers[i] == highest;
-  if (table.shown().empty()) throw SampleError("it has no frame that is shown");
+  const std::vector<std::uint32_t> shown = table.shown();
+  if (shown.empty()) throw SampleError("it has no frame that is shown");
+  if (shown_at == nullptr) return table.serialize();
+  const AVStream& stream = *format.streams[number];
+  const double rate = av_q2d(stream.avg_frame_rate);
+  if (order && !(rate > 0)) throw SampleError("it states no frame rate, so that no part of it can be named in seconds");
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    shown_at->push_back(order ? static_cast<double>(i) / rate
+                              : static_cast<double>(times[shown[i]] - times[shown[0]]) * av_q2d(stream.time_base));
+  }
   return table.serialize();
 }
 

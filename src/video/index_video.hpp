@@ -20,8 +20,9 @@ struct VideoSource {
 
 // Reads a video (mp4, mov, mkv, webm) from one end to the other, without decoding it, and returns its table: of its
 // first video stream what a decoder has to know, and each packet's place, timestamp and part in decoding. About 5 bytes
-// for a frame. Throws SampleError that says what is wrong: no video, no timestamps, damaged, cut short; and what `read`
-// throws. Any thread. REQUIRES: problem_of_videos() is empty.
-[[nodiscard]] std::vector<std::byte> index_video(const VideoSource& source);
+// for a frame. `shown_at`, where there is one: for each frame that is shown, in their order, its time in seconds since
+// the first; of an avi file by its frame rate. Throws SampleError that says what is wrong: no video, no timestamps,
+// damaged, cut short; and what `read` throws. Any thread. REQUIRES: problem_of_videos() is empty.
+[[nodiscard]] std::vector<std::byte> index_video(const VideoSource& source, std::vector<double>* shown_at = nullptr);
 
 }  // namespace forebay::video

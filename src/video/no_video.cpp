@@ -9,7 +9,7 @@ std::string_view problem_of_videos() {
          "libswscale-dev), with -DFOREBAY_VIDEO=ON";
 }
 
-std::vector<std::byte> index_video(const VideoSource& /*source*/) {
+std::vector<std::byte> index_video(const VideoSource& /*source*/, std::vector<double>* /*shown_at*/) {
   throw SampleError(std::string(problem_of_videos()));
 }
 

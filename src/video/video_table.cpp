@@ -220,10 +220,11 @@ VideoFacts IndexedVideo::facts() const noexcept {
           .orientation = video_.orientation};
 }
 
-ClipBytes IndexedVideo::clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule) const {
-  if (starts == 0 || starts > shown_.size() || first > shown_.size() - starts)
+ClipBytes IndexedVideo::clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule, std::uint64_t end) const {
+  end = std::min<std::uint64_t>(end, shown_.size());
+  if (starts == 0 || starts > end || first > end - starts)
     throw SampleError("damaged: a clip behind the end of its video");
-  const std::uint64_t end = std::min<std::uint64_t>(first + starts - 1 + rule.span(), shown_.size());
+  end = std::min(first + starts - 1 + rule.span(), end);
 
   const auto frame = [this](std::uint64_t number) { return shown_.begin() + static_cast<std::ptrdiff_t>(number); };
   std::vector<std::uint32_t> wanted(frame(first), frame(end));
