@@ -245,6 +245,7 @@ class AnyOptions {
     if (options.transform.operations.empty()) options.transform.views = 1;
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
     options.dataset.clip.frames = 1 + options.dataset.clip.frames % 32;  // within memory together with the others
+    if (options.dataset.clip.segment.empty()) options.dataset.clip.unit = ClipUnit::frames;
     if (random_.below(2) == 0) {
       options.dataset.clip = {};
     } else {

@@ -63,6 +63,10 @@ class Options(TypedDict, total=False):
     clip_every: int
     short_videos: str
     clip_short_videos: str
+    segment: str
+    clip_segment: str
+    unit: str
+    clip_unit: str
     crop: str
     transform_crop: str
     size: Any

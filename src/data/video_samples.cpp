@@ -311,6 +311,7 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
     if (std::exchange(place[source], 0) == SIZE_MAX) used.push_back(source);
   }
   std::ranges::sort(used);
+  draft.counts.images = used.size();
   std::vector<std::string> paths;
   for (const std::uint32_t source : used) {
     place[source] = paths.size();
