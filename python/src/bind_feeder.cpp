@@ -204,6 +204,16 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
           "dataset_size",
           [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return f.dataset().size(); }); },
           "Samples in the dataset.")
+      .def(
+          "sample_name",
+          [](PythonFeeder& self, std::uint64_t number) {
+            return self.ask([number](const Feeder& f) {
+              if (number >= f.dataset().size()) throw nb::index_error("the dataset has no sample of this number");
+              return to_path(f.dataset().name(number));
+            });
+          },
+          "number"_a, nb::sig("def sample_name(self, number: int) -> str"),
+          "The file of a sample of batch.ids, followed by its record, object or frame where the file has several.")
       .def("describe", ask(&Feeder::describe), "The sizes of the worker pools and of the queue, in a line.")
       .def(
           "to_toml", [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return to_toml(f.options()); }); },

@@ -34,8 +34,13 @@ def test_batches_have_the_frames_of_clips(videos: Path) -> None:
             # Frames that follow each other differ.
             assert all(np.any(images[:, 1:] != images[:, :-1], axis=(2, 3, 4)).all() for images in batches)
     with forebay.Feeder(dataset=str(videos), layout="NHWC", every=10, **options) as feeder:
-        images = next(iter(feeder)).images
-        assert images.shape == (3, 5, 16, 24, 3)
+        batch = next(iter(feeder))
+        assert batch.images.shape == (3, 5, 16, 24, 3)
+        for number, label in zip(batch.ids, batch.labels, strict=True):
+            video, frame = feeder.sample_name(number)[:-1].split("[frame ")
+            assert Path(video).parent.name == feeder.classes[label] and int(frame) % 10 == 0
+        with pytest.raises(IndexError, match="no sample of this number"):
+            feeder.sample_name(feeder.dataset_size)
 
 
 def test_torch_gets_them_too(videos: Path) -> None:
