@@ -11,35 +11,33 @@ namespace forebay {
 
 class Communicator;
 
-// Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order.
-// Relative paths in the file are relative to the working directory, as on a command line. The file may be a pipe that
-// is written to and closed (`<(...)`, /dev/stdin). A FIFO without a writer, a terminal, more than 4 MiB, and a pipe
-// that gives nothing for a minute are refused: this never waits for ever. Keys that neither names have their values in
-// `defaults`.
-// Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types
-// (with what was expected), and values out of range.
+// Reads a TOML configuration file; `overrides` are "section.key=value" strings applied on top, in order. Relative paths
+// in the file are relative to the working directory, as on a command line. The file may be a pipe that is written to
+// and closed (`<(...)`, /dev/stdin). A FIFO without a writer, a terminal, more than 4 MiB, and a pipe that delivers
+// nothing for a minute are refused, so this never waits forever. Keys set by neither keep their values in `defaults`.
+// Throws ConfigError naming file, line and key: unknown keys (with the nearest known key), wrong types (with what was
+// expected), and values out of range.
 [[nodiscard]] Options load_options(const std::string& file, std::span<const std::string> overrides = {},
                                    const Options& defaults = {});
 
 // The same for the ranks of a job: each reads the file, and if one of them cannot, all throw its ConfigError, which
-// names the rank. (A rank that threw alone would leave the others waiting in their next collective call.) Collective
-// and blocking.
+// names the rank. (If that rank alone threw, the others would wait in their next collective call.) Collective and
+// blocking.
 [[nodiscard]] Options load_options(const std::string& file, const Communicator& communicator,
                                    std::span<const std::string> overrides = {}, const Options& defaults = {});
 
-// The same as the first for text in memory; messages have `origin` in place of the file name.
+// Like the first load_options(), for text in memory; messages have `origin` in place of the file name.
 [[nodiscard]] Options parse_options(std::string_view toml, std::string_view origin = "config",
                                     std::span<const std::string> overrides = {}, const Options& defaults = {});
 
-// Checks every value and every combination of values that does not need the file system.
-// Throws ConfigError naming the key. load_options and parse_options call it at the end; the Feeder does for Options
-// that code has filled in.
+// Checks every value and every combination of values that does not need the file system. Throws ConfigError naming the
+// key. load_options() and parse_options() call it at the end; the Feeder calls it for Options filled in by code.
 void validate(const Options& options);
 
-// The resolved configuration, every key with its value, as TOML that parse_options reads back to the same Options.
+// The effective configuration, every key with its value, as TOML from which parse_options() reads the same Options.
 [[nodiscard]] std::string to_toml(const Options& options);
 
-// A key of the configuration, for programs that offer keys under names of their own.
+// A configuration key, for programs that offer keys under names of their own.
 struct ConfigKey {
   std::string section;  // "" = at the top of the file
   std::string name;

@@ -5,7 +5,7 @@
 
 namespace forebay {
 
-// Base of everything Forebay throws. what() says what was wrong, where, and what to do about it.
+// Base class of everything that Forebay throws. what() says what was wrong, where, and what to do about it.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -34,8 +34,8 @@ class SampleError : public Error {
   Kind kind_;
 };
 
-// No fresh batch arrived for `policy.watchdog_s`, and what() says what each worker was doing; or another rank did not
-// come for that long, and what() names it.
+// No fresh batch arrived for `policy.watchdog_s`, and what() says what each worker was doing; or another rank failed to
+// arrive for that long, and what() names it.
 class WatchdogError : public Error {
  public:
   using Error::Error;

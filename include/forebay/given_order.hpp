@@ -8,19 +8,20 @@
 
 namespace forebay {
 
-// The order of each epoch as the program says it, such as that of another library's sampler: the sample at each place.
-// Nothing of an epoch is read before its order is there. Of one feeder: another one needs another order.
+// The order of each epoch as given by the program, for example by another library's sampler: the sample at each place.
+// Nothing of an epoch is read before its order has been given. Each feeder needs its own object.
 class GivenOrder {
  public:
-  // Of a dataset of so many samples; every epoch has `places`, at which a sample may be several times or never.
+  // For a dataset of `samples` samples. Every epoch has `places` places, at which a sample may occur any number of
+  // times.
   GivenOrder(std::uint64_t samples, std::uint64_t places) noexcept : samples_(samples), places_(places) {}
 
   [[nodiscard]] std::uint64_t samples() const noexcept { return samples_; }
   [[nodiscard]] std::uint64_t places() const noexcept { return places_; }
 
-  // Once, when the epoch before has ended and before next_epoch() begins this one, on the thread that calls it. The
-  // order of the epoch before last is forgotten. Throws ConfigError for another number of places, and for a sample that
-  // the dataset does not have; Error where the order of that epoch is there.
+  // Called once per epoch, after the previous one has ended and before next_epoch() begins this one, on the same
+  // thread. Discards the order of the epoch before last. Throws ConfigError for a wrong number of places or a sample
+  // that the dataset does not have, and Error if the order of that epoch was already given.
   void give(std::uint64_t epoch, std::vector<std::uint32_t> ids);
   [[nodiscard]] bool has(std::uint64_t epoch) const noexcept {
     return held_[epoch % 2].load(std::memory_order_acquire) == epoch;
@@ -33,17 +34,17 @@ class GivenOrder {
  private:
   std::uint64_t samples_;
   std::uint64_t places_;
-  // The epochs of which ids_ are the orders. Release in give() pairs with acquire in has(): who sees the epoch sees
-  // ids_.
+  // The epochs whose orders are in ids_. Release in give() pairs with acquire in has(): a thread that sees the epoch
+  // sees ids_.
   std::array<std::atomic<std::uint64_t>, 2> held_{UINT64_MAX, UINT64_MAX};
   std::array<std::vector<std::uint32_t>, 2> ids_;
 };
 
-// What a dataset is besides, if its epochs have such an order. It is for one rank.
+// A second base class for a dataset whose epochs have a given order. For a single rank only.
 class InGivenOrder {
  public:
   virtual ~InGivenOrder() = default;
-  // Null: dataset.shuffle decides.
+  // Null: the order follows from dataset.shuffle.
   [[nodiscard]] virtual std::shared_ptr<const GivenOrder> given_order() const noexcept = 0;
 };
 

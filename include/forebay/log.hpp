@@ -17,8 +17,8 @@ enum class LogLevel : std::uint8_t { info, warning, error };
   return "?";
 }
 
-// Receives the feeder's log lines in place of standard error: one line of UTF-8, without newline and prefix. Called on
-// any thread, including the trainer's, one call at a time; must not call the feeder. If it throws, the line goes to
+// Receives the feeder's log lines in place of standard error: one line of UTF-8, without newline or prefix. Called on
+// any thread, including the trainer's, one call at a time. Must not call the feeder. If it throws, the line goes to
 // standard error.
 using Logger = std::function<void(LogLevel level, std::string_view text)>;
 

@@ -15,7 +15,7 @@
 
 namespace forebay {
 
-// A pixel of a view. `spare` is there so that a pixel fills a word; its value means nothing.
+// A pixel of a view. `spare` pads it to a word; its value is meaningless.
 struct Pixel {
   std::uint8_t red = 0;
   std::uint8_t green = 0;
@@ -28,10 +28,10 @@ struct Pixel {
 };
 static_assert(sizeof(Pixel) == 4 && alignof(Pixel) == 1);
 
-// What one view of a sample shows, in the size of the result: cropped, turned, mirrored and resized, not yet
-// normalised. It owns nothing.
+// The pixels of one view of a sample at their final size: cropped, rotated, mirrored and resized, not yet normalised.
+// Non-owning.
 struct PixelView {
-  std::span<Pixel> pixels;  // width * height of them, rows from the top, without gaps
+  std::span<Pixel> pixels;  // width * height of them, top row first, without gaps
   std::int32_t width = 0;
   std::int32_t height = 0;
 
@@ -42,31 +42,31 @@ struct PixelView {
   }
 };
 
-// Changes what a sample shows between its view and its place in a batch (docs/operations.md). One object serves all
-// decoder threads of a feeder at the same time, so apply() is const and changes nothing of the object.
+// Changes the pixels of a view before they are stored in a batch (docs/operations.md). All decoder threads of a feeder
+// share one object concurrently, so apply() is const and must not change the object.
 class Operation {
  public:
   virtual ~Operation() = default;
 
-  // Changes the pixels in place. The result must depend on them, the object and `random` alone: then a sample is the
-  // same whatever thread or rank makes it, and in a resumed run. `random` is seeded by (seed, epoch, position, use) and
-  // the operation's place in transform.operations. Any thread. Whatever it throws ends the run, on all ranks, with an
+  // Changes the pixels in place. The result must depend only on them, the object and `random`, so that a sample is the
+  // same on any thread or rank and in a resumed run. `random` is seeded from (seed, epoch, position, use) and the
+  // operation's place in transform.operations. Called on any thread. An exception ends the run, on all ranks, with an
   // error that names the sample and the operation.
   virtual void apply(const PixelView& view, Random& random) const = 0;
 
-  // Whether every pixel stays where it is, and only its colour changes. Masks and boxes cannot follow an operation that
-  // does not say so: a feeder that has both is refused.
+  // Whether every pixel stays in place and only its colour changes. Masks and boxes cannot follow an operation that
+  // moves pixels: a feeder that combines them is refused.
   [[nodiscard]] virtual bool keeps_places() const noexcept { return false; }
 
-  // Whether it is applied in evaluation (run.eval) too. Preparation of images is; augmentation is not.
+  // Whether it also applies in evaluation (run.eval). Preprocessing does; augmentation does not.
   [[nodiscard]] virtual bool in_evaluation() const noexcept { return false; }
 };
 
-// Makes an operation when a feeder is constructed, on every rank. Throws ConfigError for options it cannot honour.
+// Called on every rank when a feeder is constructed. Throws ConfigError for options that it cannot honour.
 using OperationFactory = std::function<std::unique_ptr<const Operation>(const TransformOptions&)>;
 
-// Operations by name, for transform.operations. A value: copy it, add to it, hand it to a feeder (Parts::operations).
-// One thread at a time.
+// Operations by name, for transform.operations. A value type: copy it, add to it, pass it to a feeder
+// (Parts::operations). Not thread-safe.
 class OperationRegistry {
  public:
   // The operations that come with Forebay: "colour", "blur", "solarise" and "erase".
@@ -75,8 +75,8 @@ class OperationRegistry {
   // Adds an operation, replacing one of the same name.
   void add(std::string name, OperationFactory factory);
   [[nodiscard]] std::vector<std::string> names() const;
-  // Throws ConfigError naming transform.operations and the known names when there is no such operation, and whatever
-  // the factory throws.
+  // Throws ConfigError naming transform.operations and the known names if there is no such operation, and whatever the
+  // factory throws.
   [[nodiscard]] std::unique_ptr<const Operation> make(std::string_view name, const TransformOptions& options) const;
 
  private:

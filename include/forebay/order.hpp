@@ -30,8 +30,8 @@ struct BatchRef {
   std::uint64_t epoch = 0;
   std::uint64_t batch = 0;  // number within the epoch
   std::uint32_t size = 0;   // samples; less than batch_size only for the last batch of an epoch
-  // The rank owns no batch of this dataset (fewer batches than ranks): this one belongs to another rank and may only be
-  // served as padding, never as fresh.
+  // The rank owns no batch of this dataset because there are fewer batches than ranks: this one belongs to another rank
+  // and may be served only as padding, never as fresh.
   bool padding = false;
 
   friend bool operator==(const BatchRef&, const BatchRef&) = default;
@@ -50,26 +50,26 @@ struct PositionRange {
 };
 
 struct OrderOptions {
-  std::uint64_t samples = 0;  // of an epoch
+  std::uint64_t samples = 0;  // in an epoch
   std::uint32_t batch_size = 1;
   std::uint64_t seed = 0;
   bool shuffle = true;
   bool drop_last = true;
-  // What dataset.split, fraction and weights leave of the dataset; it has `samples` places. Null: every sample once.
+  // What dataset.split, fraction and weights leave of the dataset, `samples` positions in all. Null: every sample once.
   std::shared_ptr<const Selection> selection = nullptr;
-  // Above 0: the order is one that storage can be read in. Runs of `run` samples side by side are shuffled, and then
-  // the samples of each window, of about `window` of them. 0: all samples are shuffled at once.
+  // Above 0: the order suits sequential reads. Runs of `run` consecutive samples are shuffled, and then the samples
+  // within each window of about `window` samples. 0: all samples are shuffled at once.
   std::uint64_t window = 0;
   std::uint64_t run = 32;
-  // Above 0: the samples are dealt to so many parts, the same in every epoch, and each part is shuffled. Batches are
-  // dealt out in one piece of `shards` virtual shards, and a part has the batches that one of `parts` ranks has then.
-  // The share `exchange` of the samples, other ones in every epoch, is dealt to any part.
+  // Above 0: the samples are divided into this many parts, the same in every epoch, and each part is shuffled. Batches
+  // are assigned contiguously over `shards` virtual shards, and a part holds the batches that one of `parts` ranks
+  // would have. A share `exchange` of the samples, different ones in every epoch, may go to any part.
   std::uint32_t parts = 0;
   std::uint32_t shards = 1;
   double exchange = 0;
 };
 
-// Maps (epoch, position) to sample ids, the same for any number of ranks. O(1) memory and time, unless samples are
+// Maps (epoch, position) to sample ids, independently of the number of ranks. O(1) memory and time unless samples are
 // selected. Immutable; any thread may call.
 class Order {
  public:
@@ -79,20 +79,20 @@ class Order {
   [[nodiscard]] const OrderOptions& options() const noexcept { return options_; }
   // Batches in an epoch, over all ranks.
   [[nodiscard]] std::uint64_t batches() const noexcept { return batches_; }
-  // The global batch of that number. REQUIRES: number < batches().
+  // The global batch with this number. REQUIRES: number < batches().
   [[nodiscard]] BatchRef batch(std::uint64_t epoch, std::uint64_t number) const noexcept;
   // The sample at a position of an epoch. REQUIRES: position < samples.
   [[nodiscard]] std::uint64_t sample(std::uint64_t epoch, std::uint64_t position) const noexcept;
-  // Samples that are stored side by side are served near each other: shuffled in windows.
+  // Samples are shuffled in windows, so that neighbours in storage are served close together.
   [[nodiscard]] bool is_windowed() const noexcept { return options_.window > 0 && options_.shuffle; }
-  // Ranks have consecutive batches, and not every so many: in windows and in parts.
+  // Each rank has consecutive batches rather than every n-th one: in windows and in parts.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return is_windowed() || (options_.parts > 0 && options_.shuffle);
   }
-  // The window that a position lies in; without windows, all positions. REQUIRES: position < samples.
+  // The window that contains a position; without windows, all positions. REQUIRES: position < samples.
   [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;
-  // The replacement at (epoch, position) after `attempt` bad samples, from 1: a function of seed, epoch, position and
-  // attempt alone.
+  // The replacement at (epoch, position) after `attempt` bad samples, counted from 1: a function of seed, epoch,
+  // position and attempt alone.
   [[nodiscard]] std::uint64_t replacement(std::uint64_t epoch, std::uint64_t position,
                                           std::uint32_t attempt) const noexcept;
 

@@ -15,7 +15,7 @@
 
 namespace forebay {
 
-// What a policy asks for. The feeder carries it out.
+// What a policy asks the feeder to do.
 enum class Decision : std::uint8_t {
   fresh,  // serve the next batch, waiting for it if the queue is exhausted
   reuse,  // serve a resident batch again
@@ -31,31 +31,31 @@ enum class Decision : std::uint8_t {
   return "?";
 }
 
-// Everything that a policy may know when it decides a step. Numbers only: both the real feeder and a simulator can
-// drive it.
+// Everything that a policy may know when it decides a step. They are plain numbers, so that both the real feeder and a
+// simulator can drive a policy.
 struct Signals {
-  std::uint64_t step = 0;  // served so far by this run; a resumed one begins at 0
-  // Batches ready now. Equal to the capacity once the last batch of the run is ready: saving the rest would gain
-  // nothing.
+  std::uint64_t step = 0;  // steps served so far by this run; 0 at first in a resumed one, too
+  // Batches ready now. Equals the capacity once the last batch of the run is ready, because then nothing is gained by
+  // sparing the rest.
   std::uint32_t depth = 0;
-  // Batches that may be ready: at least 1, and never fewer than in an earlier step. It rises only with queue.capacity =
+  // Batches that may be ready: at least 1, and never fewer than in an earlier step. Rises only if queue.capacity =
   // "auto".
   std::uint32_t capacity = 1;
   std::uint64_t uses = 0;      // how often the batch that a reuse would serve was served; 0 = no resident batch
   std::uint64_t produced = 0;  // batches published since the start
   double now_s = 0;            // time since the first step
-  double blocked_s = 0;        // part of it in which a full ring blocked the producer
+  double blocked_s = 0;        // seconds of it in which a full ring blocked the producer
   double waited_s = 0;         // time already spent waiting in this step
 };
 
-// Decides each step from the signals alone: without a clock, slots, threads, or random numbers. An object belongs to
-// one feeder (or one simulated rank) and is called from one thread.
+// Decides each step from the signals alone, without access to a clock, slots, threads, or random numbers. An object
+// belongs to one feeder (or one simulated rank) and is called from one thread.
 class Policy {
  public:
   virtual ~Policy() = default;
 
-  // The decision for this step. After `wait` it is asked for again within the step. Must not assume that a decision was
-  // carried out: served() says what was.
+  // The decision for this step. After `wait` it is called again within the step. It must not assume that its decision
+  // was carried out: served() reports what was.
   [[nodiscard]] virtual Decision decide(const Signals& signals) = 0;
   // What was finally served (fresh or reuse), with the signals of the last decide(). Called once per step.
   virtual void served(Decision decision, const Signals& signals) = 0;
@@ -63,7 +63,7 @@ class Policy {
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>(const PolicyOptions&)>;
 
-// Policies by name. A value: copy it, add to it, hand it to a feeder.
+// Policies by name. A value type: copy it, add to it, pass it to a feeder.
 class PolicyRegistry {
  public:
   // The policies that come with Forebay: one per file in policies/.
@@ -73,7 +73,7 @@ class PolicyRegistry {
   void add(std::string name, PolicyFactory factory);
   [[nodiscard]] std::vector<std::string> names() const;
   // Never null. Throws ConfigError naming policy.name and the known names if there is no such policy, or if its factory
-  // made none.
+  // returned null.
   [[nodiscard]] std::unique_ptr<Policy> make(const PolicyOptions& options) const;
 
  private:
@@ -82,17 +82,17 @@ class PolicyRegistry {
 
 // How often a batch may be served, the fresh serve included: policy.max_uses.
 //
-// With "auto" it is four times R, and four where storage keeps up. R is how many steps a batch takes while storage
-// delivers, so an outage does not raise it. Where R is steady no batch comes near that; in an outage much longer than
-// the queue every resident batch has had its share some time (docs/decisions/0024-uses-have-a-limit.md).
+// With "auto" it is four times R, and four if storage keeps up. R is the number of steps per delivered batch while
+// storage delivers, so an outage does not raise it. While R is steady no batch comes near the limit; in an outage much
+// longer than the queue every resident batch eventually reaches it (docs/decisions/0024-uses-have-a-limit.md).
 class UsesLimit {
  public:
-  // A number, 0 for no limit, or kAutomatic.
+  // `max_uses`: a number, 0 for no limit, or kAutomatic.
   explicit UsesLimit(std::int64_t max_uses) noexcept;
 
-  // 0 = no limit; with "auto" also until eight batches and steps have been seen.
+  // The current limit. 0 = none, as with "auto" until eight batches and steps have been seen.
   [[nodiscard]] std::uint64_t now() const noexcept { return limit_; }
-  // Once per step, with the signals of its last decision.
+  // Called once per step, with the signals of its last decision.
   void served(const Signals& signals) noexcept {
     if (!is_automatic_) return;
     waited_s_ += signals.waited_s;
@@ -100,7 +100,7 @@ class UsesLimit {
   }
 
  private:
-  // Mean of at most the last `kWindow` values, older ones counting less and less.
+  // Mean of about the last `kWindow` values, with less and less weight on older ones.
   class Mean {
    public:
     void add(double value, double weight) noexcept;
@@ -121,7 +121,7 @@ class UsesLimit {
   std::uint64_t limit_;
   Mean log_step_s_;
   Mean batch_s_;
-  // At the last arrival, and since then.
+  // At the last arrival of a batch, and since then.
   std::uint64_t step_ = 0;
   std::uint64_t produced_ = 0;
   double now_s_ = 0;
@@ -132,10 +132,10 @@ class UsesLimit {
 // A policy together with the rules that apply to every policy.
 //  - The first batch is fresh: there is nothing to reuse.
 //  - `max_wait_ms`: a reuse while the queue is exhausted becomes `wait` until waited_s reaches it; a batch that arrives
-//    meanwhile is served fresh, so that no step waits for a batch and then reuses another.
+//    in the meantime is served fresh, so that no step waits for a batch and then reuses another.
 //  - `max_uses`: a reuse of a batch that was served max_uses times becomes fresh (on_max_uses = wait), is allowed and
-//    counted (warn), or makes decide() throw Error (error). With "auto" that holds only while the job is at its cap: a
-//    rank whose own storage pauses must not stop the others.
+//    counted (warn), or makes decide() throw Error (error). With "auto" this applies only while the job is at its cap:
+//    a rank whose own storage pauses must not stop the others.
 class RuledPolicy final : public Policy {
  public:
   // REQUIRES: policy != nullptr.
@@ -146,15 +146,15 @@ class RuledPolicy final : public Policy {
 
   // Reuses served beyond max_uses; the owner of the policy warns when it grows. Same thread as decide().
   [[nodiscard]] std::uint64_t capped_reuses() const noexcept { return capped_reuses_; }
-  // The cap that holds now; 0 = none. Same thread as decide().
+  // The current cap; 0 = none. Same thread as decide().
   [[nodiscard]] std::uint64_t max_uses() const noexcept { return limit_.now(); }
-  // Before the decisions of a step, on the same thread: whether more than half of the job's ranks are at their cap. Who
-  // never calls it is a rank alone.
+  // Called before the decisions of a step, on the same thread: whether more than half of the job's ranks are at their
+  // cap. A single rank need not call it.
   void begin_step(bool is_job_at_cap) noexcept {
     is_at_cap_ = false;
     is_job_at_cap_ = is_job_at_cap;
   }
-  // The step's last decide() would have reused a batch that was served max_uses times. Same thread.
+  // Whether the step's last decide() would have reused a batch that was served max_uses times. Same thread.
   [[nodiscard]] bool is_at_cap() const noexcept { return is_at_cap_; }
 
  private:
@@ -162,7 +162,7 @@ class RuledPolicy final : public Policy {
 
   std::unique_ptr<Policy> policy_;
   UsesLimit limit_;
-  bool is_strict_;  // the limit holds whatever the other ranks do
+  bool is_strict_;  // the limit applies whatever the other ranks do
   bool is_at_cap_ = false;
   bool is_job_at_cap_ = true;
   OnMaxUses on_max_uses_;

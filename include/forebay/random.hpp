@@ -13,7 +13,7 @@ __extension__ using Wide = unsigned __int128;  // 64 x 64 bit products
   return x ^ (x >> 31);
 }
 
-// One key from several numbers; their order matters.
+// Combines several numbers into one key; their order matters.
 template <typename... Rest>
 [[nodiscard]] constexpr std::uint64_t key64(std::uint64_t first, Rest... rest) noexcept {
   std::uint64_t key = mix64(first + 0x9e3779b97f4a7c15ULL);
@@ -21,7 +21,7 @@ template <typename... Rest>
   return key;
 }
 
-// SplitMix64 as a stream: cheap to create per sample, the same numbers on every machine. Not thread safe.
+// SplitMix64 as a generator: cheap to create per sample, the same numbers on every machine. Not thread-safe.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t key) noexcept : state_(key) {}

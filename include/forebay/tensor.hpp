@@ -12,12 +12,12 @@
 
 namespace forebay {
 
-// transform.dtype is one of the first four; a field (forebay/field.hpp) may be any.
+// transform.dtype is one of the first four; a field (forebay/field.hpp) may have any.
 enum class DType : std::uint8_t { float32, float16, bfloat16, uint8, int32, int64, float64 };
 enum class Layout : std::uint8_t { nchw, nhwc };
 enum class DeviceKind : std::uint8_t { host, cuda };
 
-// Bytes of one element.
+// Bytes per element.
 [[nodiscard]] constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
     case DType::float64:
@@ -44,7 +44,7 @@ enum class DeviceKind : std::uint8_t { host, cuda };
   return "?";
 }
 
-// The extents of a tensor, the outermost first; none for a single number. A value that allocates nothing.
+// The extents of a tensor, outermost first; empty for a scalar. Never allocates.
 class Shape {
  public:
   static constexpr std::size_t kMost = 8;
@@ -70,7 +70,7 @@ class Shape {
   [[nodiscard]] constexpr std::int64_t* data() noexcept { return extents_.data(); }
   [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return extents_.data(); }
   [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return extents_.data() + size_; }
-  // The product of all extents: 1 where there are none. REQUIRES: it is less than 2^64.
+  // The product of all extents; 1 for a scalar. REQUIRES: it is less than 2^64.
   [[nodiscard]] constexpr std::size_t elements() const noexcept {
     std::size_t product = 1;
     for (const std::int64_t extent : *this) product *= static_cast<std::size_t>(extent);
@@ -90,11 +90,11 @@ class Shape {
   std::size_t size_ = 0;
 };
 
-// A dense, contiguous part of a batch: its images, or another field. A view: it owns nothing and is valid while its
-// lease is held. Read-only, because a reuse serves the same bytes.
+// A non-owning view of a contiguous tensor in a batch: its images or another field. Valid while the lease is held.
+// Read-only, because a reuse serves the same bytes.
 struct TensorView {
   const void* data = nullptr;  // first element; fixed for the life of the feeder
-  Shape shape;                 // images: [N, C, H, W] or [N, H, W, C], as `layout` says; N = lease.size()
+  Shape shape;                 // images: [N, C, H, W] or [N, H, W, C] according to `layout`; N = lease.rows()
   DType dtype = DType::float32;
   Layout layout = Layout::nchw;  // of images, and of fields of kind "image"
   DeviceKind device = DeviceKind::host;
@@ -103,8 +103,8 @@ struct TensorView {
   [[nodiscard]] std::size_t elements() const noexcept { return shape.elements(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return elements() * size_of(dtype); }
 
-  // The elements as values of T, or as bytes if T has one byte. Throws Error if the size of T differs from that of the
-  // elements: float16 cannot be read as float.
+  // The elements as values of T, or as bytes if T has one byte. Throws Error if T is of another size than the elements:
+  // float16 cannot be read as float.
   template <typename T>
   [[nodiscard]] const T* as() const {
     if (sizeof(T) != size_of(dtype) && sizeof(T) != 1) {
@@ -116,9 +116,9 @@ struct TensorView {
   }
 };
 
-// The stream on which a lease is ordered. On the host there are none and the view stays empty. With CUDA it wraps a
-// cudaStream_t that the trainer owns; an empty view is the default stream of the GPU that holds the batches.
-// cudaStreamPerThread depends on the calling thread, so next() refuses it; release() takes it as the caller's.
+// The stream that orders a lease. Empty on the host, which has no streams. With CUDA it wraps a cudaStream_t that the
+// trainer owns; an empty view is the default stream of the GPU that holds the batches. cudaStreamPerThread depends on
+// the calling thread, so next() refuses it; release() takes it to mean the caller's.
 struct StreamView {
   void* handle = nullptr;
 };

@@ -4,7 +4,7 @@
 
 namespace forebay {
 
-// A region of an image in pixels: left and top inside it, right and bottom just past it.
+// A rectangle in pixels: left and top are inside, right and bottom just past it.
 struct Box {
   std::int32_t left = 0;
   std::int32_t top = 0;
@@ -16,13 +16,13 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// What a sample of a batch shows of its image: the region, mirrored or not, resized to transform.size. A target of the
-// program's own follows it: x of the image is at (x - region.left) * width of the batch / region.width(), and with
-// `mirror` at that distance from the right edge.
+// The part of its image that a sample in a batch shows: the region, mirrored or not, resized to transform.size. A
+// program transforms its own targets accordingly: x in the image is at (x - region.left) * width of the batch /
+// region.width(), with `mirror` measured from the right edge.
 struct SampleView {
-  // In pixels of the image as displayed (after EXIF), to the nearest; with transform.padding it may reach beyond.
+  // In pixels of the image as displayed (after EXIF), rounded; with transform.padding it may reach beyond the image.
   Box region;
-  std::int32_t width = 0;  // of that image
+  std::int32_t width = 0;  // size of that image
   std::int32_t height = 0;
   bool mirror = false;
 

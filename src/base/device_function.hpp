@@ -1,6 +1,6 @@
 #pragma once
 
-// Marks functions that a CUDA compiler makes for the device too; for any other compiler it is nothing.
+// Marks functions that a CUDA compiler also compiles for the device; empty for any other compiler.
 #ifdef __CUDACC__
 #define FOREBAY_HOST_DEVICE __host__ __device__
 #else

@@ -10,9 +10,9 @@
 
 namespace forebay {
 
-// The member `key` of an object of nlohmann's JSON as a number from 0 up. The library itself would convert one that is
-// negative, fractional or beyond the type's range to any other. Throws Error for such, and the library's exception
-// where there is no such member.
+// The member `key` of an nlohmann JSON object as a non-negative integer. Throws Error if it is negative, fractional or
+// out of range, which the library itself would silently convert, and the library's exception if there is no such
+// member.
 template <std::integral Number, typename Json>
 [[nodiscard]] Number whole_number(const Json& object, const char* key) {
   const auto& value = object.at(key);

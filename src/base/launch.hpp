@@ -10,23 +10,23 @@
 
 #include "text.hpp"
 
-// Whether a job launcher started this process as one of several, judging by the environment. Needs no MPI: it is for
+// Whether a job launcher started this process as one of several, according to the environment. Needs no MPI: it is for
 // code that should have been given a communicator and was not.
 namespace forebay {
 
 struct Launch {
   std::string variable;  // the evidence
   std::string processes;
-  unsigned count = 0;            // of processes
-  std::optional<unsigned> rank;  // this process's number among them, unless what says so is none
+  unsigned count = 0;            // number of processes
+  std::optional<unsigned> rank;  // this process's number among them, if known
 };
 
-// mpirun, mpiexec, or an srun of several tasks. Nothing for a single process, whoever started it. A batch script is
-// one, although Slurm tells it how many tasks its job may have. `variable(name)`: the value of an environment variable,
-// null if it is not set.
+// Recognises mpirun, mpiexec, and an srun of several tasks. Returns nothing for a single process, whoever started it. A
+// batch script is one, although Slurm tells it how many tasks its job may have. `variable(name)`: the value of an
+// environment variable, null if it is not set.
 template <typename Variable>
 [[nodiscard]] std::optional<Launch> launched_with_others(Variable&& variable) {
-  // The number of processes, and a variable that the launcher sets beside it in each of them.
+  // The variables in which a launcher gives each process the number of processes and its own rank.
   struct Sign {
     const char* processes;
     const char* rank;
@@ -34,7 +34,7 @@ template <typename Variable>
   constexpr std::array<Sign, 4> kSigns{{{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                         {"PMI_SIZE", "PMI_RANK"},
                                         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
-                                        // Of a job step, which only srun starts.
+                                        // Those of a job step, which only srun starts.
                                         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}};
   for (const Sign& sign : kSigns) {
     const char* const processes = variable(sign.processes);
@@ -53,19 +53,19 @@ template <typename Variable>
   return launched_with_others([](const char* name) -> const char* { return std::getenv(name); });
 }
 
-// What the program that started this process says of its place on the node, in environment variables.
+// The position of this process within its node, according to its launcher's environment variables.
 struct LauncherPlace {
   std::optional<unsigned> local_rank;
-  std::optional<unsigned> local_ranks;  // on this node
-  std::string variable;                 // that says the first
-  std::string problem;                  // variables contradict each other, or one is no number: a line; mostly empty
+  std::optional<unsigned> local_ranks;  // number of ranks on this node
+  std::string variable;                 // that gives local_rank
+  std::string problem;  // a line if variables contradict each other or one is not a number; usually empty
 };
 
-// torchrun's variables come first, then those of MPI's own launchers, then Flux's and Slurm's: a launcher may have been
-// started by one of those that follow, once on each node, and theirs still say 0. `variable` gives a
+// Precedence: torchrun's variables, then those of MPI's own launchers, then Flux's and Slurm's. A launcher may have
+// been started by a later one in this list, once per node, whose variables then still say 0. `variable` returns a
 // variable's value, or null.
 [[nodiscard]] LauncherPlace launcher_place(const std::function<const char*(const char*)>& variable);
-// Of this process.
+// The same for this process's environment.
 [[nodiscard]] LauncherPlace launcher_place();
 
 }  // namespace forebay

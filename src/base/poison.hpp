@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-// AddressSanitizer knows what malloc gave out. What is kept for reuse, or cut into parts, has its owner tell it. The
-// only place that asks how it is compiled: in other builds nothing is left of this.
+// AddressSanitizer knows what malloc handed out; the owner of memory that is kept for reuse or divided must tell it.
+// This is the only file that checks for the sanitizer: in other builds these functions are empty.
 #if defined(__SANITIZE_ADDRESS__)
 #define FOREBAY_POISONS 1
 #elif defined(__has_feature)
@@ -20,9 +20,9 @@ namespace forebay {
 
 #ifdef FOREBAY_POISONS
 inline constexpr bool kPoisons = true;
-// From now on an access to any of these bytes ends the program with a report. Any thread.
+// From now on any access to these bytes ends the program with a report. Any thread.
 inline void poison(const void* begin, std::size_t bytes) noexcept { __asan_poison_memory_region(begin, bytes); }
-// They may be used again. Any thread.
+// The bytes may be used again. Any thread.
 inline void unpoison(const void* begin, std::size_t bytes) noexcept { __asan_unpoison_memory_region(begin, bytes); }
 [[nodiscard]] inline bool is_poisoned(const void* byte) noexcept { return __asan_address_is_poisoned(byte) != 0; }
 #else

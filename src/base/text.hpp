@@ -36,21 +36,22 @@ struct Character {
 // The number in lower-case hexadecimal, with at least `digits` digits: hex(10, 2) is "0a".
 [[nodiscard]] std::string hex(std::uint64_t value, std::size_t digits);
 
-// The shortest text that stands for this number alone, as "0.1": other numbers have other texts.
+// The shortest text that reads back as exactly this number, such as "0.1".
 [[nodiscard]] std::string shortest(double value);
 
 // The bytes in base64 (RFC 4648, section 4), and back; nothing if the text is not base64.
 [[nodiscard]] std::string base64(std::string_view bytes);
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 
-// What an error says, in words also where the C++ library has none: of std::bad_alloc, for which no memory is taken.
+// The text of an error, also for std::bad_alloc, where the C++ library's is not in plain words; that case allocates
+// nothing.
 [[nodiscard]] std::string cause_of(const std::exception& error);
 
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
 
-// The number that all of `text` is, as std::from_chars reads one: without blanks, without a plus, in every locale
-// alike.
+// The number that the whole of `text` represents, as read by std::from_chars: no blanks, no plus sign, independent of
+// the locale.
 template <typename Number, typename... Base>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, Base... base) noexcept {
   Number number{};
@@ -58,10 +59,10 @@ template <typename Number, typename... Base>
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-// The parts of `text` between dividers: one more than there are dividers. Parts may be empty.
+// The parts of `text` between dividers, one more than there are dividers; they may be empty.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char divider);
 
-// What `text` makes of each item, with the separator in between. Numbers are written out.
+// The items, converted by `text`, with the separator in between. Numbers are written out.
 template <typename Items, typename Text = std::identity>
 [[nodiscard]] std::string joined(Items&& items, std::string_view separator, Text&& text = {}) {
   std::string all;
@@ -77,16 +78,16 @@ template <typename Items, typename Text = std::identity>
   return all;
 }
 
-// "1 core", "2 cores". `noun`: the singular of one that takes an s.
+// "1 core", "2 cores". `noun`: the singular of a noun whose plural takes an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
-// The first of some names between double quotes, as for people, and then ", ..." where there are more of them.
+// The first `most` names in double quotes, followed by ", ..." if there are more.
 [[nodiscard]] std::string quoted_names(std::span<const std::string_view> names, std::size_t most);
 
-// With ASCII's capitals as small letters.
+// `text` with ASCII capitals in lower case.
 [[nodiscard]] std::string lower_case(std::string_view text);
 
-// Whether the texts are equal where capitals of ASCII do not count. REQUIRES: lower_case has none.
+// Whether the texts are equal, ignoring ASCII case. REQUIRES: `lower_case` has no capitals.
 [[nodiscard]] bool equals_ignoring_case(std::string_view text, std::string_view lower_case) noexcept;
 
 // The same bytes.
@@ -94,7 +95,7 @@ template <typename Items, typename Text = std::identity>
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes the first line off `text`, and gives it back without its line feed.
+// Removes the first line from `text` and returns it without its line feed.
 [[nodiscard]] std::string_view take_line(std::string_view& text) noexcept;
 
 // `text` (well-formed UTF-8) cut to at most `columns` characters, each counted as one column.

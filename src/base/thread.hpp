@@ -23,11 +23,11 @@
 
 namespace forebay {
 
-// The first thing that went wrong on this rank, kept until the ranks have agreed to stop. Any thread may raise;
-// later failures are usually consequences of the first and are dropped.
+// The first failure on this rank, kept until the ranks have agreed to stop. Any thread may raise one; later failures
+// are usually consequences of the first and are dropped.
 class Failure {
  public:
-  // Returns true when this was the first.
+  // Returns whether this was the first.
   bool raise(std::exception_ptr error) noexcept;
 
   [[nodiscard]] bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
@@ -55,7 +55,7 @@ struct alignas(64) WorkerStatus {
     hedging,         // in the store, for a sample whose first read is slow
     retrying,        // waiting to read again after a transient error
     decoding,
-    requesting,    // asking for the samples of a batch
+    requesting,    // requesting the samples of a batch
     waiting_slot,  // waiting for room in the ring
     copying,       // starting copies of batches to the device and waiting for them
     parked,        // not wanted at present
@@ -71,10 +71,10 @@ struct alignas(64) WorkerStatus {
   std::atomic<clockid_t> cpu_clock{0};            // of the thread while it runs, else 0
   std::atomic<TimelineTrack*> timeline{nullptr};  // where activities are recorded once they end; null = nowhere
 
-  // Ends the current activity and begins another; returns the nanoseconds that the ended one lasted.
-  // Relaxed: a report may mix neighbouring moments, which does no harm in a message for people or in a mean.
+  // Ends the current activity and begins another; returns the nanoseconds that the ended one lasted. Relaxed: a report
+  // may mix neighbouring moments, which is harmless in a message or a mean.
   std::int64_t set(Activity now, std::uint64_t id = 0) noexcept;
-  // The activity goes on with another piece of work, since the moment when it was set. Spares a look at the clock.
+  // The same activity continues with another piece of work; its start time stays, which saves reading the clock.
   void go_on_with(std::uint64_t id) noexcept { sample.store(id, std::memory_order_relaxed); }
   // Steady clock.
   [[nodiscard]] std::int64_t last_set_ns() const noexcept { return since_ns.load(std::memory_order_relaxed); }
@@ -84,10 +84,10 @@ struct alignas(64) WorkerStatus {
   void thread_ends() noexcept { cpu_clock.store(0, std::memory_order_relaxed); }
 };
 
-// The calling thread's name, of which debuggers and profilers show the first 15 bytes: "forebay-dec 3".
+// Sets the calling thread's name, of which debuggers and profilers show the first 15 bytes: "forebay-dec 3".
 void name_this_thread(const char* name) noexcept;
 
-// One word or two for a trace: "reading", "waiting for room". Lives as long as the program.
+// A short name for traces: "reading", "waiting for room". Lives as long as the program.
 [[nodiscard]] const char* activity_name(WorkerStatus::Activity activity) noexcept;
 
 // Time that all of these threads have spent in each activity so far, including the current one. Any thread.
@@ -100,12 +100,12 @@ using ActivityTimes = std::array<std::chrono::nanoseconds, WorkerStatus::kActivi
 // Processor time of all threads of this process, including those that have ended. Any thread.
 [[nodiscard]] std::chrono::nanoseconds process_cpu_spent() noexcept;
 
-// Throws an Error that says which thread the system refused, why, which limits there are, and what to do. Any thread.
+// Throws an Error that says which thread the system refused, why, which limits apply, and what to do. Any thread.
 [[noreturn]] void refuse_thread(std::string_view name, const std::system_error& cause);
 
 // Starts a thread called `name` that runs `body`, which must not throw; with Thread = std::jthread it may take a
-// std::stop_token. Every thread of the library starts here. Throws Error when the system allows no more threads: a
-// caller that has started others must then end them. Any thread.
+// std::stop_token. Every thread of the library starts here. Throws Error if the system allows no more threads: a caller
+// that has started others must then end them. Any thread.
 template <typename Thread = std::thread, typename Body>
 [[nodiscard]] Thread start_thread(const std::string& name, Body body) {
   try {
@@ -125,11 +125,12 @@ template <typename Thread = std::thread, typename Body>
   }
 }
 
-// Which process made this object: a process that is forked from it has a copy of its memory, and none of its threads.
+// Remembers which process created this object: a fork of it has a copy of its memory but none of its threads.
 class OwnProcess {
  public:
   OwnProcess();
-  // This process is a fork of the one that made this. A plain load: any thread, at any time. Raw clone() goes unseen.
+  // Whether this process is a fork of the one that created this. A plain load: any thread, at any time. Does not detect
+  // a raw clone().
   [[nodiscard]] bool is_forked() const noexcept { return forks_.load(std::memory_order_relaxed) != at_first_; }
   // Throws Error in a fork: `what` was made in another process.
   void require(std::string_view what) const {
@@ -139,41 +140,41 @@ class OwnProcess {
  private:
   [[noreturn]] void refuse(std::string_view what) const;
 
-  const std::atomic<std::uint64_t>& forks_;  // of this process; counts from when the first of these was made
+  const std::atomic<std::uint64_t>& forks_;  // of this process, counted since the first such object was created
   std::uint64_t at_first_;
   std::int64_t process_;
 };
 
-// Threads that do one kind of work, as many at a time as are wanted: the others are parked between two pieces of work,
-// or not started yet.
+// Threads that do one kind of work, of which the wanted number is active; the others are parked between two pieces of
+// work, or not yet started.
 class WorkerPool {
  public:
-  // What each thread runs, with its number from 0 and its status; it must call may_work() before each piece of work,
+  // What each thread runs, given its number from 0 and its status. It must call may_work() before each piece of work,
   // and return when that is false or there is no more work. Must not throw.
   using Body = std::function<void(unsigned thread, WorkerStatus& status)>;
 
-  // What the threads do, and how they are ended.
+  // What the threads do, and how to end them.
   struct Work {
     Body body;
-    // Closes the threads' queues, so that none finds work or waits for any. Called by stop(), so perhaps more than
-    // once. Must not throw.
+    // Closes the threads' queues, so that none finds or waits for work. Called by stop(), possibly more than once. Must
+    // not throw.
     std::function<void()> end;
   };
 
   // Starts `wanted` threads, named `name` and their number; there may be `most` in all. The body may run before the
-  // constructor returns. Throws Error when the system allows no more threads, after ending those that were started.
+  // constructor returns. Throws Error if the system allows no more threads, after ending those that were started.
   // REQUIRES: 1 <= wanted <= most.
   WorkerPool(std::string name, Work work, unsigned wanted, unsigned most);
   ~WorkerPool() { stop(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Sets how many threads work from now on, clamped to 1 ... `most`: starts those that are missing, and parks the
-  // others after their current piece of work. When the system allows no more threads there are fewer, and wanted() says
-  // how many. One thread at a time, and not during stop().
+  // Sets how many threads work from now on, clamped to 1 ... `most`: starts missing threads, and parks surplus ones
+  // after their current piece of work. If the system allows no more threads there are fewer, and wanted() says how
+  // many. One thread at a time, and not during stop().
   void want(unsigned threads) noexcept;
 
-  // Called by a thread of the pool between two pieces of work: parks it while it is not wanted. False when stopped.
+  // Called by a thread of the pool between two pieces of work: parks it while it is not wanted. False once stopped.
   [[nodiscard]] bool may_work(unsigned thread);
 
   // Ends the work and joins all threads. May be called again, by one thread at a time.

@@ -33,7 +33,7 @@ class TimelineTrack {
     events_.reserve(capacity_);
   }
 
-  // What a worker did. Less than a microsecond is left out: nobody could see it.
+  // What a worker did. Events shorter than a microsecond are omitted, because they would be invisible.
   void add_work(const char* name, std::int64_t begin_ns, std::int64_t end_ns, std::uint64_t sample) noexcept {
     if (end_ns - begin_ns < 1000) return;
     add({.begin_ns = begin_ns, .end_ns = end_ns, .id = sample, .kind = Kind::work, .name = name});

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-// Numbers of seven bits a byte, the lowest first, each byte but the last with its highest bit set.
+// Integers in groups of seven bits per byte, lowest group first; every byte but the last has its highest bit set.
 namespace forebay {
 
 inline void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
@@ -14,7 +14,8 @@ inline void put_varint(std::vector<std::byte>& out, std::uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-// Takes one from the front. Nothing where the bytes end before it does, or it is longer; ten bytes hold 64 bits.
+// Removes one from the front. Nothing if the bytes end too early or it is longer than `most_bytes`; ten bytes hold 64
+// bits.
 inline std::optional<std::uint64_t> take_varint(std::span<const std::byte>& from, unsigned most_bytes = 10) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 7 * most_bytes && !from.empty(); shift += 7) {

@@ -6,23 +6,22 @@
 
 namespace forebay {
 
-// Where threads wait for a condition that other threads make true without locks. They spin for a few microseconds,
-// which pays while the other thread runs on another core; they yield a few times, which pays while it waits for this
-// core; then they park on a futex. Each point learns what has paid off lately and skips the rest: on busy cores
-// spinning is useless, and a yield gives every other thread a time slice, while a parked thread is scheduled first when
-// it is woken. The notifier pays one read-modify-write; it enters the kernel only when a thread may be parked, and once
-// for all that are.
+// A point at which threads wait for a condition that other threads make true without locks. They spin for a few
+// microseconds, which pays off if the other thread is running on another core; yield a few times, which pays off if it
+// is waiting for this core; and then park on a futex. Each point learns what has paid off lately and skips the rest: on
+// busy cores spinning is useless, and a yield gives every other thread a time slice, whereas a parked thread is
+// scheduled first when woken. A notification costs one read-modify-write; it enters the kernel only if a thread may be
+// parked, and once for all that are.
 //
 // Invariants
 //  W1  A waiter sets kParked in word_, and remembers the resulting word, before it re-checks its condition. It falls
 //      asleep only while word_ is unchanged.
 //  W2  A notifier makes the condition true before it adds a generation to word_. If it finds kParked set, it clears it
 //      and then wakes all sleepers. So while a thread sleeps, kParked is set or a notifier is about to wake all.
-//  W3  All of these are read-modify-writes of one word, which have a total order, and each acquires what those before
-//  it
-//      released. If the notifier's comes first, the waiter's re-check sees the condition. If the waiter's comes first,
-//      word_ is no longer what it remembers: it does not fall asleep, or it sleeps already and is woken (W2). No
-//      wake-up is lost.
+//  W3  All of these are read-modify-writes of one word, so they have a total order, and each acquires what the earlier
+//      ones released. If the notifier's comes first, the waiter's re-check sees the condition. If the waiter's comes
+//      first, word_ is no longer what it remembers: it does not fall asleep, or it already sleeps and is woken (W2).
+//      No wake-up is lost.
 class WaitPoint {
  public:
   using Clock = std::chrono::steady_clock;
@@ -56,19 +55,19 @@ class WaitPoint {
   static constexpr std::uint32_t kParked = 1;
   static constexpr std::uint32_t kGeneration = 2;
 
-  // About what parking costs both sides, so that a wait costs at most twice the cheaper choice.
+  // About the cost of parking to both sides, so that a wait costs at most twice the cheaper choice.
   static constexpr std::chrono::microseconds kLongestSpin{5};
   static constexpr int kChecks = 16;  // between two readings of the clock
   // After kPatience useless spins in a row, the next kRest waits do not spin. Then one tries again.
   static constexpr std::int32_t kPatience = 4;
   static constexpr std::int32_t kRest = 64;
   static constexpr int kYields = 4;
-  // A thread that hands something over is done sooner; another process computes for a whole slice.
+  // A thread that is about to hand something over needs less time than this; another process takes a whole time slice.
   static constexpr std::chrono::microseconds kSlowYield{50};
   static constexpr int kYieldRest = 128;
 
-  // Above 0: spins that may still be in vain. At 0: the next one decides. Below: waits to do without spinning. Relaxed:
-  // a hint, and an update lost between two threads only delays it.
+  // Above 0: how many more spins may fail. At 0: the next one decides. Below: how many waits will not spin. Relaxed: it
+  // is a hint, and a lost update only delays its effect.
   bool may_spin() noexcept {
     const std::int32_t now = patience_.load(std::memory_order_relaxed);
     if (now >= 0) return true;
@@ -91,7 +90,7 @@ class WaitPoint {
       }
       return false;
     };
-    // Most waits that a spin ends are over before the clock is read.
+    // Most waits that end in spinning end before the clock is read.
     if (check()) {
       spun(true);
       return true;
@@ -107,8 +106,8 @@ class WaitPoint {
     }
   }
 
-  // After a slow yield there is none for kYieldRest times as long: however busy the cores are, yielding takes no more
-  // than that share of the time.
+  // After a slow yield there is no other for kYieldRest times as long: however busy the cores are, yielding takes no
+  // more than that share of the time.
   template <typename Ready>
   bool yield_to(Ready&& ready) {
     Clock::time_point before = Clock::now();
@@ -134,13 +133,13 @@ class WaitPoint {
   bool park(std::uint32_t seen, Clock::time_point deadline) noexcept;
 
   alignas(64) std::atomic<std::uint32_t> word_{0};  // kParked, and the number of notifications
-  // The waiters': notifiers leave their cache line alone.
+  // For waiters only: notifiers do not touch this cache line.
   alignas(64) std::atomic<std::int32_t> patience_{kPatience};
   std::atomic<Clock::rep> no_yield_before_{0};  // relaxed: a hint as well
 };
 
-// Thrown by every wait of a reader once its pool is stopped. Not a std::exception, so that nothing on the way mistakes
-// it for an error of the sample.
+// Thrown by every wait of a reader once its pool is stopped. Not derived from std::exception, so that no handler on the
+// way mistakes it for an error of the sample.
 struct Stopped {};
 
 // Tells reader threads to stop; they sleep here, too. Any thread may call any member.

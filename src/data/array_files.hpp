@@ -19,13 +19,13 @@ namespace forebay::data {
 // The arrays of a dataset: those of an .npz archive, or .npy files in one folder. One thread at a time.
 class ArrayFiles {
  public:
-  // One of them, by its header.
+  // An array that was found, described by its header.
   struct Found {
     std::string name;
     const OpenFile* file = nullptr;
-    const ZipMember* member = nullptr;  // of an archive
-    NpyArray array;                     // without elements
-    std::size_t begin = 0;              // of its elements, from the npy file's first byte
+    const ZipMember* member = nullptr;  // in an archive; else null
+    NpyArray array;                     // header only, no elements
+    std::size_t begin = 0;              // offset of its elements in the npy file
 
     [[nodiscard]] bool is_compressed() const noexcept { return member != nullptr && member->method != 0; }
   };
@@ -39,18 +39,18 @@ class ArrayFiles {
     [[nodiscard]] std::span<const std::byte> entry(std::uint64_t i) const noexcept;
   };
 
-  // As everything that reads here, it waits for a store that fails (base/retry.hpp). Throws SampleError if the file
-  // cannot be read or is a damaged archive.
+  // Like all members that read, waits for a store that fails (base/retry.hpp). Throws SampleError if the file cannot be
+  // read or is a damaged archive.
   explicit ArrayFiles(const std::string& path);
 
   [[nodiscard]] const OpenFile& file() const noexcept { return *files_.begin()->second; }
   [[nodiscard]] const std::optional<ZipFile>& archive() const noexcept { return archive_; }
-  // The name of the array that the path itself is; "" for an archive.
+  // The name of the array in the file at the path; "" for an archive.
   [[nodiscard]] const std::string& own_name() const noexcept { return own_name_; }
   // The arrays of an archive.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has(const std::string& name) const;
-  // Where the array "labels" is when it is a file of its own.
+  // The path at which an array such as "labels" would be in a file of its own.
   [[nodiscard]] std::string path_of(const std::string& name) const;
 
   // Both throw SampleError naming the array if it does not exist or is damaged, and UnfitArray if it is intact but not
@@ -71,17 +71,17 @@ class ArrayFiles {
   std::optional<ZipFile> archive_;
 };
 
-// The labels that an array has for its entries.
+// The labels in an array, one per entry.
 struct ArrayLabels {
   std::vector<std::string> classes;
-  std::vector<std::int32_t> numbers;  // by entry: into `classes`, or -1
-  // The entries whose label is damage, in order, each with what is wrong.
+  std::vector<std::int32_t> numbers;  // by entry: index into `classes`, or -1
+  // The entries with an unusable label, in order, each with the reason.
   std::vector<std::pair<std::uint32_t, std::string>> bad;
 };
 
-// Reads them: a class number, a name, or a row of one 1 among 0s (one-hot) for each entry. Where nearly all are class
-// numbers, the others are damage. `given`: dataset.classes. Throws UnfitArray, without the array's name, if they are
-// something else. REQUIRES: a dimension.
+// Reads labels: a class number, a name, or a one-hot row for each entry. If nearly all are class numbers, the others
+// are bad. `given`: dataset.classes. Throws UnfitArray, without the array's name, if they are something else. REQUIRES:
+// at least one dimension.
 [[nodiscard]] ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<std::string>& given);
 
 }  // namespace forebay::data

@@ -28,14 +28,14 @@ struct BuildContext {
   unsigned threads = 1;           // affects the time it takes, never the result
 };
 
-// build_dataset with the number of threads given; the seam for tests.
+// build_dataset() with a given number of threads, for tests.
 [[nodiscard]] std::unique_ptr<Dataset> build_dataset_with(const BuildContext& context);
 
-// What the index of these options is built from, once the format is known.
+// The origin of an index with these options, once the format is known.
 [[nodiscard]] IndexOrigin origin_of(const DatasetOptions& options, std::string format);
-// XXH3-64 of a file. `key` names the option that names it. Throws ConfigError when it cannot be read.
+// XXH3-64 of a file. `key`: the option that names the file, for errors. Throws ConfigError if it cannot be read.
 [[nodiscard]] std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed);
-// `seed` and the name of a file hashed together, for one of which only the name is in the index.
+// The hash of `seed` and a file's name, for a file of which the index holds only the name.
 [[nodiscard]] std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept;
 // "/data/JPEGImages" as the folder "/data" and the name "JPEGImages" in it.
 struct PlaceInParent {
@@ -43,19 +43,19 @@ struct PlaceInParent {
   std::string name;
 };
 [[nodiscard]] PlaceInParent place_in_parent(const std::string& path);
-// Adds the paths to `paths`, each below `folder`.
+// Adds the paths in `from` to `paths`, prefixed by `folder`.
 void add_below(PathList& paths, std::string_view folder, const PathList& from);
-// So that samples are found from any working directory later. "data/x" becomes "/here/data/x".
+// Makes a path absolute, so that samples are found from any working directory later: "data/x" becomes "/here/data/x".
 [[nodiscard]] std::string absolute_path(const std::string& path);
 // ConfigError("dataset.path = "...": " + problem).
 [[nodiscard]] ConfigError path_error(const DatasetOptions& options, const std::string& problem);
 
-// Names of classes with their numbers: those given, else those found, sorted bytewise.
+// Class names and their numbers: the given names in their order, or else those found, sorted bytewise.
 class ClassList {
  public:
-  // Throws ConfigError naming dataset.classes when a name is empty or given twice.
+  // Throws ConfigError naming dataset.classes if a name is empty or given twice.
   ClassList(std::vector<std::string> given, std::vector<std::string> found);
-  // -1 when there is no such class.
+  // -1 if there is no such class.
   [[nodiscard]] std::int32_t number_of(std::string_view name) const;
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
 
@@ -64,29 +64,28 @@ class ClassList {
   std::map<std::string, std::int32_t, std::less<>> numbers_;
 };
 
-// What was left out. A million stray files must not fill the memory: it keeps every bad entry and warning, the first
-// thousand notes, and counts the rest in a single entry.
+// The log of what an index leaves out. It keeps every bad entry and warning and the first thousand notes, and counts
+// the rest in a single entry, because a million stray files must not fill the memory.
 class SkipLog {
  public:
   void add_bad(std::string path, std::string reason);
   void add_note(std::string path, std::string reason);
-  // A note that a run repeats when it starts (Skipped::told). For what a user must know to trust the labels and
+  // Adds a note that a run repeats at its start (Skipped::told), for what the user must know to trust labels and
   // samples.
   void add_warning(std::string path, std::string reason);
-  // Why samples have no labels: where there seem to be some, what is wrong with them; else where they would have been
-  // found. Said if no sample has one. The first call counts.
+  // Why samples have no labels: what is wrong with labels that seem to exist, or where they were looked for. Reported
+  // if no sample has one. Only the first call has an effect.
   struct MissingLabels {
     std::string why;
     bool seem_there = false;
   };
   void explain_missing_labels(MissingLabels missing);
   [[nodiscard]] const MissingLabels& missing_labels() const noexcept { return missing_labels_; }
-  // The entries, bad ones first, then warnings, each in the order in which they came. `root` is named by the entry of
-  // counts.
+  // The entries: bad ones, then warnings, each in the order of arrival. `root` is the path of the entry of counts.
   [[nodiscard]] std::vector<Skipped> take(const std::string& root);
   // Appends everything in another log.
   void append(SkipLog&& other);
-  // For error messages: ", the first: PATH: REASON" of the bad entries; "" when there is none.
+  // ", the first: PATH: REASON" for the first bad entry, for error messages; "" if there is none.
   [[nodiscard]] std::string first_bad() const;
 
  private:
@@ -106,13 +105,13 @@ struct IndexDraft {
   DataState state;  // for formats whose index holds names and annotations
 };
 
-// What is at dataset.path. It looks at everything once, whether to detect the format or to build the index.
+// The content of dataset.path. Everything is examined only once, be it to detect the format or to build the index.
 class PathContents {
  public:
-  // What the files in and below a folder are.
+  // The kind of dataset in a folder tree.
   enum class Tree : std::uint8_t { neither, voc, classes };
 
-  // Throws ConfigError naming dataset.path when that is neither a folder nor a file nor a pattern of files.
+  // Throws ConfigError naming dataset.path if that is neither a folder nor a file nor a pattern of files.
   explicit PathContents(const BuildContext& context);
 
   [[nodiscard]] const BuildContext& context() const noexcept { return context_; }
@@ -124,26 +123,26 @@ class PathContents {
   [[nodiscard]] bool is_pattern() const noexcept { return is_pattern_; }
   // The file, or those that the pattern matches, absolute; at least one. REQUIRES: !is_folder().
   [[nodiscard]] const std::vector<std::string>& files() const noexcept { return files_; }
-  // Of "data.yaml:val" the part that is named, "val"; else "".
+  // The part named by a path such as "data.yaml:val": "val"; else "".
   [[nodiscard]] const std::string& part() const noexcept { return part_; }
-  // Bytes of the file, or of the first one; of a URL, once its head() has been read. REQUIRES: !is_folder().
+  // Bytes of the (first) file; for a URL known once its head() has been read. REQUIRES: !is_folder().
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // The first bytes of the (first) file; and, if it is compressed, of its decompressed contents, "" if those are
-  // damaged. Throws ConfigError when it cannot be read. REQUIRES: !is_folder().
+  // The first bytes of the (first) file and, if it is compressed, of its decompressed content, which is "" if damaged.
+  // Throws ConfigError if it cannot be read. REQUIRES: !is_folder().
   [[nodiscard]] std::span<const std::byte> head();
   [[nodiscard]] std::span<const std::byte> contents_head();
-  // What the folder itself holds, and all below it too. REQUIRES: is_folder().
+  // The entries of the folder itself, and of the whole tree. REQUIRES: is_folder().
   [[nodiscard]] const Scan& listing();
   [[nodiscard]] Scan& tree();
   // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
   [[nodiscard]] const Pairing& pairing();
-  // VOC if any XML in the tree is VOC's and it is clear which images it belongs to, else class folders. Throws
-  // ConfigError showing both readings if both are possible. REQUIRES: is_folder().
+  // VOC if any XML in the tree is VOC's and clearly belongs to certain images, else class folders. Throws ConfigError,
+  // which shows both interpretations, if both are possible. REQUIRES: is_folder().
   [[nodiscard]] Tree kind_of_tree();
 
  private:
   void take_url();
-  // Of the files that the path stands for as a pattern; the status of the first.
+  // Finds the files that match the path as a pattern; `status` becomes that of the first.
   void take_pattern(struct stat& status);
 
   const BuildContext& context_;
@@ -166,8 +165,8 @@ struct AnnotatedFiles {
   std::string root;                               // prefix of the annotations' paths
   std::span<const std::string_view> annotations;  // sorted
   std::string image_root;                         // prefix of the images' paths
-  std::span<const std::string_view> images;       // as the table will name them
-  std::vector<std::size_t> annotation_of;         // by image; AnnotationLookup::kNone without
+  std::span<const std::string_view> images;       // by their names in the table
+  std::vector<std::size_t> annotation_of;         // by image; AnnotationLookup::kNone if it has none
   std::vector<bool> wanted;                       // by annotation: to be parsed
 };
 

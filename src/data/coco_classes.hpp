@@ -14,7 +14,7 @@ namespace forebay::data {
 
 inline constexpr std::uint32_t kNoElement = UINT32_MAX;
 
-// The elements of a list of a COCO file by id.
+// Looks up the elements of a list in a COCO file by id.
 class CocoIds {
  public:
   template <typename Element>
@@ -29,7 +29,7 @@ class CocoIds {
     const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
     return found == ids_.end() || found->first != id ? kNoElement : found->second;
   }
-  // Whether several have it.
+  // Whether several elements have this id.
   [[nodiscard]] bool is_shared(std::int64_t id) const noexcept {
     const auto found = std::ranges::lower_bound(ids_, std::pair{id, std::uint32_t{0}});
     return ids_.end() - found >= 2 && found[0].first == id && found[1].first == id;
@@ -39,16 +39,16 @@ class CocoIds {
   std::vector<std::pair<std::int64_t, std::uint32_t>> ids_;
 };
 
-// The classes of the objects of a COCO file, and which class each category is. Of categories with one name, the one
-// that has objects is the class, or the last where none has: exports of Roboflow have a category above all others,
-// without objects, that may be called like one of them.
+// The classes of the objects in a COCO file, and the class of each category. If categories share a name, the one that
+// has objects is the class, or the last if none has: Roboflow exports a top-level category without objects, which may
+// have the same name as another.
 class CocoClasses {
  public:
-  // `given`: dataset.classes. Several categories of one name that have objects are one class if `given` names it.
-  // Throws SampleError if it does not, or if an id occurs twice: the classes of objects would be ambiguous.
+  // `given`: dataset.classes. Several categories that share a name and have objects are one class if `given` contains
+  // the name. Throws SampleError if it does not, or if an id occurs twice: the classes of objects would be ambiguous.
   CocoClasses(const CocoFile& coco, const std::vector<std::string>& given);
 
-  // Into the list of categories; kNoElement where none has the id.
+  // Index into the list of categories; kNoElement if none has the id.
   [[nodiscard]] std::uint32_t category(std::int64_t id) const noexcept { return ids_.find(id); }
   // The class of a category, or -1 if dataset.classes leaves it out.
   [[nodiscard]] std::int32_t number_of(std::uint32_t category) const noexcept { return numbers_[category]; }

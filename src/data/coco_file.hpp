@@ -70,15 +70,16 @@ struct CocoFile {
   }
 
   void add_bad(std::string where, std::string reason);
-  // What an element is called in messages; `kind` is "image", "annotation" or "category".
+  // The name of an element in messages; `kind` is "image", "annotation" or "category".
   [[nodiscard]] static std::string name_of(const char* kind, const Place& place);
 };
 
 enum class CocoMasks : bool { none, all };
 
-// Parses the file as a stream, with the segmentation of objects if `masks` says so: besides the result it needs no more
-// memory than the longest text in the file. `progress` gets the elements read so far and the share of the bytes. Throws
-// SampleError, with the byte, for a file that is not JSON, not COCO, or nested deeper than any COCO file. One thread.
+// Parses the file as a stream, including the objects' segmentation if `masks` is set; besides the result it needs only
+// memory for the longest text in the file. `progress` receives the number of elements read so far and the share of the
+// bytes. Throws SampleError, with the byte, for a file that is not JSON, not COCO, or nested deeper than any COCO file.
+// One thread.
 [[nodiscard]] CocoFile read_coco(const OpenFile& file,
                                  const std::function<void(std::uint64_t elements, double share)>& progress,
                                  CocoMasks masks = CocoMasks::none);

@@ -16,24 +16,24 @@
 
 namespace forebay::data {
 
-// The fields of masks that are drawn from the segmentation of a COCO file's objects: of all objects of an image, where
-// later ones cover earlier ones, or of the one object that a sample is. One thread.
+// Mask fields drawn from the segmentation of objects in a COCO file: of all objects of an image, later ones covering
+// earlier ones, or of the single object that is the sample. One thread.
 class CocoMaskFields {
  public:
-  // Whether a section asks for such a mask: from = "segmentation".
+  // Whether a section requests such a mask: from = "segmentation".
   [[nodiscard]] static bool is_one(const FieldOptions& field) noexcept;
-  // Throws ConfigError naming the section of one that cannot be such a mask.
+  // Throws ConfigError naming the section if the field cannot be such a mask.
   static void require_mask(const FieldOptions& field);
   [[nodiscard]] static CocoMasks wanted(const DatasetOptions& options) noexcept;
 
-  // Throws ConfigError naming the section of a field whose pixels cannot be that many classes.
+  // Throws ConfigError naming the section of a field whose pixels cannot hold that many classes.
   CocoMaskFields(const DatasetOptions& options, const std::vector<std::string>& classes);
 
   [[nodiscard]] bool empty() const noexcept { return columns_.empty(); }
-  // What is wrong with the shapes of an object of this image; "" if nothing is.
+  // What is wrong with an object's shapes in this image; "" if nothing.
   [[nodiscard]] static std::string problem_of(std::span<const std::byte> shapes, const CocoFile::Image& image);
 
-  // For each image that is served: its objects in their order. The shapes must stay until end_image().
+  // Called for each served image, followed by its objects in order. The shapes must stay valid until end_image().
   void begin_image(const CocoFile::Image& image);
   void add_crowd(std::span<const std::byte> shapes) { crowds_.push_back(shapes); }
   void add_object(std::int32_t label, std::span<const std::byte> shapes) { objects_.emplace_back(label, shapes); }
@@ -51,8 +51,8 @@ class CocoMaskFields {
   std::vector<std::pair<std::int32_t, std::span<const std::byte>>> objects_;
 };
 
-// Reads the "segmentation" of one annotation after the other, from the events of a JSON parser: polygons, or runs of
-// pixels (RLE), as a list of numbers or as pycocotools' text. One thread.
+// Reads the "segmentation" of successive annotations from the events of a JSON parser: polygons, or runs of pixels
+// (RLE) as a list of numbers or in pycocotools' text form. One thread.
 class CocoSegmentation {
  public:
   // The value of an annotation's "segmentation" begins.
@@ -65,11 +65,11 @@ class CocoSegmentation {
   void text(std::string_view text);
   void other();
 
-  // What is wrong with what was read since begin(); "" if nothing is.
+  // What is wrong with what was read since begin(); "" if nothing.
   [[nodiscard]] std::string problem();
   // The shapes, for MaskDrawing::add(). REQUIRES: problem() was empty.
   [[nodiscard]] const std::vector<std::byte>& shapes() const noexcept { return shapes_; }
-  // Polygons of fewer than three corners, which are left out, in all annotations.
+  // The number of polygons with fewer than three corners in all annotations; they are left out.
   [[nodiscard]] std::uint64_t slivers() const noexcept { return slivers_; }
 
  private:
@@ -84,7 +84,7 @@ class CocoSegmentation {
   std::string problem_;
   std::uint64_t slivers_ = 0;
   unsigned depth_ = 0;
-  bool is_list_ = false;  // of polygons; else runs
+  bool is_list_ = false;  // a list of polygons; else runs
   Member member_ = Member::none;
   std::vector<double> numbers_;  // of a polygon, or of the counts
   std::vector<double> size_;
@@ -93,10 +93,10 @@ class CocoSegmentation {
   MaskShape shape_;
 };
 
-// The counts in pycocotools' text of them. Throws SampleError for a text that is none.
+// Decodes run counts in pycocotools' text form. Throws SampleError for an invalid text.
 [[nodiscard]] std::vector<std::uint32_t> runs_in_text(std::string_view text);
 
-// The size of the image that the runs of an annotation are for; 0 x 0 for polygons. REQUIRES: bytes of shapes().
+// The size of the image that an annotation's runs refer to; 0 x 0 for polygons. REQUIRES: bytes from shapes().
 struct RunsSize {
   std::int32_t width = 0;
   std::int32_t height = 0;

@@ -15,17 +15,17 @@ namespace forebay::data {
 class ColourTable {
  public:
   using Colour = std::array<std::uint8_t, 3>;  // red, green, blue
-  // Classes are values of a mask of 8 bits.
+  // Classes are the values of an 8-bit mask.
   static constexpr int kMostClass = 255;
 
-  // What is wrong with the entries; "" if nothing is.
+  // What is wrong with the entries; "" if nothing.
   [[nodiscard]] static std::string problem_of(std::span<const std::string> entries);
 
-  // Entries are "R,G,B", whose class is its place in the list, or "R,G,B=CLASS", and perhaps "other=CLASS".
+  // Entries are "R,G,B", whose class is the position in the list, or "R,G,B=CLASS", and optionally "other=CLASS".
   // REQUIRES: problem_of(entries).empty().
   explicit ColourTable(std::span<const std::string> entries);
 
-  // Nothing for a colour that is not in the table, if it does not say what others are.
+  // Nothing for a colour that is not in the table, unless that has an entry for others.
   [[nodiscard]] std::optional<std::uint8_t> class_of(const Colour& colour) const noexcept;
 
  private:

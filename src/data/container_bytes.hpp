@@ -16,28 +16,28 @@
 
 namespace forebay::data {
 
-// Bytes in order, from a plain file or from inside a gzip file.
+// Sequential bytes of a plain file or of the content of a gzip file.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills as much of `bytes` as there is; fewer only at the end. Throws SampleError.
+  // Fills `bytes` and returns how many; fewer only at the end. Throws SampleError.
   virtual std::size_t read(std::span<std::byte> bytes) = 0;
-  // Bytes after the end of the gzip data, which belong to nothing.
+  // The number of stray bytes after the end of the gzip data.
   [[nodiscard]] virtual std::size_t trailing() const noexcept { return 0; }
 };
 
 // True for bytes that begin a gzip file (RFC 1952, section 2.3.1).
 [[nodiscard]] bool starts_as_gzip(std::span<const std::byte> head) noexcept;
 
-// The contents of a gzip file, member after member, decompressed as they are read. Data after the last member is left
-// alone, as gzip itself does. REQUIRES: `file` outlives the source.
+// The content of a gzip file, member after member, decompressed as it is read. Data after the last member are ignored,
+// as by gzip itself. REQUIRES: `file` outlives the source.
 [[nodiscard]] std::unique_ptr<ByteSource> open_gzip(const OpenFile& file);
 
-// What a compressed file of so many bytes may become: its contents go into the index. So there is a limit for all
-// files, and a smaller one for small files.
+// The most that a compressed file of this size may inflate to. Its content goes into the index, so there is a limit for
+// all files, and a lower one for small files.
 [[nodiscard]] std::uint64_t largest_inflated(std::uint64_t file_bytes);
 
-// Where some bytes of a container lie.
+// A range of bytes in a container.
 struct Extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -45,9 +45,9 @@ struct Extent {
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
 };
 
-// The bytes of a container, of which a builder reads few: headers and labels, hardly any image. A plain file is read a
-// window at a time, so that headers with little between them cost one read. Compressed contents are in memory,
-// decompressed. Numbers are little-endian. One thread at a time.
+// The bytes of a container, of which a builder reads only a few: headers and labels, hardly any image. A plain file is
+// read a window at a time, so that headers close to each other cost one read. Compressed content is held decompressed
+// in memory. Numbers are little-endian. One thread at a time.
 class ContainerBytes {
  public:
   // REQUIRES: the file outlives this.
@@ -89,10 +89,10 @@ class ContainerBytes {
 
 // Whether the file begins as a gzip file. Throws SampleError.
 [[nodiscard]] bool is_gzip(const OpenFile& file);
-// The contents of a gzip file up to any damage. Throws SampleError if they are more than an index may hold.
+// The content of a gzip file up to the first damage. Throws SampleError if it is more than an index may hold.
 struct Inflated {
   std::vector<std::byte> bytes;
-  std::string problem;  // "" when all is sound
+  std::string problem;  // "" if all is intact
 };
 [[nodiscard]] Inflated inflate(const OpenFile& file);
 

@@ -11,12 +11,12 @@
 
 namespace forebay::data {
 
-// What the data was like when its index was made: the names in its folders, and what its annotations held. Times only
-// spare the work: where they are the same, nothing changed; where they differ, as in a copy of the data, names and
-// contents decide. One thread fills it.
+// The state of the data when its index was made: the names in its folders and the content of its annotations. Times
+// only save work: if they are equal, nothing changed; if they differ, as in a copy of the data, names and contents
+// decide. One thread fills it.
 class DataState {
  public:
-  // Which names in a folder decide about the index.
+  // Which names in a folder affect the index.
   enum class Names : std::uint8_t {
     data,
     data_and_bare,
@@ -28,13 +28,13 @@ class DataState {
   };
 
   DataState() = default;
-  // What serialize() gave. Throws Error naming the origin.
+  // Restores the result of serialize(). Throws Error naming the origin.
   DataState(std::span<const std::byte> bytes, std::string_view origin);
 
-  // `above` is put before the path, unless it is empty.
+  // `above`, unless empty, is prepended to the path.
   void add(const std::string& above, const ListedFolder& folder, Names names);
   void add_all(const std::string& above, const Scan& scan, Names names);
-  // An annotation, with what load_annotation() said of it.
+  // An annotation, as described by load_annotation().
   struct Annotation {
     std::uint64_t times = 0;
     std::uint64_t sum = 0;  // of its bytes
@@ -46,10 +46,10 @@ class DataState {
   struct Comparison {
     std::uint64_t folders = 0;
     std::uint64_t files = 0;
-    std::uint64_t by_contents = 0;  // of both, those whose times differ
+    std::uint64_t by_contents = 0;  // how many folders and annotations had other times
     std::string difference;         // the first: "the folder X holds other names"; empty if there is none
   };
-  // With the data as it is now. Relative paths begin at `root`. Throws ConfigError when the store fails.
+  // Compares it with the data as they are now. Relative paths begin at `root`. Throws ConfigError if the store fails.
   [[nodiscard]] Comparison compare(const std::string& root, unsigned threads, const IndexProgress& progress) const;
 
  private:
@@ -68,8 +68,8 @@ class DataState {
   std::vector<File> files_;
 };
 
-// Reads an annotation, of up to 128 MiB if its name ends in .json: those of labelme may hold their image. `state` is
-// what it was like before it was read; its sum has a value for a file that cannot be read, too. Throws SampleError.
+// Reads an annotation, of up to 128 MiB if its name ends in .json, because labelme's may contain their image. `state`
+// becomes its state before it was read; the sum is set even for a file that cannot be read. Throws SampleError.
 [[nodiscard]] std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state);
 
 }  // namespace forebay::data

@@ -9,18 +9,18 @@
 
 #include "build.hpp"
 
-// Fields of samples beside image and label ([fields.NAME]), for index builders. A format that has fields of its own
-// looks at options.fields, makes a RecordTable::FieldColumn from field_of() for each one that it knows, and fills it
-// for each sample that it adds; see the comment there. A field that no builder filled is an error, or a file beside
-// each image. One thread calls all of these.
+// Fields of samples besides image and label ([fields.NAME]), for index builders. A format with fields of its own goes
+// through options.fields, makes a RecordTable::FieldColumn from field_of() for each field that it knows, and fills it
+// for each sample that it adds; see the comment there. A field that no builder filled is either a file beside each
+// image or an error. For one thread.
 namespace forebay::data {
 
-// The field that these options describe, with the defaults of its kind; `key` names the section in errors. The number
-// of classes of a multilabel field is known if `options.classes` is given, else left to the builder. Throws ConfigError
-// naming the key for options that do not go together.
+// The field described by these options, with the defaults of its kind; `key` names the section in errors. The number of
+// classes of a multilabel field is set if `options.classes` is given, else left to the builder. Throws ConfigError
+// naming the key for incompatible options.
 [[nodiscard]] Field field_of(const FieldOptions& options);
 
-// Whether a field consists of bytes as files have them (or of a drawn mask, drawn_mask.hpp), rather than of elements.
+// Whether a field's data are the bytes of a file (or of a drawn mask, drawn_mask.hpp) rather than elements.
 [[nodiscard]] bool is_of_bytes(FieldKind kind) noexcept;
 
 // Whether the section only says where to find the image or the label.
@@ -32,21 +32,21 @@ inline constexpr std::string_view kSegmentField = "clip.segment";
 // Where the dataset has a field: `from`, or the field's own name.
 [[nodiscard]] const std::string& place_of(const FieldOptions& options) noexcept;
 
-// The section of this name; null when there is none.
+// The section of this name; null if there is none.
 [[nodiscard]] const FieldOptions* find_field(const DatasetOptions& options, std::string_view name) noexcept;
 
-// Makes the draft's fields those of the options, in their order: those that the builder filled, and a file beside each
-// image where `from` contains {stem} or {folder}. For any other it throws ConfigError naming the key and the fields
-// that exist.
+// Sets the draft's fields to those of the options, in their order: those filled by the builder, and files beside each
+// image if `from` contains {stem} or {folder}. For any other it throws ConfigError naming the key and the existing
+// fields.
 void complete_fields(const DatasetOptions& options, std::string_view format, IndexDraft& draft);
 
-// The file that a pattern with {stem} or {folder} names for an image; both paths begin in one folder.
+// The file that a pattern with {stem} or {folder} names for an image; both paths are relative to the same folder.
 [[nodiscard]] std::string path_beside(std::string_view pattern, std::string_view image);
 
-// Moves the images that are fields of other images by the patterns of these options to scan.unusable, as notes.
+// Moves images that these options' patterns make fields of other images to scan.unusable, as notes.
 void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan);
 
-// One line per section, to tell whether a saved index was made for these fields.
+// One line per section, to determine whether a saved index was made for these fields.
 [[nodiscard]] std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields);
 
 }  // namespace forebay::data

@@ -6,8 +6,8 @@
 #include <string_view>
 
 // The formats that dataset.format may name, one line each: name and description. The name is also that of the Format,
-// which is defined in the file that indexes it. `auto` asks them from the last to the first, so that a file of one
-// specific kind is recognised before folders and text.
+// which is defined in the file that indexes it. `auto` tries them from last to first, so that files of specific kinds
+// are recognised before folders and text.
 #define FOREBAY_FORMATS(FORMAT)                                                       \
   FORMAT(voc, "images with Pascal VOC or ILSVRC XML, one sample per object or image") \
   FORMAT(filelist, "a text file with a path and optionally a label per line")         \
@@ -37,13 +37,13 @@ struct Format {
 
   std::string_view needs;  // what dataset.path must name, for errors: "a folder of class folders"
   Path path = Path::either;
-  // Whether `auto` takes the path for this format. Throws ConfigError if it could also be read in another way.
+  // Whether `auto` chooses this format for the path. Throws ConfigError if the path could also be read in another way.
   bool (*detect)(PathContents& contents) = nullptr;
   // Throws ConfigError naming dataset.path, what was found there and what to do, if there is no usable sample.
   IndexDraft (*build)(PathContents& contents) = nullptr;
 
-  // For a format whose index holds the contents of files, and is stale once they change: the hash of these files, and
-  // what they are. The hash throws ConfigError if one cannot be read.
+  // For a format whose index contains the contents of files, and becomes stale if they change: the hash of these files,
+  // and what they are called. The hash throws ConfigError if one cannot be read.
   std::uint64_t (*hash)(const DatasetOptions& options) = nullptr;
   std::string_view hashed = {};  // "the list"
   // Whether the path may be a pattern that several files match.
@@ -56,13 +56,13 @@ struct Format {
   bool has_objects = false;
   // False: the index may name files that do not exist; the builder did not check.
   bool finds_files = true;
-  // Whether samples have names from elsewhere, as keys: by those they are selected and weighted.
+  // Whether samples have names of their own, such as keys, by which they are selected and weighted.
   bool keeps_names = false;
-  // Whether what the index holds are the tables of the codec that its images are packed with (Dataset::tables()).
+  // Whether the bytes in the index are tables of the codec with which its images are packed (Dataset::tables()).
   bool holds_tables = false;
   // Whether the path may be a URL.
   bool reads_urls = false;
-  // Whether its samples are whole files, which with clip.frames are videos.
+  // Whether its samples are whole files, which may be videos if clip.frames is set.
   bool reads_videos = false;
 };
 
@@ -82,7 +82,7 @@ struct NamedFormat {
 inline constexpr std::array kFormats{FOREBAY_FORMATS(FOREBAY_NAMED_FORMAT)};
 #undef FOREBAY_NAMED_FORMAT
 
-// The values of dataset.format; and the same as one text, "auto | voc | ...".
+// The values of dataset.format, and the same as one text, "auto | voc | ...".
 #define FOREBAY_FORMAT_NAME(NAME, HELP) , std::string_view(#NAME)
 inline constexpr std::array kFormatChoices{std::string_view("auto") FOREBAY_FORMATS(FOREBAY_FORMAT_NAME)};
 #undef FOREBAY_FORMAT_NAME

@@ -6,14 +6,14 @@
 
 namespace forebay::data {
 
-// Holds a program's own dataset to its contract: whatever its functions throw becomes an error that says which function
-// threw what, and for which sample. In read() it is a SampleError, permanent unless the dataset's own was transient; in
-// the others an Error, because the run needs their results. Forebay's own datasets keep the contract and are returned
-// unchanged: damage that they find in their index must end the run.
+// Enforces the contract of a program's own dataset: whatever its functions throw becomes an error that says which
+// function threw what, and for which sample. In read() it is a SampleError, permanent unless the dataset threw a
+// transient one; in the others an Error, because the run needs their results. Forebay's own datasets keep the contract
+// and are returned unchanged: damage found in their index must end the run.
 [[nodiscard]] std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset);
 
-// Calls what the feeder will call first, so that an error appears at construction. Throws Error, and ConfigError where
-// its samples are no clips and should be, or are and should not be.
+// Makes the calls that the feeder will make first, so that errors appear at construction. Throws Error, and ConfigError
+// if its samples are clips where images are expected, or the other way round.
 void try_out(const Dataset& dataset, const ClipOptions& clip);
 
 }  // namespace forebay::data

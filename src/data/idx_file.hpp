@@ -13,8 +13,8 @@
 
 namespace forebay::data {
 
-// An idx file of bytes, as MNIST comes in: two zero bytes, a type, the number of dimensions, each dimension as a big
-// endian 32-bit number, then the values, the last dimension fastest.
+// An idx file of bytes, the format of MNIST: two zero bytes, a type, the number of dimensions, each dimension as a
+// big-endian 32-bit number, then the values, with the last dimension varying fastest.
 struct IdxHeader {
   std::vector<std::uint32_t> dimensions;
   std::uint64_t payload = 0;  // bytes of values, the product of the dimensions
@@ -35,8 +35,8 @@ class IdxFile {
   [[nodiscard]] bool is_compressed() const noexcept { return is_compressed_; }
   [[nodiscard]] std::size_t trailing() const noexcept { return source_->trailing(); }
 
-  // All values. Takes memory only as they arrive, so that a false header costs nothing. Throws SampleError if there are
-  // fewer or more than the header says, or if a checksum of the compression fails. At most once.
+  // Returns all values. Allocates memory only as they arrive, so that a false header costs nothing. Throws SampleError
+  // if there are fewer or more than the header says, or if a checksum of the compression fails. May be called once.
   [[nodiscard]] std::vector<std::byte> load();
   // REQUIRES: not compressed. Throws SampleError unless the file has exactly the size that its header says.
   void check_size() const;

@@ -20,12 +20,12 @@ namespace forebay::data {
 inline constexpr std::string_view kImageKinds = "JPEG" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_TITLE);
 #undef FOREBAY_KIND_TITLE
 
-// ".jpg, .jpeg, .jpe, .png, ..."; and the same without JPEG's.
+// ".jpg, .jpeg, .jpe, .png, ...", and the same without JPEG's endings.
 #define FOREBAY_KIND_ENDINGS(NAME, TITLE, ENDINGS) ", " ENDINGS
 inline constexpr std::string_view kImageEndings = ".jpg, .jpeg, .jpe" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_ENDINGS);
 inline constexpr std::string_view kOtherImageEndings = kImageEndings.substr(kImageEndings.find(".jpe, ") + 6);
 #undef FOREBAY_KIND_ENDINGS
-// Of videos.
+// The endings of videos.
 inline constexpr std::string_view kVideoEndings = ".mp4, .m4v, .mov, .mkv, .webm, .avi";
 
 }  // namespace forebay::data

@@ -15,15 +15,15 @@
 #include <vector>
 
 // A serialized index: header, sums, then three parts. The *record* says what the index was built from and what was left
-// out; the *content* determines which bytes and which label each sample id has, and is what fingerprint() hashes; the
-// *state* says what the data was like (data_state.hpp). The content is cut into chunks, and the sums are the checksums
-// of its chunks: so an index can be opened without reading all of it, and each chunk is checked when it is first used
-// (index_image.hpp). Numbers are little endian.
+// out; the *content* determines the bytes and the label of each sample id, and is what fingerprint() hashes; the
+// *state* describes the data at the time (data_state.hpp). The content is divided into chunks, whose checksums are the
+// sums: so an index can be opened without reading all of it, and each chunk is checked when it is first used
+// (index_image.hpp). Numbers are little-endian.
 namespace forebay::data {
 
 static_assert(std::endian::native == std::endian::little, "indexes are written in the machine's byte order");
 
-// What an index was built from, to decide whether a saved one is the right one.
+// What an index was built from, to decide whether a saved index is the right one.
 struct IndexOrigin {
   std::string format;                // resolved, never "auto"
   std::string path;                  // absolute
@@ -38,18 +38,19 @@ struct IndexOrigin {
   friend bool operator==(const IndexOrigin&, const IndexOrigin&) = default;
 };
 
-// What every index has.
+// The record of an index.
 struct IndexRecord {
   IndexOrigin origin;
   std::string root;  // absolute; prefix of every relative path
   std::vector<Skipped> skipped;
   IndexCounts counts;
-  // When each file of records was modified; make_dataset() sets it. Not part of the content: a copy has other times.
+  // The modification time of each file of records, set by make_dataset(). Not part of the content, because a copy has
+  // other times.
   std::vector<std::int64_t> modified = {};
 };
 
-// Appends values to a byte string. The members of a record are listed once for both directions, in a function that
-// calls codec(value, ...) with an IndexWriter or an IndexReader.
+// Appends values to a byte string. A record's members are listed once for both directions, in a function that calls
+// codec(value, ...) with an IndexWriter or an IndexReader.
 class IndexWriter {
  public:
   IndexWriter() = default;
@@ -60,7 +61,7 @@ class IndexWriter {
     (put(values), ...);
   }
   void bytes(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-  // The values alone; their number is written elsewhere.
+  // Writes only the values; their number is written elsewhere.
   template <typename T>
   void column(const std::vector<T>& values) {
     bytes(std::as_bytes(std::span(values)));
@@ -86,8 +87,8 @@ class IndexWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads them back. Never reads outside its bytes, and never allocates more than they could fill: throws Error if the
-// requested values are not there. `origin` names the index in errors.
+// Reads values back. Never reads outside its bytes, and never allocates more than they could fill: throws Error if the
+// requested values do not exist. `origin` names the index in errors.
 class IndexReader {
  public:
   IndexReader(std::span<const std::byte> bytes, std::string_view origin) : bytes_(bytes), origin_(origin) {}
@@ -96,7 +97,7 @@ class IndexReader {
   void operator()(Values&... values) {
     (get(values), ...);
   }
-  // Throws Error when bytes are left over.
+  // Throws Error if bytes are left over.
   void expect_end() const;
 
  private:
@@ -137,16 +138,16 @@ struct IndexLayout {
   std::uint64_t record_sum = 0;
   std::uint64_t state_sum = 0;
   std::uint64_t fingerprint = 0;  // of the content: hash of the sums
-  std::uint64_t identity = 0;     // equal for two indexes when all their bytes are
+  std::uint64_t identity = 0;     // equal for two indexes if all their bytes are
 };
 
-// Bytes of the header, as read_index_layout() needs them.
+// The size of the header that read_index_layout() takes.
 inline constexpr std::size_t kIndexHeader = 72;
 
-// True for bytes that begin as an index of any version.
+// Whether the bytes begin like an index of any version.
 [[nodiscard]] bool begins_as_index(std::span<const std::byte> bytes) noexcept;
-// Checks the header and that its sizes are those of an index of `size` bytes. `header` is the first kIndexHeader bytes,
-// or all where there are fewer. Throws Error naming the origin, also for an index of another version.
+// Checks the header, and that its sizes add up to an index of `size` bytes. `header` is the first kIndexHeader bytes,
+// or all if there are fewer. Throws Error naming the origin, also for an index of another version.
 [[nodiscard]] IndexLayout read_index_layout(std::span<const std::byte> header, std::size_t size,
                                             std::string_view origin);
 // Checks the sums and the record against the header, and reads the record. Throws Error naming the origin.

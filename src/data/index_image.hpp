@@ -14,9 +14,9 @@
 
 namespace forebay::data {
 
-// A serialized index of which only what is used is read; its header, sums and record are sound. What content() and
-// value() return has been checked, and whoever reads offsets, counts or numbers checks them before use: damage ends in
-// an Error that names the index and the bytes. Any thread may call.
+// A serialized index that is read on demand; its header, sums and record have been checked. The results of content()
+// and value() have matched their checksums, and callers check offsets, counts and numbers before use: damage ends in an
+// Error that names the index and the bytes. Any thread may call.
 class IndexImage {
  public:
   IndexImage(IndexLayout layout, IndexRecord record, std::string origin)
@@ -29,11 +29,11 @@ class IndexImage {
   [[nodiscard]] std::uint64_t fingerprint() const noexcept { return layout_.fingerprint; }
   // Two indexes with the same identity have the same bytes, as far as 64 bits can tell.
   [[nodiscard]] std::uint64_t identity() const noexcept { return layout_.identity; }
-  // The size of all of it, and of its content.
+  // The size of the whole index, and of its content.
   [[nodiscard]] std::size_t bytes() const noexcept { return layout_.state_at + layout_.state_bytes; }
   [[nodiscard]] std::size_t content_bytes() const noexcept { return layout_.content_bytes; }
   [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
-  // Whether it stays in a file.
+  // Whether it is read from a file rather than held in memory.
   [[nodiscard]] virtual bool is_on_disk() const noexcept = 0;
 
   // Fills `to` from the content at `offset`. The bytes have the right checksum, whatever happens to the index
@@ -49,7 +49,7 @@ class IndexImage {
     read(offset, std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
-  // Fills `to` from all of the index, header included, at `at`, unchecked. Throws Error when it cannot be read.
+  // Fills `to` from byte `at` of the whole index, header included, without checking. Throws Error if it cannot be read.
   // REQUIRES: at + to.size() <= bytes().
   virtual void read_unchecked(std::uint64_t at, std::span<std::byte> to) const = 0;
   // Reads and checks all of the content and the state. Throws Error at the first damaged chunk.
@@ -64,14 +64,14 @@ class IndexImage {
   [[nodiscard]] std::size_t content_at() const noexcept { return layout_.content_at; }
   [[nodiscard]] std::size_t chunks() const noexcept { return layout_.sums_bytes / sizeof(std::uint64_t); }
   [[nodiscard]] std::size_t chunk_size(std::size_t chunk) const noexcept;
-  // Whether a chunk has the checksum that `sums` has for it.
+  // Whether a chunk matches its checksum in `sums`.
   [[nodiscard]] static bool is_sound(std::size_t chunk, std::span<const std::byte> bytes,
                                      std::span<const std::byte> sums) noexcept;
   [[nodiscard]] Error damaged_chunk(std::size_t chunk) const;
 
  private:
   virtual void check_content() const = 0;
-  // What read() does. REQUIRES: offset + to.size() <= content_bytes().
+  // Implements read(). REQUIRES: offset + to.size() <= content_bytes().
   virtual void copy(std::uint64_t offset, std::span<std::byte> to) const = 0;
   void require_within(std::uint64_t offset, std::uint64_t bytes) const;
 
@@ -80,7 +80,7 @@ class IndexImage {
   std::string origin_;
 };
 
-// Bytes and whatever keeps them where they are.
+// Bytes, and an owner that keeps them alive.
 struct IndexBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
@@ -93,17 +93,17 @@ struct IndexBytes {
 // The largest index file that is read into memory.
 inline constexpr std::size_t kMostInMemory = std::size_t{64} << 20U;
 
-// An index file: read into memory when it has at most `most_in_memory` bytes, else left in the file and read as it is
-// used, through the page cache, which the processes of a node share. What is read is checked each time, so a file that
-// somebody writes into or shortens ends in an Error that says so, and never in other bytes. The file may be replaced or
-// removed, as save_index() does. Throws Error naming the file.
+// Opens an index file: one of at most `most_in_memory` bytes is read into memory, a larger one is read on demand
+// through the page cache, which the processes of a node share. What is read is checked each time, so if somebody writes
+// into the file or shortens it, an Error says so, and never are wrong bytes returned. The file may be replaced (as by
+// save_index()) or removed. Throws Error naming the file.
 [[nodiscard]] std::unique_ptr<IndexImage> open_index_file(const std::string& file,
                                                           std::size_t most_in_memory = kMostInMemory);
 
-// True for a file that begins as a saved index of any version.
+// Whether a file begins like a saved index of any version.
 [[nodiscard]] bool is_saved_index(const std::string& file);
 
-// The dataset of an index. Throws Error naming the origin.
+// Makes the dataset of an index. Throws Error naming the origin.
 [[nodiscard]] std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image);
 // The index that a dataset is read from; null for a dataset of the program's own.
 [[nodiscard]] const IndexImage* image_of(const Dataset& dataset) noexcept;

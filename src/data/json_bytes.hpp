@@ -10,10 +10,10 @@
 #include "base/file_io.hpp"
 #include "base/retry.hpp"
 
-// What nlohmann's parser needs to read a file as a stream.
+// Lets nlohmann's parser read a file as a stream.
 namespace forebay::data {
 
-// The bytes of a file in sequence, read piece by piece.
+// Sequential bytes of a file, read piece by piece.
 class PiecewiseBytes {
  public:
   PiecewiseBytes(const OpenFile& file, std::function<void(double share)> progress)
@@ -46,7 +46,7 @@ class PiecewiseBytes {
   std::size_t at_ = 0;     // in it
 };
 
-// The same as the iterator that the parser needs.
+// An iterator over these bytes, as the parser requires.
 struct ByteIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;

@@ -13,8 +13,8 @@
 
 namespace forebay::data {
 
-// One record of a list file: a path (or a label, in a file of labels) and perhaps a label. Views, because a list may
-// have ten million lines.
+// A record of a list file: a path (or a label, in a file of labels) and perhaps a label. They are views, because a list
+// may have ten million lines.
 struct ListRecord {
   std::size_t line = 0;  // where it begins, from 1
   std::string_view first;
@@ -22,7 +22,7 @@ struct ListRecord {
   bool has_second = false;
 };
 
-// Whether there is a file of this name, relative to the list's folder.
+// Whether a file of this name exists, relative to the list's folder.
 using IsFile = std::function<bool(std::string_view)>;
 
 // Reads a list. Lines end with LF or CRLF; empty lines are skipped, and those that begin with '#' are comments, unless
@@ -40,8 +40,8 @@ using IsFile = std::function<bool(std::string_view)>;
 
 inline constexpr auto kNowhere = std::string_view::npos;
 
-// Whether a list may mean an image or a video: is_image_name(), is_video_name(), or an extension of a format that is
-// not supported.
+// Whether a name in a list may be meant as an image or a video: is_image_name(), is_video_name(), or an extension of an
+// unsupported format.
 [[nodiscard]] bool is_picture_name(std::string_view name) noexcept;
 
 // No separator: each line is a path.
@@ -49,7 +49,7 @@ inline constexpr char kNoSeparator = '\0';
 // The separator of a list's lines: ',' or '\t' or, after the path only, ' ', or none.
 [[nodiscard]] char separator_of(std::string_view text);
 
-// Where the label of "a.jpg 0" begins: after the blanks that follow the path; kNowhere if there is none.
+// Where the label of a line such as "a.jpg 0" begins: after the blanks that follow the path; kNowhere if there is none.
 [[nodiscard]] std::size_t label_after_path(std::string_view line) noexcept;
 
 // Which fields of a record are the path and the label.
@@ -58,31 +58,30 @@ struct ListColumns {
   std::size_t label = 1;
 };
 
-// The columns whose names say that they are the path of an image, or its label. The best names first: "image" before
-// "id", "label" before "diagnosis"; those that are as good as each other are all there.
+// The columns whose names suggest the path of an image, or its label. Only those with the best name are returned:
+// "image" before "id", "label" before "diagnosis"; if several are equally good, all of them.
 [[nodiscard]] std::vector<std::size_t> path_columns(std::span<const std::string_view> names);
 [[nodiscard]] std::vector<std::size_t> label_columns(std::span<const std::string_view> names);
 
-// What a header says, or nothing if `fields` are not a header. `next` is the first field of the record below it, ""
-// when there is none.
+// The interpretation of a header, or nothing if `fields` are not a header. `next` is the first field of the following
+// record, "" if there is none.
 struct HeaderFound {
   ListColumns columns;
-  std::string problem;  // why the columns cannot be used; "" = they can
+  std::string problem;  // why the columns cannot be used; "" if they can
 };
 [[nodiscard]] std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next);
 
-// What is wrong with a line of names or of a path and a label that has semicolons or bars in place of commas; "" if it
-// has not.
+// What is wrong with a line of names, or of a path and a label, separated by semicolons or bars instead of commas; ""
+// if it is not.
 [[nodiscard]] std::string problem_of_separator(std::string_view line);
 
-// Lists as Pascal VOC and ILSVRC have them: ROOT/ImageSets/Main/train.txt names images without folder and extension,
+// Lists in the form of Pascal VOC and ILSVRC: ROOT/ImageSets/Main/train.txt names images without folder and extension,
 // which are ROOT/JPEGImages/x.jpg; the images of ROOT/ImageSets/CLS-LOC/train_cls.txt are
 // ROOT/Data/CLS-LOC/train/x.JPEG. Their annotations lie below ROOT/Annotations.
 //
-// Makes the records of such a list those of images below its ROOT, which it returns: "" if the list is none, and
-// nothing is changed. Images that are not there are logged. Texts are added to `texts`, of which the records are views.
-// Throws ConfigError where no folder of images is found, and for a list of a single class, which says of each image
-// whether it shows one.
+// Converts the records of such a list to images below ROOT, and returns ROOT; if it is not such a list, returns "" and
+// changes nothing. Missing images are logged. The records are views of texts added to `texts`. Throws ConfigError if no
+// folder of images is found, and for a list of a single class, which says for each image whether it shows that class.
 [[nodiscard]] std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,
                                              std::deque<std::string>& texts, SkipLog& skipped);
 

@@ -15,9 +15,9 @@ struct LmdbEntry {
 };
 
 // The pages of an LMDB environment, read from its data file without a lock file or a mapping. LMDB's own library maps
-// the file and follows whatever page numbers it contains, so a damaged or truncated file crashes the process; here each
-// page number and length is checked. The file must not be written meanwhile. Only files of 64-bit little-endian
-// machines.
+// the file and follows whatever page numbers it contains, so a damaged or truncated file crashes the process; here
+// every page number and length is checked. The file must not be written at the same time. Supports only files of 64-bit
+// little-endian machines.
 class LmdbTree {
  public:
   // Finds the newest root. Throws SampleError if the file is not an LMDB environment. REQUIRES: `bytes` outlives it.
@@ -28,9 +28,9 @@ class LmdbTree {
 
   // The leaf pages of the database in key order. Calls `damaged` for each page that is not valid.
   [[nodiscard]] std::vector<std::uint64_t> leaves(const std::function<void(const SampleError&)>& damaged);
-  // The byte where a page begins.
+  // The offset of a page.
   [[nodiscard]] std::uint64_t place(std::uint64_t page) const noexcept { return page * page_bytes_; }
-  // The number of entries of a leaf page. Throws SampleError if the page is damaged.
+  // The number of entries in a leaf page. Throws SampleError if the page is damaged.
   [[nodiscard]] std::size_t entries(std::uint64_t page);
   // The key of entry i of a leaf page, and the entry. Throws SampleError if it is damaged.
   [[nodiscard]] std::string key(std::uint64_t page, std::size_t i);
@@ -56,7 +56,7 @@ class LmdbTree {
   ContainerBytes& bytes_;
   std::uint64_t page_bytes_ = 0;
   std::uint64_t newest_ = 0;  // transaction
-  std::uint64_t meta_ = 0;    // where that is described
+  std::uint64_t meta_ = 0;    // the meta page of that transaction
   std::uint64_t root_ = 0;
 };
 

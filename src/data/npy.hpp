@@ -15,13 +15,13 @@
 
 namespace forebay::data {
 
-// An intact array that does not have the type, shape or values that are needed.
+// The array is intact but does not have the required type, shape or values.
 class UnfitArray final : public SampleError {
  public:
   using SampleError::SampleError;
 };
 
-// An array of numbers in NumPy's file format (versions 1 to 3). A view of the file's bytes, which must stay.
+// An array in NumPy's file format (versions 1 to 3). A view of the file's bytes, which must outlive it.
 struct NpyArray {
   static constexpr std::size_t kMostDimensions = 8;
 
@@ -37,18 +37,18 @@ struct NpyArray {
   [[nodiscard]] std::size_t count() const noexcept { return elements.size() / element_bytes; }
   // The stride of each dimension, in elements.
   [[nodiscard]] std::array<std::int64_t, kMostDimensions> steps() const noexcept;
-  // The i-th element in storage order, to the nearest double; and whole numbers exactly, those from 2^63 on as
-  // negative. REQUIRES: i < count(), !has_texts().
+  // The i-th element in storage order, rounded to a double, or exactly as an integer (with values from 2^63 on as
+  // negative). REQUIRES: i < count(), !has_texts().
   [[nodiscard]] double real(std::size_t i) const noexcept;
   [[nodiscard]] std::int64_t whole(std::size_t i) const noexcept;
-  // The i-th element as UTF-8, without the NULs that fill it. REQUIRES: i < count(), has_texts().
+  // The i-th element as UTF-8, without its padding NULs. REQUIRES: i < count(), has_texts().
   [[nodiscard]] std::string text(std::size_t i) const;
-  // As NumPy writes them: "uint8", "(3, 224, 224)".
+  // In NumPy's notation: "uint8", "(3, 224, 224)".
   [[nodiscard]] std::string dtype() const;
   [[nodiscard]] std::string shape_text() const;
 };
 
-// Whether an array of texts is one to read, too.
+// Whether arrays of texts are accepted.
 enum class NpyTexts : std::uint8_t { refused, read };
 
 [[nodiscard]] bool starts_as_npy(std::span<const std::byte> bytes) noexcept;
@@ -58,15 +58,15 @@ enum class NpyTexts : std::uint8_t { refused, read };
 // ignored. Any thread may call.
 [[nodiscard]] NpyArray parse_npy(std::span<const std::byte> bytes, NpyTexts texts = NpyTexts::refused);
 
-// The same for the header alone: `head` has the header and perhaps some elements. Sets `begin` to the offset of the
-// first element, and leaves array.elements empty. Throws SampleError likewise, and if `head` does not hold the whole
+// Parses only the header: `head` contains it and perhaps some elements. Sets `begin` to the offset of the first
+// element, and leaves array.elements empty. Throws SampleError likewise, and if `head` does not contain the whole
 // header.
 [[nodiscard]] NpyArray parse_npy_header(std::span<const std::byte> head, std::size_t& begin,
                                         NpyTexts texts = NpyTexts::refused);
 // The size of all elements in bytes. Throws SampleError if no file can be that large.
 [[nodiscard]] std::uint64_t element_bytes_of(const NpyArray& array);
-// An npy header (version 1) for one entry of the array, without its first dimension: followed by the entry's elements
-// it is an npy file. REQUIRES: a dimension.
+// An npy header (version 1) for one entry of the array, without the first dimension; followed by the entry's elements
+// it is an npy file. REQUIRES: at least one dimension.
 [[nodiscard]] std::string header_of_entry(const NpyArray& array);
 
 // Copies the elements in C order (the last index runs fastest) and this machine's byte order.

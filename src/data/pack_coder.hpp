@@ -18,16 +18,15 @@
 #include "container_bytes.hpp"
 #include "record_table.hpp"
 
-// How the index of a shard of a packed dataset becomes bytes and back. Whole numbers are varints of 7 bits, the lowest
-// first; signed ones have their sign in the lowest bit. A column of whole numbers is their count and the difference of
-// each from the one before it. What is written together is read together: one function for both directions calls
-// coder(value, ...).
+// Encodes and decodes the index of a shard of a packed dataset. Integers are varints of 7 bits, lowest first; signed
+// ones have their sign in the lowest bit. A column of integers is their count and the difference of each from its
+// predecessor. One function serves both directions by calling coder(value, ...).
 namespace forebay::data {
 
 template <typename T>
 concept PackNumber = std::integral<T> || std::is_enum_v<T>;
 
-// The difference of two numbers of any type as a varint, and back; it wraps around.
+// Zigzag coding of a wrapped difference of two numbers of any type, and its inverse.
 [[nodiscard]] constexpr std::uint64_t zigzag(std::uint64_t difference) noexcept {
   return (difference << 1U) ^ (0 - (difference >> 63U));
 }
@@ -66,7 +65,7 @@ class PackWriter {
       before = static_cast<std::uint64_t>(value);
     }
   }
-  // Bytes, and records that have no numbers worth taking differences of.
+  // Bytes, and records without numbers for which differences pay off.
   template <typename T>
   requires(std::is_trivially_copyable_v<T> &&
            (!PackNumber<T> || sizeof(T) == 1)) void put(const std::vector<T>& column) {
@@ -88,11 +87,11 @@ class PackWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads them back, whatever the bytes are: it never reads outside them, and takes no more memory than kMostMemory.
-// Throws SampleError("its index is damaged at byte N of M").
+// Decodes untrusted bytes: never reads outside them, and uses no more memory than kMostMemory. Throws SampleError("its
+// index is damaged at byte N of M").
 class PackReader {
  public:
-  // A row or a name of a byte takes several in memory. Bytes; twice what an index may have.
+  // In bytes: twice the largest index, because a row or a name of one byte takes several in memory.
   static constexpr std::uint64_t kMostMemory = std::uint64_t{4} << 30U;
 
   explicit PackReader(std::span<const std::byte> bytes, std::uint64_t most_memory = kMostMemory)
@@ -106,7 +105,7 @@ class PackReader {
     if (!bytes_.empty()) fail();
   }
   [[nodiscard]] bool is_at_end() const noexcept { return bytes_.empty(); }
-  // A reader of the next bytes alone.
+  // A reader restricted to the next `length` bytes.
   [[nodiscard]] PackReader part(std::uint64_t length) { return PackReader(take(length), memory_left_); }
 
  private:
@@ -129,7 +128,7 @@ class PackReader {
     bytes_ = bytes_.subspan(static_cast<std::size_t>(count));
     return taken;
   }
-  // A number of items, each of which takes a byte at least, and `size` in memory.
+  // Reads a number of items, each of which takes at least one byte, and `size` bytes in memory.
   std::size_t count(std::size_t size) {
     const std::uint64_t items = varint();
     if (items > bytes_.size()) fail();
@@ -171,7 +170,7 @@ class PackReader {
     column.resize(items);
     if (items > 0) std::memcpy(column.data(), bytes.data(), bytes.size());
   }
-  // One at a time: a damaged count must not decide how much is allocated.
+  // Appended one at a time, because a damaged count must not decide how much is allocated.
   void get(std::vector<std::string>& texts) {
     for (std::size_t left = count(sizeof(std::string)); left > 0; --left) get(texts.emplace_back());
   }

@@ -14,8 +14,8 @@
 #include "base/file_io.hpp"
 #include "record_table.hpp"
 
-// A shard of a packed dataset: a header, tables of the codec, samples, and two indexes, of which a run needs only the
-// first. docs/packing.md describes the file; numbers in it are little-endian.
+// A shard of a packed dataset: a header, tables of the codec, samples, and two indexes, only the first of which a run
+// needs. docs/packing.md describes the file; its numbers are little-endian.
 namespace forebay::data {
 
 struct Hash128 {
@@ -31,10 +31,10 @@ inline constexpr std::string_view kPackEnding = ".fbpack";
 inline constexpr std::array<char, 8> kPackMagic{'\x93', 'F', 'B', 'P', 'A', 'C', 'K', '\n'};
 inline constexpr std::uint32_t kPackVersion = 1;
 inline constexpr std::uint64_t kPackBlock = 4096;  // the header's size; every part begins at a multiple
-inline constexpr std::uint64_t kPackAlign = 16;    // every sample does at a multiple of this
+inline constexpr std::uint64_t kPackAlign = 16;    // every sample begins at a multiple of this
 inline constexpr std::uint64_t kLargestPackIndex = std::uint64_t{2} << 30U;  // also before compression
 inline constexpr std::uint64_t kLargestPackTables = std::uint64_t{64} << 20U;
-inline constexpr std::uint64_t kPackSlack = 64;  // bytes of the file behind each sample, which may be read with it
+inline constexpr std::uint64_t kPackSlack = 64;  // bytes after each sample in the file that may be read with it
 
 [[nodiscard]] constexpr std::uint64_t rounded_up(std::uint64_t number, std::uint64_t to) noexcept {
   return (number + to - 1) / to * to;
@@ -53,7 +53,7 @@ struct PackPart {
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + bytes; }
 };
 
-// The file's first bytes; the block that they are in is filled with zeros.
+// The first bytes of the file; the rest of their block is zero.
 struct PackHeader {
   std::array<char, 8> magic = kPackMagic;
   std::uint32_t version = kPackVersion;
@@ -64,7 +64,7 @@ struct PackHeader {
   std::uint64_t first = 0;       // number of its first sample in the original dataset
   std::uint64_t samples = 0;     // in this shard
   std::uint64_t file_bytes = 0;  // size of the shard
-  PackPart tables;               // the codec's; no bytes where nothing is packed with them
+  PackPart tables;               // the codec's tables; empty if nothing is packed with them
   PackPart index;
   PackPart originals;
 };
@@ -73,16 +73,16 @@ static_assert(sizeof(PackHeader) == 160 && std::is_trivially_copyable_v<PackHead
 // How an image is stored.
 enum class PackStored : std::uint8_t {
   as_is,         // its own bytes
-  coefficients,  // a JPEG file in another code, from which its own bytes can be made again
-  pixels,        // decoded, perhaps resized: its own bytes are gone
+  coefficients,  // a re-encoded JPEG file, from which the original bytes can be restored
+  pixels,        // decoded, perhaps resized: the original bytes are lost
 };
 
-// What a run needs of a shard. The set's part is the same in all of its shards.
+// The index that a run needs. The part about the set is the same in all of its shards.
 struct PackIndex {
   struct InField {
     Field field;
     // One of the two, by sample: where its values end, for fields whose elements are in the index; or the number of its
-    // bytes, which lie behind the image and the fields before it, kAbsent if the sample lacks it.
+    // bytes, which follow the image and the preceding fields, or kAbsent if the sample lacks the field.
     std::vector<std::byte> values;
     std::vector<std::uint64_t> ends;
     std::vector<std::uint32_t> lengths;
@@ -94,9 +94,9 @@ struct PackIndex {
   };
 
   // Of the set.
-  std::string format;                        // that it was made from
-  SampleUnit samples = SampleUnit::objects;  // as in dataset.samples
-  bool has_regions = false;                  // samples are objects, cut out
+  std::string format;                        // the original dataset's
+  SampleUnit samples = SampleUnit::objects;  // the value of dataset.samples
+  bool has_regions = false;                  // samples are cropped objects
   std::vector<std::string> classes;
   IndexCounts counts;
 
@@ -104,41 +104,42 @@ struct PackIndex {
   std::vector<RecordTable::Kind> kinds;
   std::vector<Skipped> left_out;  // paths as names
   // By sample.
-  std::vector<std::uint64_t> offset;  // of its image in the file
+  std::vector<std::uint64_t> offset;  // offset of its image in the file
   std::vector<std::uint32_t> length;
   std::vector<std::uint16_t> kind;
   std::vector<std::int32_t> label;
   std::vector<std::int32_t> sides;   // left, top, right, bottom of each region
   std::vector<std::uint32_t> flags;  // of each region
-  StringTable keys;                  // names in the original dataset, as SampleNames gives them
+  StringTable keys;                  // names in the original dataset, as given by SampleNames
   std::vector<InField> fields;
 
-  // Bytes of a sample's fields in the file. They and its image are followed by their masked CRC-32C.
+  // The bytes of a sample's fields in the file. The image and the fields are followed by their masked CRC-32C.
   [[nodiscard]] std::uint64_t field_bytes(std::size_t sample) const;
 };
 
-// What the original files were.
+// A description of the original files.
 struct PackOriginals {
   // By sample.
   std::vector<PackStored> stored;
-  std::vector<Hash128> hash;         // of the image as it was in the original, or of pixels
-  std::vector<std::uint64_t> bytes;  // and its size
-  std::vector<std::uint32_t> width;  // as displayed; 0: not known
+  std::vector<Hash128> hash;         // of the original image bytes, or of the pixels
+  std::vector<std::uint64_t> bytes;  // and their number
+  std::vector<std::uint32_t> width;  // as displayed; 0: unknown
   std::vector<std::uint32_t> height;
-  std::vector<std::uint8_t> orientation;  // of a JPEG file, 1 to 8; 0: not known
-  // By field that lies in the file: below the original's folder where each sample had it; "" elsewhere.
+  std::vector<std::uint8_t> orientation;  // of a JPEG file, 1 to 8; 0: unknown
+  // For each field stored in the file: the path of each sample's file relative to the original's folder; "" for other
+  // fields.
   std::vector<StringTable> files;
 };
 
-// What shards of one set have in common, and in what they follow each other.
+// What identifies a shard's set and its position in it.
 struct PackMember {
   PackHeader header;
-  // The last bytes of its tables, 0 where it has none: a hash of those before, PackTables::key(). The CRC-32C in the
-  // header does not tell tables apart: of bytes that end with their own CRC-32C it is always the same.
+  // The last bytes of its tables, PackTables::key(), a hash of the preceding ones; 0 if it has none. The CRC-32C in the
+  // header cannot distinguish tables: for bytes that end with their own CRC-32C it is always the same.
   std::uint32_t tables_key = 0;
 };
 
-// A shard, open, its header checked.
+// An open shard whose header has been checked.
 struct PackShard {
   OpenFile file;
   PackHeader header;
@@ -150,20 +151,21 @@ struct PackShard {
 // All below throw SampleError, without the file's name, for a file that cannot be read or is damaged: "byte 4096: ...".
 [[nodiscard]] PackShard open_pack_shard(const std::string& path);
 [[nodiscard]] std::vector<std::byte> read_pack_tables(const PackShard& shard);
-// Every number in it has been checked against the others and the file's size.
+// All of its numbers have been checked against each other and the file's size.
 [[nodiscard]] PackIndex read_pack_index(const PackShard& shard);
 [[nodiscard]] PackOriginals read_pack_originals(const PackShard& shard, const PackIndex& index);
 
-// The parts as bytes, compressed; `raw_bytes` receives the size before. Throws Error for one that is too large.
+// The parts as compressed bytes; `raw_bytes` receives the uncompressed size. Throws Error if it is too large.
 [[nodiscard]] std::vector<std::byte> pack_index_bytes(const PackIndex& index, std::uint64_t& raw_bytes);
 [[nodiscard]] std::vector<std::byte> pack_originals_bytes(const PackOriginals& originals, std::uint64_t& raw_bytes);
-// The header's block.
+// The block that contains the header.
 [[nodiscard]] std::vector<std::byte> pack_header_block(PackHeader header);
 
-// "" if these are all shards of one set, in order; else what is wrong: which one is missing or is another set's.
+// "" if these are all shards of one set, in order; otherwise what is wrong: which one is missing or belongs to another
+// set.
 [[nodiscard]] std::string problem_of_pack(std::span<const PackMember> shards, std::span<const std::string> names);
 
-// Puts names of shards in the order of their numbers, which have five digits or more.
+// Sorts names of shards by their numbers, which have five or more digits.
 void sort_pack_names(std::vector<std::string>& names);
 
 }  // namespace forebay::data

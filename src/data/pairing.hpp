@@ -12,10 +12,10 @@
 
 namespace forebay::data {
 
-// Finds an image's annotation by name alone. For the image A/B/x.jpg these places are looked at, nearest first:
-// A/B/x.xml, then for each folder on the way up a folder named Annotations (in any case) in it, holding the same path
-// below, with or without the first folder of that path: A/B/Annotations/x.xml, A/Annotations/x.xml (beside B),
-// A/Annotations/B/x.xml, Annotations/B/x.xml (beside A, mirrored), Annotations/A/B/x.xml.
+// Finds an image's annotation by name alone. For the image A/B/x.jpg these places are tried, nearest first: A/B/x.xml,
+// then for each folder on the way up a folder named Annotations (in any case) in it, containing the same relative path,
+// with or without its first folder: A/B/Annotations/x.xml, A/Annotations/x.xml (beside B), A/Annotations/B/x.xml,
+// Annotations/B/x.xml (beside A, mirrored), Annotations/A/B/x.xml.
 class AnnotationLookup {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
@@ -24,13 +24,13 @@ class AnnotationLookup {
   explicit AnnotationLookup(std::span<const std::string_view> annotations);
   // Index of the image's annotation, or kNone.
   [[nodiscard]] std::size_t find(std::string_view image) const;
-  // Index of the annotation that find() returns for this one's name: another one if the two differ only in the case of
-  // a folder or of their extension.
+  // Index of the annotation that find() returns for this one's name: a different one if the two differ only in the case
+  // of a folder or extension.
   [[nodiscard]] std::size_t representative(std::string_view annotation) const;
 
  private:
-  // The set holds an annotation's number; its place is derived from its path at each comparison, which takes a third of
-  // the memory of storing places.
+  // The set holds annotation numbers; a place is derived from the path at each comparison, which takes a third of the
+  // memory of storing places.
   struct Place {
     using is_transparent = void;
     std::span<const std::string_view> annotations;
@@ -55,19 +55,19 @@ struct Pairing {
     std::size_t annotation = 0;
     std::string reason;  // "it could belong to train/1.jpg and to test/1.jpg"
   };
-  std::vector<std::size_t> annotation_of;  // by image; AnnotationLookup::kNone without
+  std::vector<std::size_t> annotation_of;  // by image; AnnotationLookup::kNone if it has none
   std::vector<Doubt> doubts;
   std::size_t paired = 0;  // images with an annotation
 };
 
-// Pairs the scan's annotations with its images: where AnnotationLookup looks, and if it finds none at all, by stem,
-// whatever the folders are called. x.xml then belongs to x.jpg if their folders differ in one component, replaced
+// Pairs the scan's annotations with its images: by AnnotationLookup, or if that finds none at all, by stem, whatever
+// the folders are called. x.xml then belongs to x.jpg if their folders differ in one component, replaced
 // (train/images/x.jpg, train/annots/x.xml) or added (train/x.jpg, xml/train/x.xml). If that finds none either, it is
-// enough that each stem occurs once. An annotation that two images could claim goes to neither, and is a doubt.
+// enough that each stem occurs once. An annotation that matches two images goes to neither, and becomes a Doubt.
 [[nodiscard]] Pairing pair_annotations(const Scan& scan);
 
 // Whether a file looks like a VOC annotation: its root is <annotation>, and it contains an <object>. Damage further
-// down does not matter. False if the file cannot be read.
+// down is ignored. False if the file cannot be read.
 [[nodiscard]] bool is_voc_annotation(const std::string& path);
 
 // Moves images that belong to others, most of them masks, to scan.unusable, as notes. None is a JPEG. They are those

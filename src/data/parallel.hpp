@@ -6,8 +6,8 @@
 
 namespace forebay::data {
 
-// Threads that an index build uses: one for each core of this process (base/cores.hpp), but a few at least, since they
-// mostly wait for the store.
+// The number of threads for an index build: one for each core of this process (base/cores.hpp), but at least a few,
+// since they mostly wait for the store.
 [[nodiscard]] unsigned index_threads();
 
 // A loop whose iterations may run in any order and concurrently.

@@ -6,15 +6,15 @@
 
 namespace forebay::data {
 
-// Whether the path stands for several files: it has a brace or a wildcard.
+// Whether the path may stand for several files: it contains a brace or a wildcard.
 [[nodiscard]] bool is_path_pattern(std::string_view path) noexcept;
 
 // The deepest folder that contains all files which the pattern could match.
 [[nodiscard]] std::string folder_of_pattern(std::string_view pattern);
 
 // Expands a pattern as a shell would: "train-{0000..0009}.tar" is ten names, in this order, whether the files exist or
-// not; "{train,val}.tar" is two; "*", "?" and "[a-z]" match existing files, sorted bytewise. A file that is named twice
-// occurs once. In a URL only braces do this. Throws ConfigError for an invalid range or more than a million names.
+// not; "{train,val}.tar" is two; "*", "?" and "[a-z]" match existing files, sorted bytewise. Duplicates are removed. In
+// a URL only braces are expanded. Throws ConfigError for an invalid range or more than a million names.
 [[nodiscard]] std::vector<std::string> expand_path_pattern(const std::string& pattern);
 
 }  // namespace forebay::data

@@ -9,7 +9,7 @@
 
 namespace forebay::data {
 
-// Pieces of a file that lie near each other, read by one request together with what lies between them. One thread at a
+// Reads pieces of a file that are close together by one request, including what lies between them. One thread at a
 // time.
 class PiecewiseRead {
  public:
@@ -41,7 +41,7 @@ class PiecewiseRead {
 
   std::vector<Piece> pieces_;
   std::vector<Range> checked_;
-  std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // of pieces that were added twice
+  std::vector<std::pair<std::span<const std::byte>, std::span<std::byte>>> copies_;  // for pieces that were added twice
 };
 
 }  // namespace forebay::data

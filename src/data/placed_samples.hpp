@@ -13,22 +13,22 @@
 
 namespace forebay::data {
 
-// Where the bytes of a sample's image and fields lie.
+// Where the bytes of a sample's image and fields are.
 struct Placement {
   std::uint64_t source = 0;  // number of the file
   std::uint64_t offset = 0;  // of the image
   std::uint64_t length = 0;
-  // Bytes around the image that are read too: fields lie there, or a checksum covers them.
+  // Bytes around the image that are also read, because they contain fields or are covered by a checksum.
   std::uint64_t before = 0;
   std::uint64_t after = 0;
   std::uint64_t idle = 0;                  // bytes in between that are neither
-  std::vector<std::uint64_t> fields = {};  // bytes of each field, also of those that the index holds
+  std::vector<std::uint64_t> fields = {};  // size of each field, including those held by the index
 
   [[nodiscard]] std::uint64_t begin() const noexcept { return offset - before; }
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length + after; }
 };
 
-// A dataset that knows where its samples lie, and reads a whole sample, or several, by one request. Any thread may
+// A dataset that knows where its samples are, and can read one or several whole samples by one request. Any thread may
 // call.
 class PlacedSamples {
  public:
@@ -46,15 +46,15 @@ class PlacedSamples {
 // False if that is impossible: some overlap without being equal, or a checksum covers the image but not all of them.
 [[nodiscard]] bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement);
 
-// Whether a field of this size can be served at all.
+// Whether a field of this size fits in a batch.
 [[nodiscard]] bool fits_batch(const Field& field, std::uint64_t bytes) noexcept;
-// The error for one that cannot.
+// The error for one that does not.
 [[nodiscard]] SampleError too_large_for_batch(const Field& field, std::uint64_t bytes);
 
 // The dataset's PlacedSamples; null for a program's own dataset, and if samples are whole files.
 [[nodiscard]] const PlacedSamples* placed_samples(const Dataset& dataset) noexcept;
 
-// A dataset that knows the files that its samples, and their fields, are in. Any thread may call.
+// A dataset that knows the files of its samples and their fields. Any thread may call.
 class SampleFiles {
  public:
   virtual ~SampleFiles() = default;
@@ -70,7 +70,7 @@ struct MissingFiles {
   std::vector<Skipped> files;                 // in order
   std::unordered_set<std::uint64_t> samples;  // in them
 };
-// Nothing for a dataset of the program's own. Asks the file system about each file, with several threads.
+// Empty for a program's own dataset. Asks the file system about each file, with several threads.
 [[nodiscard]] MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
 }  // namespace forebay::data

@@ -13,8 +13,8 @@
 #include "base/crc32c.hpp"
 #include "base/limits.hpp"
 
-// The checksum of a record in a TFRecord file: a masked CRC-32C that follows what it covers, which is more than the
-// sample's own bytes.
+// The checksum of a record in a TFRecord file: a masked CRC-32C that follows the bytes it covers, which are more than
+// the sample's own.
 namespace forebay::data {
 
 inline constexpr std::size_t kRecordSum = 4;  // bytes of a checksum

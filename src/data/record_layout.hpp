@@ -17,8 +17,8 @@
 
 namespace forebay::data {
 
-// A column of whole numbers in as few bytes as they need: none where number(row) = first + step * row for all rows,
-// else 1, 2, 4 or 8 bytes each in two's complement.
+// A column of integers in as few bytes as possible: none if number(row) = first + step * row for all rows, else 1, 2, 4
+// or 8 bytes each, in two's complement.
 struct RecordColumn {
   std::uint64_t rows = 0;
   std::uint64_t at = 0;  // where it begins in the content
@@ -28,7 +28,7 @@ struct RecordColumn {
 
   [[nodiscard]] bool is_computed() const noexcept { return width == 0; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return rows * width; }
-  // The numbers of N rows, by one look-up. Throws Error if the index is damaged. REQUIRES: row + N <= rows.
+  // The numbers in N rows, by one look-up. Throws Error if the index is damaged. REQUIRES: row + N <= rows.
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::uint64_t row) const {
     std::array<std::int64_t, N> numbers;
@@ -45,7 +45,7 @@ struct RecordColumn {
   }
 };
 
-// The column for number(row) of each row; of an unbroken run of numbers only if it `may_compute`.
+// The column that stores number(row) for each row; as an arithmetic sequence only if it `may_compute`.
 template <typename Number>
 [[nodiscard]] RecordColumn column_of(std::uint64_t rows, Number&& number, bool may_compute = true) {
   RecordColumn column;
@@ -74,7 +74,7 @@ template <typename Number>
   return column;
 }
 
-// Appends the numbers of such a column.
+// Appends the bytes of such a column.
 template <typename Number>
 void write_column(IndexWriter& writer, const RecordColumn& column, Number&& number) {
   for (std::uint64_t row = 0; row < column.rows && !column.is_computed(); ++row) {
@@ -83,8 +83,8 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
   }
 }
 
-// What Dataset::source() is for regions of a record that several samples may have: a number above those of samples.
-// Nothing if its place does not fit into one.
+// Dataset::source() for a record that several samples may share as regions of it: a number above all sample ids.
+// Nothing if the record's position does not fit into one.
 [[nodiscard]] constexpr std::optional<std::uint64_t> shared_record(std::uint64_t file, std::uint64_t offset) noexcept {
   constexpr unsigned kOffsetBits = 40;
   constexpr unsigned kFileBits = 23;
@@ -92,7 +92,7 @@ void write_column(IndexWriter& writer, const RecordColumn& column, Number&& numb
   return std::uint64_t{1} << (kFileBits + kOffsetBits) | file << kOffsetBits | offset;
 }
 
-// A field of all samples: either values in the index, or a source per sample and perhaps a record in it.
+// A field of all samples: either values in the index, or for each sample a source and perhaps a record in it.
 struct StoredField {
   enum Column : std::size_t { end, source, offset, length, number };
   static constexpr std::size_t kColumns = number + 1;
@@ -113,7 +113,7 @@ struct StoredField {
       default: return std::numeric_limits<std::int64_t>::max();
     }
   }
-  // Of a sample, checked. Throws Error naming the index. `sources`: as many as there are.
+  // A sample's number, checked. Throws Error naming the index. `sources`: the number of sources.
   [[nodiscard]] std::int64_t number_of(const IndexImage& image, std::size_t column, std::uint64_t id,
                                        std::uint64_t sources) const {
     const std::int64_t value = columns[column].numbers<1>(image, id)[0];
@@ -124,8 +124,7 @@ struct StoredField {
 };
 
 // The content of an index: the head; the columns, those by source first; the boxes; the labels; the bytes of all paths;
-// those of all keys; the bytes that the index holds itself; what is known of videos; the columns and values of each
-// field.
+// those of all keys; the bytes held by the index itself; the tables of videos; the columns and values of each field.
 struct RecordLayout {
   enum Column : std::size_t {
     path_end,
@@ -169,7 +168,7 @@ struct RecordLayout {
   std::uint64_t videos = 0;
   std::uint64_t end = 0;
 
-  // The range of a column's numbers, and what is wrong with any others.
+  // The valid range of a column's numbers, and the error for others.
   struct Limits {
     std::int64_t least = 0;
     std::int64_t most = 0;
@@ -195,8 +194,8 @@ struct RecordLayout {
     }
   }
 
-  // Of N rows from `row` on. Every number of a column passes here and is checked here, once. Throws Error naming the
-  // index.
+  // The numbers in N rows from `row` on. Every use of a column's numbers goes through this function, which checks them.
+  // Throws Error naming the index.
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::size_t column,
                                                     std::uint64_t row) const {
@@ -209,14 +208,14 @@ struct RecordLayout {
   }
 
   [[nodiscard]] bool has_clips() const noexcept { return rule.frames > 0; }
-  // The head as bytes, without their number, which comes first.
+  // The head as bytes, without their count, which precedes them.
   [[nodiscard]] std::vector<std::byte> head() const;
-  // Gives everything its place behind a head of this size.
+  // Assigns offsets to all parts after a head of this size.
   void place(std::uint64_t head_bytes) noexcept;
 };
 
-// The layout that the content's head describes. Throws Error if make_dataset() cannot have written it, as far as that
-// shows without reading the columns; their numbers are checked when they are used.
+// The layout described by the content's head. Throws Error if make_dataset() cannot have written it, as far as can be
+// determined without reading the columns, whose numbers are checked on use.
 [[nodiscard]] RecordLayout read_record_layout(const IndexImage& image);
 
 }  // namespace forebay::data

@@ -15,7 +15,7 @@
 
 namespace forebay::data {
 
-// Many strings, one after the other in one allocation. They may hold any bytes.
+// Many strings, concatenated in one allocation. They may contain any bytes.
 class StringTable {
  public:
   void reserve(std::size_t count, std::size_t bytes);
@@ -24,7 +24,7 @@ class StringTable {
   // REQUIRES: i < size().
   [[nodiscard]] std::string_view operator[](std::size_t i) const noexcept;
 
-  // Where each ends among the bytes, and the bytes.
+  // The end of each within the bytes, and the bytes.
   [[nodiscard]] const std::vector<std::uint64_t>& ends() const noexcept { return ends_; }
   [[nodiscard]] const std::vector<char>& bytes() const noexcept { return bytes_; }
 
@@ -33,8 +33,8 @@ class StringTable {
   std::vector<char> bytes_;
 };
 
-// What every format fills to build its index: where the bytes of each sample are, what they are, and what is known
-// about it without reading them. A sample is a source file, a region of one, or a record: a run of bytes in one.
+// The table that every format fills to build its index: for each sample where its bytes are, what they are, and what is
+// known without reading them. A sample is a source file, a region of one, or a record: a run of bytes in one.
 struct RecordTable {
   struct Region {
     Box box;
@@ -47,7 +47,7 @@ struct RecordTable {
     std::uint64_t offset = 0;  // in its source, or in `held`
     std::uint32_t length = 0;  // at most kLargestSampleFile
     std::uint32_t number = 0;  // in its source, from 0; for names
-    // Of a kind that is checked: bytes before and after it that the checksum covers too. At most kLargestSampleFile.
+    // For a checked kind: bytes before and after it that the checksum also covers. At most kLargestSampleFile.
     std::uint32_t before = 0;
     std::uint32_t after = 0;
   };
@@ -59,7 +59,7 @@ struct RecordTable {
     std::int32_t channels = 0;
     bool planar = false;
     bool bgr = false;
-    // The masked CRC-32C of the record and what is around it follows them.
+    // The masked CRC-32C of the record and the bytes around it follows them.
     bool checked = false;
     // NOLINTNEXTLINE(modernize-use-nullptr): what the compiler makes of it compares with 0
     friend auto operator<=>(const Kind&, const Kind&) = default;
@@ -74,21 +74,21 @@ struct RecordTable {
   // Identifies a source of records or a video when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;    // its size
-    std::uint64_t sum = 0;      // checksum of its first 8 KiB; of an object its identity in its store
-    std::uint64_t spread = 0;   // checksum of blocks all over it, or of all of a small one; 0: not compared
+    std::uint64_t sum = 0;      // checksum of its first 8 KiB; for an object, its identity in its store
+    std::uint64_t spread = 0;   // checksum of blocks spread over it, or of all of a small file; 0: not compared
     std::int64_t modified = 0;  // in nanoseconds; 0 if unknown or too recent to tell writes apart
     bool is_held = false;       // its records are in `held`: the file is compared, not read
   };
 
-  // What identifies the file. Throws SampleError if it cannot be read.
+  // The stamp of a file. Throws SampleError if it cannot be read.
   [[nodiscard]] static Stamp stamp_of(const OpenFile& file);
-  // When it was modified, as in a stamp. Throws SampleError.
+  // The modification time, as in a stamp. Throws SampleError.
   [[nodiscard]] static std::int64_t modified_of(const OpenFile& file);
   // Whether the file is still the one that the stamp was taken from. Its blocks are read only if its modification time
   // differs: a copy of a dataset is as good as the original. Throws SampleError if it cannot be read.
   [[nodiscard]] static bool is_still(const OpenFile& file, const Stamp& stamp);
 
-  // One field of all samples. Either values, which the index holds itself: the bytes that Dataset::read_field() gives
+  // One field of all samples. Either values held by the index itself: the bytes that Dataset::read_field() returns
   // (elements in field.dtype, LabelledBox for boxes, a MaskDrawing), appended sample by sample with add_values(). Or
   // bytes in a file, for masks, arrays, bytes and whatever else a container has: a source per sample, and a record in
   // it unless it is the whole file. `field` is field_of() of the options.
@@ -111,11 +111,11 @@ struct RecordTable {
   std::vector<std::string> classes;
   std::vector<Kind> kinds{Kind{}};
   StringTable sources;  // paths, below the index's root or absolute
-  // By source, of those that hold records and of videos; without bytes: held and never compared.
+  // By source, for those with records and for videos; one without bytes is held and never compared.
   std::vector<Stamp> stamps;
-  // By source, what index_video() says of it; "" of what is no video. Of all, or of none.
+  // By source, the result of index_video(); "" if it is not a video. For all sources, or for none.
   StringTable videos;
-  video::ClipRule rule{.frames = 0};  // of all clips
+  video::ClipRule rule{.frames = 0};  // the same for all clips
   bool are_windows = false;           // a video may have several
   // Columns, one entry per sample.
   std::vector<std::uint32_t> source;  // into `sources`
@@ -124,12 +124,12 @@ struct RecordTable {
   std::vector<Region> region;         // empty unless samples are regions
   std::vector<Record> record;         // empty unless samples are records
   std::vector<Clip> clip;             // empty unless samples are clips
-  StringTable keys;                   // names of the records in their container; none if it does not name them
-  std::vector<FieldColumn> fields;    // beside image and label, in any order
+  StringTable keys;                   // names of the records in their container; empty if it does not name them
+  std::vector<FieldColumn> fields;    // besides image and label, in any order
   // Names that a field could come from, for messages: columns of a table, features of an Example. Empty if the format
   // has no fields of its own.
   std::vector<std::string> field_names;
-  // The bytes of records whose file is compressed.
+  // The bytes of records whose files are compressed.
   std::vector<std::byte> held;
 
   // Adds a file and returns its number. Throws Error at the 2^32nd.
@@ -145,16 +145,15 @@ struct RecordTable {
   }
 };
 
-// What a record is called in messages: "x.tar[record 5]", or "x.tar[record 5, n01/a]" if it has a key.
+// The name of a record in messages: "x.tar[record 5]", or "x.tar[record 5, n01/a]" if it has a key.
 [[nodiscard]] std::string record_name(std::string_view path, std::uint64_t number, std::string_view key);
 
-// The name that a sample of a packed dataset had where it was packed, as SampleNames gives it; nothing for others.
-// REQUIRES: id < size(). Any thread.
+// The original name of a sample in a packed dataset, as given by SampleNames; nothing for other datasets. REQUIRES: id
+// < size(). Any thread.
 [[nodiscard]] std::optional<std::string> original_name(const Dataset& dataset, std::uint64_t id);
 
-// The dataset over a table. A sample of a folder tree takes 5 or 6 bytes besides its path, one of an idx file or
-// another file of equal records 1 or 2.
-// `state` is a serialized DataState.
+// Makes a dataset of a table. A sample of a folder tree takes 5 or 6 bytes besides its path; one in an idx file, or
+// another file of equal records, takes 1 or 2. `state` is a serialized DataState.
 [[nodiscard]] std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table,
                                                     std::span<const std::byte> state = {});
 

@@ -10,7 +10,7 @@
 
 namespace forebay::data {
 
-// What a container holds for a field of one sample; the container decides which members are set.
+// A container's value for a field of one sample; the container decides which members are set.
 struct FieldValue {
   std::vector<std::int64_t> integers = {};
   std::vector<double> floats = {};
@@ -24,14 +24,14 @@ struct WantedFields {
   struct Wanted {
     Field field;
     std::string from;
-    // Whether it consists of bytes in a file, rather than elements in the index.
+    // Whether its data are bytes in a file rather than elements in the index.
     [[nodiscard]] bool is_bytes() const noexcept { return is_of_bytes(field.kind); }
-    // The number of values worth reading: with more of them the sample is bad anyway.
+    // The most values worth reading: with more of them the sample is bad anyway.
     [[nodiscard]] std::size_t most() const noexcept;
   };
 
   std::vector<Wanted> fields;  // beside image and label
-  std::string image;           // where to find those two; "" leaves it to the format
+  std::string image;           // the source of each of those two; "" leaves it to the format
   std::string label;
 
   [[nodiscard]] bool has_boxes() const noexcept {
@@ -47,12 +47,12 @@ struct WantedFields {
 // values, an unknown class, a number that does not fit the type.
 [[nodiscard]] std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value);
 
-// Adds a number of a list. If one is no whole number all become floats, in their order; throws SampleError if that
-// would change one.
+// Adds a number to a list. Once one is not a whole number, all become floats, in their order; throws SampleError if
+// that would change a value.
 void add_number(FieldValue& value, std::int64_t number);
 void add_number(FieldValue& value, double number);
 
-// Values in a text: one name, or numbers between blanks or commas; names between '|'.
+// The values in a text: one name, numbers separated by blanks or commas, or names separated by '|'.
 [[nodiscard]] FieldValue value_of_text(std::string_view text, FieldKind kind);
 
 }  // namespace forebay::data

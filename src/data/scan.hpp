@@ -20,9 +20,8 @@
 
 namespace forebay::data {
 
-// Many paths in few allocations: each takes 16 bytes besides its own, where a std::string takes 32 and often an
-// allocation.
-// Views of them stay valid as long as the list they are in, even if it is moved or appended to another.
+// Many paths in few allocations: each takes 16 bytes besides its characters, whereas a std::string takes 32 and often
+// an allocation. Views of paths stay valid as long as their list lives, even if it is moved or appended to another.
 class PathList {
  public:
   void add(std::string_view path) {
@@ -37,7 +36,7 @@ class PathList {
     paths_.emplace_back(at, path.size());
     block.used += path.size();
   }
-  // All of another list, which is empty afterwards.
+  // Appends all of another list, which is empty afterwards.
   void append(PathList&& other) {
     paths_.insert(paths_.end(), other.paths_.begin(), other.paths_.end());
     std::ranges::move(other.blocks_, std::back_inserter(blocks_));
@@ -60,14 +59,15 @@ class PathList {
     std::size_t size = 0;
     std::size_t used = 0;
   };
-  // The first has 4 KiB, for the few names of a folder, and each next one twice as much up to this.
+  // The first block has 4 KiB, for the few names of a folder; each further one is twice as large, up to this.
   static constexpr std::size_t kLargestBlock = std::size_t{256} << 10U;
 
   std::vector<std::string_view> paths_;
   std::vector<Block> blocks_;  // the last one has room left
 };
 
-// Names, whatever the order in which they came: two sets that differ have another count or sum, as far as 64 bits tell.
+// A summary of a set of names, independent of their order: different sets differ in count or sum, up to collisions of
+// 64 bits.
 struct NameSum {
   std::uint64_t count = 0;
   std::uint64_t sum = 0;
@@ -76,7 +76,7 @@ struct NameSum {
   friend bool operator==(const NameSum&, const NameSum&) = default;
 };
 
-// A folder as it was when it was listed, to tell later whether its names are still the same.
+// The state of a folder when it was listed, to determine later whether its names are still the same.
 struct ListedFolder {
   static constexpr std::uint64_t kAbsent = 1;
 
@@ -89,23 +89,23 @@ struct ListedFolder {
   NameSum json = {};         // .json, as labelme's
   NameSum videos = {};
 };
-// What the times of a file or folder, and the size of a file, are as one number, which differs if one of them does. 0
-// if it was changed so recently that a later change may leave the times as they are.
+// The times of a file or folder, and the size of a file, combined into one number, which differs if one of them does. 0
+// if it was changed so recently that a later change may not change the times.
 [[nodiscard]] std::uint64_t times_of(const struct stat& status) noexcept;
 
-// The contents of a folder. Paths are relative to it, without "./", each list sorted bytewise, so that it does not
-// depend on threads or on the order in which the file system lists names. Hidden files and folders (names with a
-// leading dot) are left out.
+// The content of a folder. Paths are relative to it, without "./", and each list is sorted bytewise, so that it does
+// not depend on threads or the file system's order. Hidden files and folders (names with a leading dot) are left out.
 struct Scan {
   PathList images;                   // kImageEndings in any case; a link is assumed to lead to a file
   PathList annotations;              // .xml in any case
   PathList others;                   // files with other names
   PathList folders;                  // all of them, links to folders included
-  std::vector<Skipped> unusable;     // image names that are no files, folders that cannot be listed, link loops
+  std::vector<Skipped> unusable;     // images that are not files, folders that cannot be listed, link loops
   std::vector<ListedFolder> listed;  // in no order
 };
 
-// The store fails: no index is made of what it still gives, because that may be kept for years. Throws ConfigError.
+// Ends the scan because the store fails: no index is made of an incomplete listing, because it may be kept for years.
+// Throws ConfigError.
 [[noreturn]] void end_scan(const std::string& path, const SampleError& error);
 
 [[nodiscard]] bool is_jpeg_name(std::string_view name) noexcept;
@@ -114,34 +114,34 @@ struct Scan {
 // By kVideoEndings.
 [[nodiscard]] bool is_video_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_annotation_name(std::string_view name) noexcept;
-// "Annotations" in any case, as Pascal VOC, ILSVRC and their imitators call the folder.
+// "Annotations" in any case, the name of the folder in Pascal VOC, ILSVRC and their imitators.
 [[nodiscard]] bool is_annotations_folder(std::string_view name) noexcept;
-// The same, and the other names that such folders often have: annots, labels, xml and the like.
+// That name, and others that such folders often have: annots, labels, xml and the like.
 [[nodiscard]] bool may_hold_annotations(std::string_view name) noexcept;
 
-// The part before the first '/' of a relative path; all of it when there is none.
+// The part before the first '/' of a relative path; all of it if there is none.
 [[nodiscard]] std::string_view first_component(std::string_view path) noexcept;
-// The part after the last '/', and what stands before it ("" when there is none).
+// The part after the last '/', and the part before it ("" if there is none).
 [[nodiscard]] std::string_view base_name(std::string_view path) noexcept;
 [[nodiscard]] std::string_view parent_folder(std::string_view path) noexcept;
 // The part after the last '/' without its extension.
 [[nodiscard]] std::string_view stem_of(std::string_view path) noexcept;
 // folder + "/" + name, or the name alone below "".
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
-// The folders that all paths begin with, up to and with the last '/'; "" where there are none. REQUIRES: a path.
+// The folders with which all paths begin, including the last '/'; "" if there are none. REQUIRES: at least one path.
 [[nodiscard]] std::string_view common_folder(std::span<const std::string> paths) noexcept;
 
-// Lists `root` and everything below it with several threads, following links to folders except into a folder that they
-// are in, and at most 64 links to one folder. Progress: files found so far, of as many. Throws ConfigError naming
-// dataset.path when `root` itself cannot be listed.
+// Lists `root` and everything below it with several threads. Follows links to folders, except into a folder that
+// contains them, and at most 64 links to one folder. Progress reports the files found so far as both numbers. Throws
+// ConfigError naming dataset.path if `root` itself cannot be listed.
 [[nodiscard]] Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& progress);
 
-// The same for `folder` below `root` alone, without going deeper: its folders are listed, not entered. A folder that
-// cannot be listed is empty, and kAbsent.
+// The same for `folder` below `root` only: its folders are listed but not entered. A folder that cannot be listed is
+// empty, and kAbsent.
 [[nodiscard]] Scan scan_folder(const std::string& root, const std::string& folder);
 
-// scan_folder() and scan_tree() of objects, which have no folders: those follow from their names. Nothing of the
-// folders is noted for later, when nobody lists them again. Throw SampleError, ConfigError.
+// scan_folder() and scan_tree() for objects in a store, whose folders are implied by their names. The state of folders
+// is not recorded, because nobody lists them again. Throws SampleError, ConfigError.
 [[nodiscard]] Scan scan_objects(const std::string& root, const std::string& folder, bool is_deep);
 [[nodiscard]] Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress& progress);
 

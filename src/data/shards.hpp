@@ -15,12 +15,12 @@
 
 namespace forebay::data {
 
-// What a container says about a sample's class.
+// A sample's class, as found in a container.
 struct FoundLabel {
   enum class Kind : std::uint8_t {
-    absent,      // nothing, which is an error if other samples have a class
-    unlabelled,  // that there is none: -1, an empty list
-    odd,         // something that is no class: several numbers, a fraction
+    absent,      // no entry, which is an error if other samples have a class
+    unlabelled,  // explicitly none: -1, an empty list
+    odd,         // not a class: several numbers, a fraction
     number,
     text,     // a class number as text, or a name: all labels together decide
     one_hot,  // the place of the only 1 among 0s
@@ -28,7 +28,7 @@ struct FoundLabel {
 
   Kind kind = Kind::absent;
   std::int64_t number = 0;
-  std::string text = {};      // odd: what it is, as in "it has 3 numbers"
+  std::string text = {};      // odd: a description, such as "it has 3 numbers"
   std::uint32_t classes = 0;  // one_hot: how many there are
 
   [[nodiscard]] static FoundLabel of(std::int64_t number) {
@@ -38,11 +38,11 @@ struct FoundLabel {
   [[nodiscard]] static FoundLabel odd(std::string what) { return {.kind = Kind::odd, .text = std::move(what)}; }
   [[nodiscard]] static FoundLabel named(std::string text) { return {.kind = Kind::text, .text = std::move(text)}; }
 };
-// A class as written in text files and JSON. Throws SampleError if it is empty or too long for one.
+// A class as written in text files and JSON. Throws SampleError if it is empty or too long.
 [[nodiscard]] FoundLabel label_of_text(std::string_view text);
 // A class as a floating-point number, which must be whole.
 [[nodiscard]] FoundLabel label_of_float(double number);
-// A class as a list of numbers: none, one, or one-hot. It need not have more than the first kMostOneHot.
+// A class as a list of numbers: none, one, or one-hot. Only the first kMostOneHot numbers are needed.
 inline constexpr std::size_t kMostOneHot = 65536;
 [[nodiscard]] FoundLabel label_of_list(std::span<const std::int64_t> numbers);
 [[nodiscard]] FoundLabel label_of_list(std::span<const float> numbers);
@@ -55,12 +55,12 @@ inline constexpr std::size_t kLongestClassName = 256;
 [[nodiscard]] std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t width, std::int64_t channels,
                                                         std::uint64_t bytes);
 
-// A sample that a container holds.
+// A sample found in a container.
 struct FoundSample {
   Extent image = {};
   RecordTable::Kind kind = {};
   FoundLabel label = {};
-  std::string_view class_name = {};  // of its class number, if the container has it
+  std::string_view class_name = {};  // the name of its class number, if the container has it
   // The bytes, including the image, that are followed by their masked CRC-32C; empty if there is no checksum.
   Extent checked = {};
   // Per wanted field: its elements, or where its bytes are.
@@ -93,10 +93,10 @@ template <typename ValueOf>
   return fields;
 }
 
-// What is found in one file of a container, or in a part of it, in order. One thread at a time.
+// The records found in one file of a container, or in a part of it, in order. One thread at a time.
 class ShardDraft {
  public:
-  // What all threads together have looked at.
+  // What all threads together have read so far.
   struct Progress {
     std::atomic<std::uint64_t> bytes{0};
     std::atomic<std::uint64_t> records{0};
@@ -106,7 +106,7 @@ class ShardDraft {
   ShardDraft(std::string path, const RecordTable::Stamp& stamp, Progress& progress, std::uint32_t first = 0)
       : path_(std::move(path)), stamp_(stamp), progress_(&progress), next_(first) {}
 
-  // The fields that samples must have beside image and label. Call before adding samples.
+  // Sets the fields that samples must have besides image and label. Call before adding samples.
   void want(const WantedFields& wanted) {
     wanted_ = &wanted;
     fields_.resize(wanted.fields.size());
@@ -114,23 +114,23 @@ class ShardDraft {
   // REQUIRES: want() has been called.
   [[nodiscard]] const WantedFields& wanted() const noexcept { return *wanted_; }
 
-  // The next record begins at this offset. It takes a number, whether it is usable or not.
+  // Begins the next record, at this offset. It takes a number whether it is usable or not.
   void begin(std::uint64_t offset, std::string_view key = {});
-  // The container's name for the record.
+  // Sets the container's name for the record.
   void call(std::string_view key) { key_ = key; }
   // Where a label would have been found, for a sample without one: "the first sample has .jpg, .txt". Only the first
   // counts, so that it is worth making only if `needs_label_hint()`.
   [[nodiscard]] bool needs_label_hint() const noexcept { return skipped_.missing_labels().why.empty(); }
   void give_label_hint(std::string hint) { skipped_.explain_missing_labels({.why = std::move(hint)}); }
-  // The file has been read up to there.
+  // Reports that the file has been read up to this offset.
   void reach(std::uint64_t offset);
   // Adds the record's sample. Bytes that are only in memory are kept for the index. Throws SampleError if its image has
   // no bytes or too many, or is in memory and fails its checksum.
   void add(ContainerBytes& bytes, const FoundSample& sample);
-  // The record cannot be used. The reason begins with the byte of the damage, or at least of the record. The first ten
-  // thousand are kept, others only counted.
+  // Marks the record as unusable. The reason begins with the byte of the damage, or at least of the record. The first
+  // ten thousand are kept, others only counted.
   void add_bad(std::string reason);
-  // Something about the file itself is wrong or worth reporting.
+  // Reports a problem of the file itself.
   void add_bad_file(std::string reason) { skipped_.add_bad(path_, std::move(reason)); }
   void add_note(std::string reason) { skipped_.add_note(path_, std::move(reason)); }
   void add_warning(std::string reason) { skipped_.add_warning(path_, std::move(reason)); }
@@ -138,8 +138,8 @@ class ShardDraft {
  private:
   friend class ShardMerger;
 
-  // Labels of records without a class number. A text is kTexts minus its index in `texts_`, what is no class kOdd minus
-  // its index in `odd_`, and a one-hot label kOneHot plus its place.
+  // Labels of records without a class number. A text is kTexts minus its index in `texts_`, an odd label is kOdd minus
+  // its index in `odd_`, and a one-hot label is kOneHot plus its position.
   static constexpr std::int64_t kUnlabelled = -1;
   static constexpr std::int64_t kAbsent = -2;
   static constexpr std::int64_t kTexts = -3;
@@ -199,15 +199,15 @@ class ShardDraft {
 // A format whose files can be read independently of each other.
 struct ShardFormat {
   bool (*is_name)(std::string_view name) = nullptr;  // of its files in a folder
-  // Adds what a file holds. A SampleError ends the file; what came before it stays.
+  // Adds the records of a file. A SampleError ends the file; records before it are kept.
   void (*read)(ContainerBytes& bytes, ShardDraft& draft) = nullptr;
   // Whether samples may have a field; null: only image and label.
   bool (*may_have)(const WantedFields::Wanted& wanted) = nullptr;
   std::string_view missing;  // what to report as missing if there is no sample: "no record with an image"
 };
 
-// Whether a folder is one of the format's files: it has some, and no images or annotations in it or below it. REQUIRES:
-// contents.is_folder().
+// Whether a folder consists of the format's files: it contains some, and no images or annotations in or below it.
+// REQUIRES: contents.is_folder().
 [[nodiscard]] bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view));
 
 // The files of the format at the path, absolute: those of a folder, sorted, those that a pattern matches, or the one

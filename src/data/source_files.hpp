@@ -19,20 +19,20 @@
 
 namespace forebay::data {
 
-// The files of records that an index knows, compared with what it knows of them.
+// The result of comparing an index's files of records with its stamps of them.
 struct SourceComparison {
   std::uint64_t files = 0;
   std::string difference;  // "PATH is not the file that ..."; empty if there is none
 };
 
-// The files that samples are read from. Those of records stay open once they have been read from, so that a record
-// costs one read. At most kMostOpen do, so that a dataset of many shards leaves descriptors for the rest of the
-// program; others are opened for each read. Any thread may call.
+// The files from which samples are read. Files of records stay open after their first read, so that a record costs one
+// read; at most kMostOpen do, so that a dataset of many shards leaves descriptors for the rest of the program. Others
+// are opened for each read. Any thread may call.
 class SourceFiles {
  public:
   static constexpr std::uint32_t kMostOpen = 256;
 
-  // A file of records, and what the index knows about it.
+  // A file of records, as the index knows it.
   struct Known {
     std::string path;
     RecordTable::Stamp stamp;  // except `modified`
@@ -50,9 +50,9 @@ class SourceFiles {
   void bypass_page_cache() noexcept { is_direct_.store(true, std::memory_order_relaxed); }
   // Files opened from now on are read through the cache.
   void use_cache(std::shared_ptr<const store::NodeCache> cache);
-  // Closes what is open and not in use; the next read opens it again. Without memory it stays open.
+  // Closes open files that are not in use; the next read reopens them. If memory runs out they stay open.
   void close_kept() noexcept;
-  // "", or why the file cannot be read past the page cache, with its name.
+  // "", or the reason, with the file's name, why it cannot be read past the page cache.
   [[nodiscard]] static std::string problem_of_bypass(const std::string& path);
 
   // Calls use(file) with the source. Throws SampleError if it cannot be opened or does not match the index; the next
@@ -61,7 +61,7 @@ class SourceFiles {
   void with(std::uint64_t source, Use&& use) {
     Source& place = sources_[source];
     const User user(place);
-    // Two threads may both open it; one is kept.
+    // Two threads may both open it; only one result is kept.
     if (const OpenFile* file = place.open.load()) return use_kept(source, *file, use);
     auto opened = std::make_unique<const OpenFile>(open(source));
     if (kept_.fetch_add(1, std::memory_order_relaxed) < kMostOpen && may_keep(*opened)) {
@@ -85,13 +85,13 @@ class SourceFiles {
 
  private:
   // A file that is given back is closed once nobody uses its source. `open` and `users` are sequentially consistent: a
-  // user counts himself before he looks for the file, and who gives it back takes it away before he looks for users, so
-  // one of the two sees the other.
+  // user increments the count before loading the file, and the thread that gives the file back clears it before loading
+  // the count, so one of the two sees the other.
   struct Source {
     std::atomic<const OpenFile*> open{nullptr};  // null until it is
     std::atomic<std::uint32_t> users{0};
-    // Relaxed, like the next: they guard nothing, and a thread that does not see them compares the file once more.
-    std::atomic<std::int64_t> modified{0};  // when it was, as last compared
+    // Relaxed, like the next: they guard nothing, and a thread that does not see them merely compares the file again.
+    std::atomic<std::int64_t> modified{0};  // the time, as last compared
     std::atomic<bool> is_checked{false};
   };
 
@@ -110,7 +110,7 @@ class SourceFiles {
     std::unique_ptr<const OpenFile> file;
   };
 
-  // A descriptor that fails may fail for ever, as a stale handle of NFS does: the next read opens the file anew.
+  // A descriptor that fails may fail forever, like a stale NFS handle: the next read reopens the file.
   template <typename Use>
   void use_kept(std::uint64_t source, const OpenFile& file, Use& use) {
     try {
@@ -121,18 +121,18 @@ class SourceFiles {
     }
   }
 
-  // The last quarter of the descriptors that the process may have is for the rest of the program.
+  // The last quarter of the process's descriptors is left to the rest of the program.
   [[nodiscard]] static bool may_keep(const OpenFile& file) noexcept;
   void give_back(std::uint64_t source);
   void give_all_back();
   // Closes what was given back and is not used. REQUIRES: mutex_ is held.
   void close_unused();
-  // opener(path); gives back what is kept where the process has no descriptor left.
+  // Calls opener(path), giving back kept files if the process has run out of descriptors.
   [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*opener)(const std::string&));
   [[nodiscard]] OpenFile open(std::uint64_t source);
-  // Has the file read through the cache, or past the page cache, where one of them is wanted.
+  // Makes the file be read through the cache, or past the page cache, if one of them is wanted.
   void prepare(OpenFile& file, const std::string& path) const;
-  // Null where the run that has it has ended.
+  // Null once the run that owns it has ended.
   [[nodiscard]] std::shared_ptr<const store::NodeCache> cache() const;
 
   std::uint64_t count_;
@@ -140,30 +140,30 @@ class SourceFiles {
   std::function<Known(std::uint64_t)> known_;
   std::atomic<std::uint32_t> kept_{0};
   std::mutex mutex_;                   // of what follows
-  std::vector<GivenBack> given_back_;  // in use when they were
+  std::vector<GivenBack> given_back_;  // those in use at the time
   mutable std::mutex cache_mutex_;
-  mutable std::shared_ptr<const store::NodeCache> cache_;  // of the last run that has one
+  mutable std::shared_ptr<const store::NodeCache> cache_;  // that of the last run with one
   mutable std::atomic<bool> has_cache_{false};
   std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
   DirectReads direct_;
 };
 
-// Compares all of them. Nothing for a dataset of the program's own. Throws ConfigError when the store fails.
+// Compares all of them. Empty for a program's own dataset. Throws ConfigError if the store fails.
 [[nodiscard]] SourceComparison compare_sources(const Dataset& dataset, unsigned threads, const IndexProgress& progress);
 
-// Has those files of an index's dataset that are not open yet read past the page cache. Returns "", or why that is
+// Makes those files of an index's dataset that are not yet open be read past the page cache. Returns "", or why that is
 // impossible, judging by the first file. Any thread.
 [[nodiscard]] std::string bypass_page_cache(const Dataset& dataset);
 
-// Has those that are not open yet read through the cache. False for a dataset of the program's own. Any thread.
+// Makes those that are not yet open be read through the cache. False for a program's own dataset. Any thread.
 bool use_cache(const Dataset& dataset, std::shared_ptr<const store::NodeCache> cache);
 
-// The same with the cache that the options name. Null if they name none, or if it cannot
-// be used: then `tell` has a line that says why, and data are read from their store. Any thread.
+// The same with the cache named in the options. Null if they name none, or if it cannot be used, in which case `tell`
+// gets a line that says why, and data are read from their store. Any thread.
 [[nodiscard]] std::shared_ptr<const store::NodeCache> open_cache(const Options& options, const Dataset& dataset,
                                                                  const std::function<void(const std::string&)>& tell);
 
-// Closes the files that an index's dataset keeps open, as nobody may read from it for long. Any thread.
+// Closes the files that an index's dataset keeps open, because it may not be read from for a long time. Any thread.
 void close_kept_files(const Dataset& dataset) noexcept;
 
 }  // namespace forebay::data

@@ -33,12 +33,12 @@ using Cells = std::vector<std::string_view>;
 // The column names of a table.
 class TableHeader {
  public:
-  // Blanks around a name do not matter.
+  // Ignores blanks around names.
   TableHeader(const Cells& names, std::string file);
 
-  // Throws ConfigError when two columns have this name.
+  // Throws ConfigError if two columns have this name.
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
-  // Throws ConfigError that names the key and lists the columns when there is none.
+  // Throws ConfigError, which names the key and lists the columns, if there is none.
   [[nodiscard]] std::size_t at(std::string_view name, const std::string& key) const;
   [[nodiscard]] std::optional<std::size_t> first_of(std::initializer_list<std::string_view> names) const;
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
@@ -48,18 +48,18 @@ class TableHeader {
   std::string file_;
 };
 
-// Collects class names row by row, and numbers them once all are known: class numbers where LabelCensus says so, else
-// the given names, else those found, sorted.
+// Collects class names row by row, and numbers them once all are known: as class numbers if LabelCensus says so,
+// otherwise by the given names, or by those found, sorted.
 class ClassesOfColumn {
  public:
   // `field` names the column in errors; "" = the label.
   ClassesOfColumn(std::vector<std::string> given, std::string field);
   // Throws BadRow for a name that cannot be a class, as far as that is known.
   void require(std::string_view name) const;
-  // A number for the name, until number_of(). REQUIRES: require() accepts it.
+  // A preliminary number for the name, to be mapped by number_of(). REQUIRES: require() accepts it.
   [[nodiscard]] std::int32_t intern(std::string_view name);
-  // Decides between numbers and names, from all rows. True: names of the other kind are among them, so all rows are to
-  // be read again, into columns that decide_as() this one. Throws ConfigError where neither will do.
+  // Decides between numbers and names, from all rows. True: the decision differs from the assumption, so all rows must
+  // be read again, into columns that decide_as() this one. Throws ConfigError if neither fits.
   [[nodiscard]] bool decide(const std::string& file);
   void decide_as(const ClassesOfColumn& other) noexcept { kind_ = other.kind_; }
   // The classes. REQUIRES: decide() was called and returned false. Throws ConfigError for too many.
@@ -93,7 +93,7 @@ class TableField {
 
   // Whether a row that read() refuses is kept without this field, rather than refused.
   [[nodiscard]] virtual bool is_optional() const noexcept { return false; }
-  // Whether it has boxes, and whether they come from this column among others.
+  // Whether it has boxes, and whether this column is one of their sources.
   [[nodiscard]] bool has_boxes() const noexcept { return column_.field.kind == FieldKind::boxes; }
   [[nodiscard]] virtual bool takes(std::size_t /*column*/) const noexcept { return false; }
   // Whether the row's box has this size.
@@ -101,7 +101,7 @@ class TableField {
   virtual void read(const Cells& cells) = 0;
   virtual void accept() {}
   virtual void keep(RecordTable& /*table*/) { column_.add_values(bytes_); }
-  // What decides about its classes; null if it has none.
+  // The object that decides its classes; null if it has none.
   [[nodiscard]] virtual ClassesOfColumn* classes() noexcept { return nullptr; }
   // By default the first row of a sample decides.
   virtual void join(std::size_t /*sample*/) {}
@@ -118,14 +118,14 @@ class TableField {
   std::string key_of_columns_;
 };
 
-// A text made of a row's cells: that of one column, or "train/{id}.png" with columns in braces. A place with {stem} or
-// {folder} where no column is called so is no such text (is_beside()).
+// A text made from a row's cells: the cell of one column, or "train/{id}.png" with columns in braces. If it contains
+// {stem} or {folder} and no column has that name, it is not such a text (is_beside()).
 class TextOfRow {
  public:
-  // Throws ConfigError that names the key and lists the columns when there is none.
+  // Throws ConfigError, which names the key and lists the columns, if there is none.
   TextOfRow(std::string_view from, const TableHeader& header, const std::string& key);
   TextOfRow(std::size_t column) : columns_{column}, parts_{"", ""} {}  // NOLINT(google-explicit-constructor)
-  // "" where one of its columns is empty.
+  // "" if one of its columns is empty.
   [[nodiscard]] std::string of(const Cells& cells) const;
   [[nodiscard]] const std::vector<std::size_t>& columns() const noexcept { return columns_; }
 

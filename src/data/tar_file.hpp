@@ -14,12 +14,12 @@ struct TarMember {
 
   std::string name;
   Kind kind = Kind::other;
-  std::uint64_t header = 0;  // where it begins
-  std::string problem;       // what is wrong with its pax header; then its name and size may be wrong
+  std::uint64_t header = 0;  // where its header begins
+  std::string problem;       // what is wrong with its pax header, if anything: name and size may then be wrong
   Extent contents;
 };
 
-// The members of a tar archive in order. Reads V7, ustar, GNU and pax archives, with the long names of each. Ends at
+// Reads the members of a tar archive in order. Supports V7, ustar, GNU and pax archives, with their long names. Ends at
 // the first block of zeros, as tar itself does, or at the end of the file. No number in a header is trusted.
 class TarReader {
  public:
@@ -29,8 +29,8 @@ class TarReader {
   // that.
   [[nodiscard]] bool next(TarMember& member);
 
-  // What is odd about where the archive ended: no mark of its end, bytes behind it; "" if nothing is. REQUIRES: next()
-  // has returned false. Throws SampleError if the file cannot be read.
+  // What is unusual about the end of the archive: no end marker, bytes after it; "" if nothing. REQUIRES: next() has
+  // returned false. Throws SampleError if the file cannot be read.
   [[nodiscard]] std::string problem_of_end();
 
  private:
@@ -52,7 +52,7 @@ class TarReader {
   std::uint64_t position_ = 0;
   std::uint64_t begins_ = 0;  // the current header
   std::array<char, 512> block_{};
-  // From the headers that precede a member's own.
+  // From the headers that precede a member's own header.
   std::string long_name_;
   Headers headers_;
   std::string problem_;

@@ -17,8 +17,8 @@ struct TfFeature {
   Extent list;  // the message that holds the values
 };
 
-// The features of a tf.train.Example. Reads only their names and places; values are read on request. REQUIRES: `bytes`
-// outlives it.
+// The features of a tf.train.Example. Reads only their names and positions; values are read on request. REQUIRES:
+// `bytes` outlives it.
 class TfExample {
  public:
   // Throws SampleError with the byte where the message is damaged or is not an Example.

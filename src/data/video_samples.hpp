@@ -19,16 +19,16 @@ struct BuildContext;
 struct IndexDraft;
 struct Scan;
 
-// Without frames if samples are images.
+// The rule has no frames if samples are images.
 [[nodiscard]] constexpr video::ClipRule clip_rule(const ClipOptions& clip) noexcept {
   return {.frames = static_cast<std::uint32_t>(clip.frames), .stride = static_cast<std::uint32_t>(clip.stride)};
 }
 
-// Throws ConfigError naming clip.frames unless a program's dataset has the clips, or the images, that a run serves.
-// REQUIRES: it has samples.
+// Throws ConfigError naming clip.frames unless the samples of a program's dataset are clips or images as the run
+// expects. REQUIRES: it has samples.
 void require_clips(const Dataset& dataset, const ClipOptions& clip);
 
-// Has the clips of an index begin in the middle of where they may, and their readers read no more than that needs.
+// Makes the clips of an index begin in the middle of their range, and their readers read no more than that requires.
 void center_clips(Dataset& dataset) noexcept;
 
 // The clip of these frames that an evaluation serves.
@@ -42,10 +42,10 @@ void center_clips(Dataset& dataset) noexcept;
 // bytes. REQUIRES: file_bytes is not negative.
 [[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at,
                                        const video::ClipRule& rule, std::int64_t file_bytes);
-// Room for them, of which the table is filled already; the bytes of the file are to be read into what is returned.
+// Reserves memory for a clip and fills in the table; the file's bytes must be read into the returned rest.
 [[nodiscard]] std::span<std::byte> reserve(const video::ClipBytes& clip, ReadTarget& target);
 
-// Throws ConfigError naming clip.frames where no videos can be read.
+// Throws ConfigError naming clip.frames if this build or machine cannot read videos.
 void require_videos();
 
 // The options with which an index of clips is built: clip.segment is a field of two numbers, which make_clips() takes.
@@ -56,15 +56,15 @@ void require_videos();
 // "clip.frames = 16, clip.stride = 2, ...".
 [[nodiscard]] std::string clips_text(const ClipOptions& clip);
 
-// The endings of the files that are samples, and what such a file is called.
+// The file name endings of samples, and the word for such a file.
 [[nodiscard]] std::string_view sample_endings(const ClipOptions& clip) noexcept;
 [[nodiscard]] std::string_view sample_noun(const ClipOptions& clip) noexcept;
 
-// Puts the videos of a scan in the place of its images, if samples are clips.
+// If samples are clips, replaces the images of a scan by its videos.
 void take_videos(const ClipOptions& clip, Scan& scan);
 
-// Indexes the videos that a draft's samples are, in parallel, and puts the clips of each in its place. Videos that
-// cannot be used are logged. Throws ConfigError naming dataset.path if there is no clip, or the store fails.
+// Indexes the videos that are a draft's samples, in parallel, and replaces each by its clips. Unusable videos are
+// logged. Throws ConfigError naming dataset.path if there are no clips or the store fails.
 void make_clips(const BuildContext& context, IndexDraft& draft);
 
 }  // namespace forebay::data

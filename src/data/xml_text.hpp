@@ -11,7 +11,7 @@ class XMLDocument;
 class XMLElement;
 }  // namespace tinyxml2
 
-// XML of annotations, which comes from anywhere. Any thread.
+// XML of annotations, which are untrusted. Any thread.
 namespace forebay::data {
 
 // Parses a document, in UTF-8 or ISO-8859-1, into `document`, and returns its root. Throws SampleError with line and
@@ -23,7 +23,7 @@ namespace forebay::data {
 // A value of the file for a message, shortened if it is long.
 [[nodiscard]] std::string shown_text(std::string_view value);
 
-// The finite number that all of the text is; a sign + is allowed.
+// The finite number that the whole text represents; a plus sign is allowed.
 [[nodiscard]] std::optional<double> finite_number_in(std::string_view text);
 
 }  // namespace forebay::data

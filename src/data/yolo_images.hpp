@@ -14,7 +14,7 @@ namespace forebay::data {
 struct YoloImages {
   std::string root;                // absolute; the dataset's folder
   std::vector<std::string> paths;  // absolute, sorted, each once
-  std::vector<std::string> names;  // of the classes, by number; empty: unknown
+  std::vector<std::string> names;  // class names by number; empty: unknown
   std::size_t keypoint_numbers = 0;
   std::vector<ListedFolder> listed;  // absolute, sorted by path, each once: where images were looked for
 };
@@ -24,13 +24,13 @@ struct YoloImages {
 // ConfigError naming dataset.path, also for a folder of several parts unless dataset.format says "yolo".
 [[nodiscard]] YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped);
 
-// Where an image's labels may be, best first: in labels/ in place of the last images/ of its path, and beside it.
+// Where an image's labels may be, best first: with the last images/ in its path replaced by labels/, and beside it.
 [[nodiscard]] std::vector<std::string> places_of_labels(std::string_view image);
 
-// What such a dataset depends on beside images and labels.
+// The files and folders besides images and labels on which such a dataset depends.
 struct YoloSources {
   std::vector<std::string> files;    // its data.yaml or classes.txt, and lists of images
-  std::vector<std::string> folders;  // those that its data.yaml names, as they are found here
+  std::vector<std::string> folders;  // those named in its data.yaml, as found here
 };
 [[nodiscard]] YoloSources yolo_sources(const DatasetOptions& options);
 

@@ -17,19 +17,19 @@ struct ZipMember {
   std::string name;
   std::uint64_t header = 0;  // where its own header is in the archive
   std::uint64_t packed = 0;  // bytes in the archive
-  std::uint64_t bytes = 0;   // of its contents
+  std::uint64_t bytes = 0;   // size of its contents
   std::uint32_t sum = 0;     // CRC-32 of its contents
   std::uint16_t method = 0;  // 0: stored as they are, 8: deflated
   std::uint16_t flags = 0;
 };
 
-// A zip archive, Zip64 included, as NumPy writes .npz. Nothing in it is trusted: all members throw SampleError naming
-// the archive's member and the byte, and take no more memory than the size of the archive and of what is requested. Any
+// A zip archive, Zip64 included, as NumPy writes .npz. Nothing in it is trusted: all functions throw SampleError naming
+// the archive's member and the byte, and use no more memory than the size of the archive and of what is requested. Any
 // thread may call the const members. REQUIRES: the file outlives it.
 class ZipFile {
  public:
-  // Reads the directory. Refuses archives in several parts, directories that do not add up, and members that overlap
-  // or whose contents are larger than their bytes can be.
+  // Reads the directory. Refuses archives in several parts, inconsistent directories, and members that overlap or whose
+  // contents are larger than their packed bytes could produce.
   explicit ZipFile(const OpenFile& file);
 
   // In the order of the directory.
@@ -41,7 +41,7 @@ class ZipFile {
   // Fills `to` with the first bytes of the contents. If it takes all of them, their checksum is verified. Also throws
   // SampleError for members that are not readable. REQUIRES: `to` is no larger than the contents.
   void read(const ZipMember& member, std::span<std::byte> to) const;
-  // The directory, which has the checksums of all members and so identifies the contents.
+  // The directory, which contains the checksums of all members and so identifies the contents.
   [[nodiscard]] std::span<const std::byte> directory() const noexcept { return directory_; }
 
  private:
@@ -63,7 +63,7 @@ class ZipFile {
   std::vector<ZipMember> members_;
 };
 
-// True for bytes that begin a zip archive with a member in it.
+// Whether the bytes begin a zip archive with at least one member.
 [[nodiscard]] bool starts_as_zip(std::span<const std::byte> head) noexcept;
 
 }  // namespace forebay::data

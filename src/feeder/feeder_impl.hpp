@@ -14,25 +14,25 @@
 
 namespace forebay {
 
-// Drives the parts of a run: what each call of the trainer's thread has them do, and what came of it.
+// Drives the parts of a run: carries out each call of the trainer's thread.
 class Feeder::Impl {
  public:
   // Collective; see start_run().
   Impl(Options options, std::unique_ptr<Communicator> communicator, Parts parts, std::shared_ptr<StopRequest> stop,
        std::optional<feeder::Handover> before = std::nullopt);
-  // close(); what it throws becomes a line for people. In a fork nothing: there are no threads to join, and locks may
-  // be held for ever.
+  // close(), whose errors are logged. Does nothing in a fork, where there are no threads to join, and locks may be held
+  // forever.
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
   [[nodiscard]] std::optional<Lease> next(StreamView stream);
   [[nodiscard]] bool next_epoch();
-  // Collective while the kind of loop is not known yet. A feeder in this one's place that can begin with a
-  // loop over epochs, where this one cannot, or null; this one is then closed.
+  // Collective while the kind of loop is not yet known. If this feeder cannot begin a loop over epochs, returns a
+  // replacement that can, and closes this one; otherwise null.
   [[nodiscard]] std::unique_ptr<Impl> begun_by_epochs();
-  // With a single rank: what Parts::while_waiting throws while reads under way end leaves this function. Before
-  // close().
+  // With a single rank, before close(): waits for reads in progress, and lets through what Parts::while_waiting throws
+  // in the meantime.
   void end_reads();
   void close();
   // After close(), on rank 0: throws the error of a save that was not reported yet.
@@ -43,9 +43,9 @@ class Feeder::Impl {
   void save(const std::string& file);
   void finish_saves();
   [[nodiscard]] std::optional<job::SavedState> saved_in(const std::string& file);
-  // Throws Error once a step was made or the feeder was closed: from then on nothing can be restored.
+  // Throws Error once a step was made or the feeder was closed: after that nothing can be restored.
   void require_not_begun() const;
-  // A feeder in this one's place that resumes from there; this one is closed.
+  // Returns a replacement that resumes from the saved state, and closes this feeder.
   [[nodiscard]] std::unique_ptr<Impl> resumed(job::SavedState saved);
 
   [[nodiscard]] const OwnProcess& process() const noexcept { return process_; }
@@ -56,27 +56,27 @@ class Feeder::Impl {
  private:
   using Clock = feeder::Run::Clock;
 
-  // next(), in order.
+  // The parts of next(), in order.
   [[nodiscard]] std::optional<Lease> step(StreamView wanted, Clock::time_point called);
-  // The stream to use, when this call is one that may make a step.
+  // The stream to use, if this call may make a step.
   [[nodiscard]] StreamView checked(StreamView stream);
   void begin();
-  // When the device has come near enough; `called` where it had before.
+  // Waits until the device has come near enough, and returns the time of that; `called` if it already had.
   [[nodiscard]] Clock::time_point keep_pace(Clock::time_point called);
   [[nodiscard]] bool agree_to_continue(Clock::time_point entered);
   void end_run(ranks::Verdict verdict, Clock::time_point entered);
-  // `entered`: the one reading of the clock that a step needs before its end.
+  // `entered`: the only clock reading that a step needs before its end.
   [[nodiscard]] serve::Served serve(Clock::time_point entered);
-  // After a batch was taken; `fresh`: batches that this rank had served fresh before.
+  // Plans further batches after one was taken. `fresh`: batches that this rank had served fresh before.
   void plan_further(std::uint64_t fresh);
   [[nodiscard]] std::uint32_t render(const serve::Served& served, StreamView stream);
   void end_if_device_refused(Clock::time_point entered);
-  // Throws the failure, in the step that met it. REQUIRES: a single rank.
+  // Throws the failure in the step in which it occurred. REQUIRES: a single rank.
   [[noreturn]] void end_alone(Clock::time_point entered);
 
   [[noreturn]] void throw_cause() const;
   void end_early(const char* what);
-  // Tells the other ranks, which may be about to make a step.
+  // Tells the other ranks, which may be about to make a step, that this one leaves.
   void leave();
   [[nodiscard]] bool is_between_epochs() const noexcept {
     return run_->ranks->loop() == ranks::Loop::epochs && !is_in_epoch_;
@@ -89,11 +89,11 @@ class Feeder::Impl {
   bool was_stopped_;
   bool closed_ = false;
   bool is_in_epoch_ = false;  // in a loop over epochs
-  bool is_agreed_ = false;    // on a step that is not served yet: its wait ended with an exception of the program's
-  std::string cause_;         // of the failure that ended the run
+  bool is_agreed_ = false;    // on a step not served yet: an exception of the program's ended its wait
+  std::string cause_;         // the cause of the failure that ended the run
   ranks::ErrorKind cause_kind_ = ranks::ErrorKind::error;
-  std::exception_ptr refused_;  // by the device, when a batch that was taken was to be handed out
-  std::uint64_t completed_;     // epochs whose batches need not be counted any more
+  std::exception_ptr refused_;  // the device's error when a taken batch was to be handed out
+  std::uint64_t completed_;     // epochs whose batches need no longer be counted
 };
 
 }  // namespace forebay

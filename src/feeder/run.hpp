@@ -43,20 +43,20 @@
 
 namespace forebay::feeder {
 
-// What decodes the JPEG files of a run.
+// The decoders of JPEG files of a run.
 struct JpegDecoding {
-  const jpeg::PixelKernels* kernels = nullptr;     // as JpegDecoder takes them
+  const jpeg::PixelKernels* kernels = nullptr;     // see JpegDecoder
   std::unique_ptr<const jpeg::DecodeIndex> index;  // likewise
-  std::unique_ptr<device::GpuDecoding> gpu;        // none = the decoder threads decode all
+  std::unique_ptr<device::GpuDecoding> gpu;        // null = the decoder threads decode everything
 };
 
-// As workers.jpeg asks, where that can be had, and by the decode index beside dataset.index, if there is one. What is
-// chosen instead, `console` says, if this rank is the first of its node; what befell this rank alone, it says in any
-// case. The console must outlive the result. `threads`: those that decode, at most.
+// Follows workers.jpeg as far as possible, and uses the decode index beside dataset.index, if there is one. If
+// something else is chosen, `console` says so on the first rank of each node; problems of this rank alone are always
+// logged. The console must outlive the result. `threads`: the most decoder threads.
 [[nodiscard]] JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<device::Device> device,
                                                 unsigned threads, measure::ConsoleLog& console, bool is_first);
 
-// The parts of a run, in the order of their dependence, and what they say together. Each may use those above it.
+// The parts of a run, in the order of their dependence; each may use those above it.
 struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is that of their dependence
   using Clock = ring::SlotRing::Clock;
 
@@ -67,16 +67,16 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::shared_ptr<StopRequest> stop;  // shared with the run that may replace this one
   job::ResumePoint resume_point;
   std::optional<job::ReplayedRun> replayed;
-  std::uint64_t recorded_steps = 0;        // of the run that this one repeats, on all its ranks; 0 = it repeats none
-  std::shared_ptr<const Dataset> dataset;  // as the program sees it
-  std::shared_ptr<const Dataset> safe_dataset;    // the same behind its contract
-  const SourceIntake* intake = nullptr;           // the same, where it is a source of batches
+  std::uint64_t recorded_steps = 0;               // steps of the replayed run, summed over its ranks; 0 = no replay
+  std::shared_ptr<const Dataset> dataset;         // as the program sees it
+  std::shared_ptr<const Dataset> safe_dataset;    // the same, with its contract enforced (guarded_dataset.hpp)
+  const SourceIntake* intake = nullptr;           // the same, if it is a source of batches
   std::shared_ptr<const store::NodeCache> cache;  // null: none
-  std::uint64_t index_bytes = 0;  // that the process grew by when it was opened; 0 = not known, or hardly any
+  std::uint64_t index_bytes = 0;                  // growth of the process when it was opened; 0 = unknown or negligible
   std::optional<Order> order;
   std::optional<ranks::LostParts> lost_parts;
   std::optional<order::Schedule> schedule;
-  QueueOptions queue;  // with a number in place of "auto": the most
+  QueueOptions queue;  // with "auto" replaced by the largest possible number
   std::unique_ptr<SharedMemory> node_memory;
   device::NodePlace node;
   job::AvailableMemory room;
@@ -91,52 +91,51 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::optional<ranks::EarlyEnd> early_end;
   std::optional<ranks::Saves> saves;
   std::shared_ptr<device::Device> device;
-  bool may_leave_device = false;  // for the host: nobody asked for this GPU by name, nor has its stream
+  bool may_leave_device = false;  // in favour of the host: nobody has requested this GPU by name or has its stream
   StreamView stream;              // the device's, for trainers that have none
-  ring::Capacity capacity = 1;    // of the ring; at the most what the queue says, and what the memory has room for
+  ring::Capacity capacity = 1;    // of the ring; at most that of the queue, as far as memory has room
   std::shared_ptr<SlotStore> store;
   std::vector<Field> fields;  // of every batch
   JpegDecoding jpeg;
   make::OperationChain operations;
-  std::optional<measure::Timeline> timeline;  // none = no trace is asked for
+  std::optional<measure::Timeline> timeline;  // none = no trace was requested
   std::optional<produce::Pipeline> pipeline;
   std::optional<StopRequest::Listener> stop_listener;
   std::optional<measure::Journal> journal;
   std::optional<serve::Server> server;
 
-  bool has_ended = false;  // before its first step: the saved run was over, or somebody asked to stop
+  bool has_ended = false;  // before its first step: the saved run was over, or a stop was requested
   bool was_stopped = false;
   double startup_s = 0;
 
   [[nodiscard]] bool stop_requested() const noexcept {
     return stop->is_made() || (given.stop != nullptr && given.stop->load(std::memory_order_relaxed));
   }
-  // In a wait, every few milliseconds: a rank wants to end. Throws what the program's hook does.
+  // Called every few milliseconds of a wait: whether a rank wants to end. Throws what the program's hook throws.
   [[nodiscard]] bool interrupted();
   // Steps since the run began; the server counts those of this process.
   [[nodiscard]] std::uint64_t steps() const noexcept { return resume_point.steps() + server->counts().steps; }
-  // Samples that the job is known to have served fresh since the run began.
+  // Samples known to have been served fresh by the job since the run began.
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
-  // What every state of this job has in common.
+  // The part common to all states of this job.
   [[nodiscard]] const order::JobState& job();
-  // What this rank has not delivered of what is its own.
+  // This rank's undelivered batches.
   [[nodiscard]] std::vector<order::BatchRange> left() const;
 
   // Collective, before the first step.
   void open_journal();
-  // --- the end; every wait is bounded (base/ending.hpp)
-  // Has the threads that produce batches end, and waits for them. Where one sits in a call that does not return, says
-  // so soon, with `cause`, and in the end leaves it behind. False then: whatever it may use must stay. What `hear`
-  // throws every few milliseconds of the wait leaves this function; then it may be called again.
+  // --- the end; all waits are bounded (base/ending.hpp) Ends the threads that produce batches, and waits for them. If
+  // one is stuck in a call that does not return, soon says so, with `cause`, and finally leaves it behind and returns
+  // false: whatever it may use must then stay. `hear` is called every few milliseconds of the wait; if it throws, the
+  // function ends with that exception and may be called again.
   bool end_production(const std::string& cause, const std::function<void()>& hear = {});
-  // The same; then writes what is to be written, and parts from the other ranks. `cause`: of the end, "" = it is as it
-  // should be.
+  // The same; then writes pending files, and disconnects from the other ranks. `cause`: why the run ends; "" =
+  // normally.
   void close(const std::string& cause);
-  // A thread was left behind.
+  // Whether a thread was left behind.
   [[nodiscard]] bool is_left_behind() const noexcept { return is_left_behind_; }
 
-  // --- a step
-  // What this rank tells the others before it.
+  // --- a step This rank's report to the others before the step.
   [[nodiscard]] ranks::RankReport report(Clock::time_point now) noexcept;
   [[nodiscard]] ranks::RankCount count() const noexcept;
   // What is known of it before it is served.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-// What lies between the entropy decoding of a sequential JPEG file and its pixels.
+// The interface between the entropy decoding of a sequential JPEG file and the computation of its pixels.
 namespace forebay::jpeg {
 
 // Coefficients of a block.
@@ -20,18 +20,18 @@ inline constexpr std::array<std::uint8_t, kBlockSize> kNaturalOrder{
 enum class JpegColour : std::uint8_t { grey, ycbcr, rgb };
 
 struct JpegComponent {
-  // Samples for each max_h x max_v pixels, 1 to 4. A component alone has 1 x 1, whatever its file says: its scan has
-  // one block in an MCU.
+  // Samples for each max_h x max_v pixels, 1 to 4. A single component has 1 x 1, whatever its file says, because its
+  // scan has one block per MCU.
   std::int32_t h = 1;
   std::int32_t v = 1;
   std::array<std::uint16_t, kBlockSize> quantiser{};  // in natural order
 
-  // Set by complete(): samples that the image has, without what fills the last blocks.
+  // Set by complete(): the samples of the image, without the padding of the last blocks.
   std::int32_t width = 0;
   std::int32_t height = 0;
 };
 
-// What the header of a file says about its coefficients.
+// The parts of a file's header that concern its coefficients.
 struct JpegFrame {
   static constexpr std::size_t kMostComponents = 3;
 
@@ -47,8 +47,8 @@ struct JpegFrame {
   std::int32_t mcus_across = 0;
   std::int32_t mcus_down = 0;
 
-  // Computes from the members above it what is said to be set by it.
-  // REQUIRES: width and height 1 to 65535; 1 or 3 components as colour says; h and v 1 to 4.
+  // Computes the members marked as set by it from the others. REQUIRES: width and height 1 to 65535; 1 or 3 components
+  // as colour says; h and v 1 to 4.
   void complete() noexcept;
 };
 
@@ -69,10 +69,10 @@ struct McuRegion {
 // reused from image to image.
 //
 // Four blocks make a group: the first row of each of the four, eight coefficients long, then the second row of each and
-// so on, so that a vector takes a row of as many blocks as it holds. place_of() says where a block begins in its row
-// of blocks, kPlaces where the coefficient at a position of the zigzag lies from there.
+// so on, so that a vector holds a row of several blocks. place_of() gives the offset of a block in its row of blocks,
+// kPlaces that of each zigzag position within the block.
 //
-// Whoever fills it finds all coefficients 0, and writes those that are not, with the extent of each block.
+// A source finds all coefficients 0, and writes the non-zero ones and the extent of each block.
 class CoefficientRow {
  public:
   // Blocks of a group; rows are padded to a multiple.
@@ -93,8 +93,8 @@ class CoefficientRow {
 
   CoefficientRow() = default;
 
-  // Makes room for MCUs [region.left, region.right) of the first `components` components, all 0. Allocates only for
-  // more than ever before.
+  // Makes room for MCUs [region.left, region.right) of the first `components` components, all 0. Allocates only if it
+  // needs more than ever before.
   void reset(const JpegFrame& frame, std::size_t components, const McuRegion& region);
 
   // How many components, from the first, are wanted: 1 for luma alone. The others need not be written.
@@ -108,8 +108,8 @@ class CoefficientRow {
   [[nodiscard]] std::int16_t* blocks(std::size_t component, std::size_t row) noexcept {
     return coefficients_.get() + (parts_[component].first + row * parts_[component].stride) * kBlockSize;
   }
-  // For each of these blocks: a position in the zigzag behind which all is 0; 0 for a block that has nothing but its
-  // first coefficient. Whoever fills a block sets it.
+  // For each of these blocks a zigzag position after which all coefficients are 0; 0 for a block with only its first
+  // coefficient. Set by whoever fills a block.
   [[nodiscard]] std::uint8_t* extents(std::size_t component, std::size_t row) noexcept {
     return extents_.get() + parts_[component].first + row * parts_[component].stride;
   }
@@ -136,7 +136,7 @@ class CoefficientRow {
   std::int32_t right_ = 0;
 };
 
-// Where coefficients come from: entropy decoding, or memory.
+// A source of coefficients: entropy decoding, or memory.
 class CoefficientSource {
  public:
   CoefficientSource() = default;
@@ -144,9 +144,9 @@ class CoefficientSource {
   CoefficientSource& operator=(const CoefficientSource&) = delete;
   virtual ~CoefficientSource() = default;
 
-  // Fills the part of MCU row `mcu_row` that `row` has room for. Rows are asked for once each, from the top; the first
-  // ones and the last ones may be left out. False: there are none, and `row` holds anything; the pixel stage stops and
-  // clears it. Whatever this throws, the pixel stage lets through.
+  // Fills the part of MCU row `mcu_row` for which `row` has room. Each row is requested at most once, from the top; the
+  // first and last ones may be skipped. False: there are none, and `row` is unspecified; the pixel stage stops and
+  // clears it. The pixel stage does not catch what this throws.
   [[nodiscard]] virtual bool read(std::int32_t mcu_row, CoefficientRow& row) = 0;
 };
 

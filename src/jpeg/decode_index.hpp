@@ -12,17 +12,17 @@
 #include "base/output_file.hpp"
 #include "scan_points.hpp"
 
-// A file of the points (scan_points.hpp) of many JPEG files, found by the bytes of those: whatever a file is called and
-// wherever it lies, one that has changed has no points.
+// A file with the entry points (scan_points.hpp) of many JPEG files, looked up by their bytes: names and paths do not
+// matter, and a file that has changed has no points.
 //
 // The file: header; by the first bits of a key, how many entries come before; the entries, sorted by key; the records
 // that they lead to. Numbers are little endian.
 namespace forebay::jpeg {
 
-// Where the decode index that belongs to a saved index lies.
+// The path of the decode index that belongs to a saved index.
 [[nodiscard]] std::string decode_index_of(const std::string& index);
 
-// What a JPEG file is found by. A file of other bytes has another key, as far as 64 bits can tell.
+// The key of a JPEG file. Files with different bytes have different keys, up to collisions of 64 bits.
 struct JpegKey {
   std::uint64_t hash = 0;
   std::uint64_t size = 0;
@@ -31,23 +31,23 @@ struct JpegKey {
 };
 [[nodiscard]] JpegKey key_of(std::span<const std::byte> jpeg) noexcept;
 
-// An open decode index. Little of it is kept in memory; a record is checked whenever it is read, so damage to the file
-// ends in points that are not found, and a hostile one in wrong pixels at worst. Any thread may call.
+// An open decode index. Little of it is kept in memory; a record is checked whenever it is read, so in a damaged file
+// points are merely not found, and a malicious one causes wrong pixels at worst. Any thread may call.
 class DecodeIndex {
  public:
   using Warning = std::function<void(const std::string& text)>;
 
-  // Throws SampleError naming the file if it cannot be read, and Error if it is no decode index, is one of another
-  // version, or its header is damaged. `warn` is called by whichever thread first finds, later, that the file cannot be
-  // read any more; it must not throw.
+  // Throws SampleError naming the file if it cannot be read, and Error if it is not a decode index, is of another
+  // version, or has a damaged header. `warn` is called on the thread that first finds that the file can no longer be
+  // read; it must not throw.
   explicit DecodeIndex(const std::string& file, Warning warn = {});
 
-  // Begins to read the file on a thread of its own, so that find() has little to wait for: its reads then come from the
-  // page cache, as far as memory has room. Once, before find() is called.
+  // Starts reading the file on a thread of its own, so that reads by find() come from the page cache, as far as memory
+  // has room. Once, before find() is called.
   void read_ahead();
 
-  // The points of a JPEG file with this frame, in `memory`; none if they are not here. After the first read that fails,
-  // and again when repeated, there are none any more.
+  // The points of a JPEG file with this frame, in `memory`; none if it is not in the index. Once a read has failed, and
+  // failed again when repeated, it finds no more.
   [[nodiscard]] ScanPoints find(std::span<const std::byte> jpeg, const JpegFrame& frame,
                                 std::vector<std::byte>& memory) const;
 
@@ -69,13 +69,13 @@ class DecodeIndex {
 // Collects points, and writes them. One thread.
 class DecodeIndexWriter {
  public:
-  // The points of one more file. Of files with the same key the first one stays.
+  // Adds the points of a file. Among files with the same key the first one is kept.
   void add(const JpegKey& key, std::vector<std::byte> points);
 
   [[nodiscard]] std::size_t files() const noexcept { return files_.size(); }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
 
-  // Replaces the file at once, or not at all. Throws Error, without the file's name.
+  // Replaces the file atomically. Throws Error, without the file's name.
   void save(const std::string& file);
 
  private:

@@ -7,38 +7,37 @@
 
 namespace forebay::jpeg {
 
-// The bytes of an entropy-coded segment up to the next marker, without what is stuffed behind each 0xff, a window of
-// them at a time.
+// A moving window over the bytes of an entropy-coded segment up to the next marker, without the byte stuffed after each
+// 0xff.
 //
-// Invariant: end() <= memory + kCapacity, and kMargin bytes behind end() may be read; they have no meaning.
+// Invariant: end() <= memory + kCapacity, and kMargin bytes after end() may be read; they are meaningless.
 class EntropyWindow {
  public:
   static constexpr std::size_t kMargin = 2560;
   // So many bytes before what advance() is given stay, if they have been here.
   static constexpr std::size_t kKept = 8;
 
-  // Begins at the first of these bytes, and gives back where they are. They must stay.
+  // Begins at the first of these bytes, which must stay valid, and returns its position in the window.
   const std::uint8_t* open(std::span<const std::byte> bytes) noexcept;
 
   // Behind the last byte that is here.
   [[nodiscard]] const std::uint8_t* end() const noexcept { return memory_.data() + size_; }
-  // How many of the bytes lie before `at` as they were given, stuffed ones and markers included. REQUIRES: `at` points
-  // into what is here
+  // The number of input bytes before `at`, including stuffed ones and markers. REQUIRES: `at` points into the window.
   [[nodiscard]] std::size_t place_of(const std::uint8_t* at) const noexcept;
-  // Fewer than kMargin bytes are here from `at` on, and there are more in the segment.
+  // Whether fewer than kMargin bytes follow `at` in the window, and there are more in the segment.
   [[nodiscard]] bool is_short(const std::uint8_t* at) const noexcept {
     return !ended_ && end() - at < static_cast<std::ptrdiff_t>(kMargin);
   }
-  // Drops what is before `at` but for kKept bytes, adds what comes next, and gives back where `at` is now. REQUIRES:
-  // is_short(at)
+  // Drops all but kKept bytes before `at`, adds the following ones, and returns the new position of `at`. REQUIRES:
+  // is_short(at).
   const std::uint8_t* advance(const std::uint8_t* at) noexcept;
 
-  // All of the segment is here.
+  // Whether the window contains the rest of the segment.
   [[nodiscard]] bool is_whole() const noexcept { return ended_; }
   // The second byte of the marker that ends the segment; 0 if there is none, or if more than one 0xff precedes it.
   // REQUIRES: is_whole()
   [[nodiscard]] unsigned marker() const noexcept;
-  // Begins with what follows that marker, and gives back where it is. REQUIRES: marker() is not 0
+  // Begins after that marker, and returns the position. REQUIRES: marker() is not 0.
   const std::uint8_t* pass_marker() noexcept;
 
  private:
@@ -50,7 +49,7 @@ class EntropyWindow {
   std::array<std::uint8_t, kCapacity + kMargin> memory_{};
   std::size_t size_ = 0;
   std::size_t given_ = 0;            // bytes in all
-  std::span<const std::byte> rest_;  // that has not been copied
+  std::span<const std::byte> rest_;  // not yet copied
   bool ended_ = false;               // `rest_` is empty or begins with a marker
 };
 

@@ -6,7 +6,7 @@
 
 namespace forebay::jpeg {
 
-// A Huffman code as JPEG files state it: how many codes each length has, and what they stand for, in order of length.
+// A Huffman code as stored in JPEG files: the number of codes of each length, and their symbols, in order of length.
 struct HuffmanCode {
   static constexpr std::size_t kLongest = 16;  // bits
   static constexpr std::size_t kMost = 256;    // codes
@@ -19,31 +19,31 @@ struct HuffmanCode {
 
 enum class HuffmanKind : std::uint8_t { dc, ac };
 
-// What the first bits of a stream mean: most often a code and the bits of the value that follows it, in one look.
+// A look-up table for the first bits of a stream: one look usually gives a code and the value that follows it.
 //
-// A symbol states how many zeros come first, and how many bits the value has. In a block, symbols move a position: by 1
-// and by its zeros; by kEndOfBlock where no more coefficients follow.
+// A symbol states the number of preceding zeros, and the number of bits of the value. In a block, a symbol advances the
+// position by its zeros and 1, or by kEndOfBlock if no more coefficients follow.
 class HuffmanTable {
  public:
-  static constexpr unsigned kBits = 11;  // that are looked at at once
+  static constexpr unsigned kBits = 11;  // looked up at once
   static constexpr std::uint32_t kEndOfBlock = 128;
-  // No position is as far. Where a look at several symbols gives this, not even one of them is there whole.
+  // Beyond all positions. If a look at several symbols gives this, not even one of them is complete.
   static constexpr std::uint32_t kNothing = 255;
 
   // A symbol and its value, or only the symbol.
   struct One {
     std::uint32_t packed = 0;
 
-    // Bits to take, at most kBits; 0 when these are too few to look at.
+    // Bits to consume, at most kBits; 0 if these bits are not enough.
     [[nodiscard]] constexpr std::uint32_t bits() const noexcept { return packed & 0xffU; }
-    // With bits(): how far the position moves, and the value that is there then, 0 if none.
+    // If bits() is not 0: how far the position advances, and the value at the new position, 0 if none.
     [[nodiscard]] constexpr std::uint32_t step() const noexcept { return packed >> 8U & 0xffU; }
     [[nodiscard]] constexpr std::int16_t value() const noexcept { return static_cast<std::int16_t>(packed >> 16U); }
-    // Without: the length of the code, 0 when that is longer than kBits; and its symbol.
+    // Otherwise: the length of the code, 0 if it is longer than kBits; and its symbol.
     [[nodiscard]] constexpr std::uint32_t length() const noexcept { return packed >> 8U & 0xffU; }
     [[nodiscard]] constexpr std::uint32_t symbol() const noexcept { return packed >> 16U; }
   };
-  // One or two symbols. With one of them, both values and both steps are its.
+  // One or two symbols. If it is one, both values and both steps are its own.
   struct Two {
     std::uint64_t packed = 0;
 
@@ -60,7 +60,7 @@ class HuffmanTable {
     }
     [[nodiscard]] constexpr std::int16_t value() const noexcept { return static_cast<std::int16_t>(packed >> 48U); }
   };
-  // As many symbols as there are whole, without their values.
+  // All complete symbols, without their values.
   struct Many {
     std::uint16_t packed = 0;
 
@@ -74,11 +74,11 @@ class HuffmanTable {
     std::uint32_t symbol = 0;
   };
 
-  // False when libjpeg would refuse the table.
+  // False if libjpeg would refuse the table.
   [[nodiscard]] bool build(const HuffmanCode& code, HuffmanKind kind);
 
-  // AC alone: so many blocks are going to be decoded with it. Once they are so many that it pays, looks at several
-  // symbols become possible.
+  // For AC codes: announces that many blocks will be decoded with it. Once that pays off, looks at several symbols
+  // become available.
   void expect(std::int64_t blocks) noexcept;
   [[nodiscard]] bool is_prepared() const noexcept { return is_prepared_; }
 
@@ -113,15 +113,15 @@ class HuffmanTable {
   std::array<std::uint8_t, HuffmanCode::kMost> symbols_{};
 };
 
-// How far a symbol of an AC code moves the position.
+// How far a symbol of an AC code advances the position.
 [[nodiscard]] constexpr std::uint32_t step_of(std::uint32_t zeros, std::uint32_t size) noexcept {
   constexpr std::uint32_t kSixteenZeros = 15;  // stands for them where no value follows
   if (size > 0) return zeros + 1;
   return zeros == kSixteenZeros ? kSixteenZeros + 1 : HuffmanTable::kEndOfBlock;
 }
 
-// The value that `size` bits stand for: those with a leading 0 are negative. REQUIRES: size 0 to 15, bits < 2 to its
-// power
+// The value that `size` bits stand for: those with a leading 0 are negative. REQUIRES: size is 0 to 15, and bits <
+// 2^size.
 [[nodiscard]] constexpr std::int32_t value_of(std::uint32_t bits, std::uint32_t size) noexcept {
   const auto value = static_cast<std::int32_t>(bits);
   if (size == 0 || bits >> (size - 1) != 0) return value;

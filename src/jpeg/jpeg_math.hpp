@@ -7,9 +7,8 @@
 
 #include "coefficients.hpp"
 
-// What the pixels of a sequential JPEG file are: libjpeg's accurate integer DCT, its fancy
-// upsampling, and its colours. The definition of the plain pixel kernels, and with them of all others.
-// All functions are pure; any thread may call.
+// The definition of the pixels of a sequential JPEG file: libjpeg's accurate integer DCT, its fancy upsampling, and its
+// colours. It defines the plain pixel kernels, and with them all others. All functions are pure; any thread may call.
 namespace forebay::jpeg {
 
 // The DCT's constants are times 2^13. Its first dimension is columns.
@@ -68,7 +67,7 @@ constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift)
 // All but the last: as libjpeg's fancy one.
 enum class Upsampling : std::uint8_t { none, across, down, both, repeat };
 
-// How a component becomes as large as the image.
+// How a component is upsampled to the size of the image.
 struct Enlargement {
   Upsampling kind = Upsampling::none;
   std::int32_t across = 1;  // pixels for each sample
@@ -101,7 +100,7 @@ struct Enlargement {
   return far < 0 ? 0 : far < samples ? far : samples - 1;
 }
 
-// Makes [first, end) reach `unit`.
+// Extends [first, end) to include `unit`.
 constexpr void widen_to(std::int32_t& first, std::int32_t& end, std::int32_t unit) noexcept {
   first = unit < first ? unit : first;
   end = unit < end ? end : unit + 1;

@@ -8,7 +8,7 @@
 
 #include "coefficients.hpp"
 
-// Images by the linked libjpeg-turbo, in memory: what the pixel stage is compared with.
+// Encodes and decodes images in memory with the linked libjpeg-turbo, as references for the pixel stage.
 namespace forebay::jpeg {
 
 // An image of noise to be.
@@ -24,7 +24,7 @@ struct NoiseImage {
 // The coefficients of a file, all of them at once.
 class LibjpegCoefficients final : public CoefficientSource {
  public:
-  // False, and nothing else may be called, for what libjpeg refuses and for colours other than JpegColour's.
+  // False for what libjpeg refuses and for colours other than JpegColour's; then nothing else may be called.
   [[nodiscard]] bool open(std::span<const std::byte> file);
 
   [[nodiscard]] const JpegFrame& frame() const noexcept { return frame_; }

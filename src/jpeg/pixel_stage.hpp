@@ -13,7 +13,7 @@
 
 namespace forebay::jpeg {
 
-// Where rows of pixels go.
+// The destination of rows of pixels.
 class RgbRows {
  public:
   RgbRows() = default;
@@ -21,8 +21,8 @@ class RgbRows {
   RgbRows& operator=(const RgbRows&) = delete;
   virtual ~RgbRows() = default;
 
-  // Where to write row `y` of the region, 0 its first one: 3 bytes for each of its pixels. Rows are asked for once
-  // each, from the top; one is complete when the next one is asked for, or decode() returns.
+  // Where to write row `y` of the region, counted from 0: 3 bytes per pixel. Each row is requested once, from the top;
+  // it is complete when the next one is requested, or decode() returns.
   virtual std::uint8_t* row(std::int32_t y) = 0;
 };
 
@@ -40,19 +40,19 @@ class PixelStage {
   // that libjpeg refuses (3 and 2 across, for example), and for luma of JpegColour::rgb. Any thread may call.
   [[nodiscard]] static bool serves(const JpegFrame& frame, Colours colours) noexcept;
 
-  // The MCUs of which decode() needs coefficients for these pixels. Any thread may call.
-  // REQUIRES: serves(frame, colours); the region within the image, not empty
+  // The MCUs whose coefficients decode() needs for these pixels. Any thread may call. REQUIRES: serves(frame, colours);
+  // the region is within the image and not empty.
   [[nodiscard]] static McuRegion needed(const JpegFrame& frame, const Box& region, Colours colours) noexcept;
 
-  // Decodes `region` of the stored image: reads the rows of needed() from `source`, from the top. False, with some of
-  // the rows written, when coefficients are so large that libjpeg's variants for different processors may disagree;
-  // such a file is libjpeg's. False too when the source says so. Lets through what `source` and `rows` throw.
-  // REQUIRES: serves(frame, colours); the region within the image, not empty
+  // Decodes `region` of the stored image: reads the rows of needed() from `source`, from the top. False, with some rows
+  // written, if coefficients are so large that libjpeg's variants for different processors may disagree: leave such a
+  // file to libjpeg. Also false if the source returns false. Does not catch what `source` and `rows` throw. REQUIRES:
+  // serves(frame, colours); the region within the image, not empty
   [[nodiscard]] bool decode(const JpegFrame& frame, const Box& region, Colours colours, CoefficientSource& source,
                             RgbRows& rows);
 
  private:
-  // The samples of a component in the MCU row at hand, with the last row of the one before it.
+  // The samples of a component in the current MCU row, with the last row of the previous one.
   struct Strip {
     Enlargement enlargement;
     std::uint8_t* first = nullptr;  // sample 0 of row 0 of the MCU row, in its leftmost MCU
@@ -72,7 +72,7 @@ class PixelStage {
   void prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours);
   [[nodiscard]] bool transform(const JpegFrame& frame);
   void keep_last_rows() noexcept;
-  // The row `y` of the image, as wide as the strips, of a component; MCU row `mcu_row` is at hand.
+  // Row `y` of the image, as wide as the strips, for a component; MCU row `mcu_row` is the current one.
   [[nodiscard]] const std::uint8_t* enlarged_row(const Strip& strip, std::int32_t y, std::int32_t mcu_row) noexcept;
 
   const PixelKernels* kernels_;

@@ -16,10 +16,10 @@
 
 namespace forebay::jpeg {
 
-// Tables of the codes that files had of late; many files of a dataset have the same.
+// A cache of tables for recently used codes, because many files of a dataset have the same ones.
 class HuffmanTables {
  public:
-  // Null when libjpeg would refuse the code. What it points to stays until kKept other codes were asked for.
+  // Null if libjpeg would refuse the code. The table stays valid until kKept other codes have been requested.
   [[nodiscard]] HuffmanTable* find(const HuffmanCode& code, HuffmanKind kind);
 
  private:
@@ -41,12 +41,12 @@ class HuffmanTables {
 // Decodes the entropy-coded segment of a baseline or extended sequential JPEG file with one scan: Huffman codes, 8
 // bits, components interleaved in the order of the frame.
 //
-// It knows one kind of failure: it stops. Whenever it does not, libjpeg decodes the same coefficients and has no
-// complaint; what stops it may be damage, or something odd that libjpeg accepts. No bytes are read but those given, and
-// nothing is written but to the row asked for, whatever the bytes are.
+// Its only kind of failure is to stop. If it does not stop, libjpeg decodes the same coefficients without a warning;
+// the cause of a stop may be damage, or something unusual that libjpeg accepts. It reads only the given bytes and
+// writes only to the requested row, whatever the bytes are.
 //
-// With points it decodes no more than it is asked for. It believes them: what it decodes is libjpeg's where they are
-// the file's, and anything else, or nothing, where they are not.
+// With points it decodes only what is requested. It trusts them: if they are the file's, the result equals libjpeg's;
+// otherwise it is arbitrary, or the decoder stops.
 //
 // One decoder belongs to one thread; its memory is reused from image to image.
 class ScanDecoder final : public CoefficientSource {
@@ -59,19 +59,19 @@ class ScanDecoder final : public CoefficientSource {
     std::array<Codes, JpegFrame::kMostComponents> codes{};
     std::uint32_t restart_interval = 0;  // MCUs; 0: none
     std::span<const std::byte> bytes;    // from the header's end to the end of the file; must stay
-    McuRegion wanted;                    // what read() is going to be asked for
+    McuRegion wanted;                    // what will be requested from read()
     ScanPoints points;                   // if any, where read() begins with each row
   };
 
-  // False when a table is none, or when an MCU has more than ten blocks. `frame` must stay.
+  // False if a table is invalid or an MCU has more than ten blocks. `frame` must outlive the decoding.
   [[nodiscard]] bool open(const JpegFrame& frame, const Scan& scan);
 
   // REQUIRES: open() succeeded, and nothing has stopped since
   [[nodiscard]] bool read(std::int32_t mcu_row, CoefficientRow& row) override;
-  // Decodes the rows above `mcu_row` that have not been yet. REQUIRES: as read(); there are no points
+  // Decodes the rows above `mcu_row` that have not been decoded yet. REQUIRES: as for read(), and there are no points.
   [[nodiscard]] bool finish(std::int32_t mcu_row);
-  // Decodes all rows, and appends the points of the file to `packed`. False also where one is too far for its number of
-  // bits. REQUIRES: as read(), and that nothing was read; there are no points
+  // Decodes all rows, and appends the points of the file to `packed`. Also false if a point is too far to be stored.
+  // REQUIRES: as for read(), nothing was read, and there are no points.
   [[nodiscard]] bool locate(std::vector<std::byte>& packed);
   // Whether the image ends here, with nothing but padding before the end-of-image marker. REQUIRES: finish(mcus_down)
   // succeeded
@@ -105,7 +105,7 @@ class ScanDecoder final : public CoefficientSource {
     std::array<std::int32_t, JpegFrame::kMostComponents> predictors{};
     std::size_t begun_at = 0;  // the window, among bytes_
 
-    // Whether all bits that were taken before these exist.
+    // Whether all bits consumed so far exist.
     [[nodiscard]] bool has(const scan::Bits& left) const noexcept {
       return (window->end() - left.next) * 8 + static_cast<std::ptrdiff_t>(left.count) >= 0;
     }
@@ -116,7 +116,7 @@ class ScanDecoder final : public CoefficientSource {
                    const std::array<HuffmanTable*, JpegFrame::kMostComponents>& ac) noexcept;
   // Where the next MCU begins.
   [[nodiscard]] ScanPoint point() const noexcept;
-  // The first one at or behind an MCU; none at the end.
+  // The first point at or after an MCU; none at the end.
   [[nodiscard]] std::optional<ScanPoint> point_behind(std::int32_t mcu_row, std::int32_t mcu) const noexcept;
   void begin_restarts(std::int64_t mcu) noexcept;
   [[nodiscard]] bool begin_at(std::int32_t mcu_row, std::int32_t number, std::int32_t right) noexcept;
@@ -145,7 +145,7 @@ class ScanDecoder final : public CoefficientSource {
   std::uint32_t restart_interval_ = 0;
   std::uint32_t until_restart_ = 0;  // MCUs
   unsigned next_restart_ = 0;        // 0 to 7
-  // With points: the row below the last one that was read, if that is here already.
+  // With points: the row below the last one read, if it has already been decoded.
   Cursor below_;
   CoefficientRow ahead_;
   std::int32_t ahead_row_ = kNone;

@@ -10,18 +10,18 @@
 
 namespace forebay::jpeg {
 
-// Where the entropy-coded data of an MCU begin, before the restart marker if one comes first.
+// Where the entropy-coded data of an MCU begin, before a preceding restart marker.
 struct ScanPoint {
-  std::uint32_t bit = 0;  // of the scan's bytes as they lie in the file, the first one on top
+  std::uint32_t bit = 0;  // offset in the scan's bytes as stored in the file, first bit on top
   std::array<std::int16_t, JpegFrame::kMostComponents> predictors{};
 
   [[nodiscard]] std::size_t byte() const noexcept { return bit / 8; }
   friend bool operator==(const ScanPoint&, const ScanPoint&) = default;
 };
 
-// The points of a file: in each row of MCUs one at its begin, and one at each multiple of 128 pixels. So a decoder can
-// begin near any MCU. Whatever the bytes hold, the points are only where it begins; the owner of the bytes knows
-// whether they are the file's.
+// The entry points of a file: one at the start of each row of MCUs, and one at each multiple of 128 pixels, so that a
+// decoder can begin near any MCU. They are not validated here; the owner of the bytes knows whether they belong to the
+// file.
 class ScanPoints {
  public:
   ScanPoints() = default;
@@ -32,7 +32,7 @@ class ScanPoints {
   [[nodiscard]] static std::int32_t step_of(const JpegFrame& frame) noexcept;
   [[nodiscard]] static std::int32_t points_of_row(const JpegFrame& frame) noexcept;
   [[nodiscard]] static std::size_t bytes_of(const JpegFrame& frame) noexcept;
-  // Appends a point; they follow each other row by row.
+  // Appends a point; points are added row by row.
   static void append(std::vector<std::byte>& packed, const JpegFrame& frame, const ScanPoint& point);
 
   [[nodiscard]] bool empty() const noexcept { return packed_.empty(); }

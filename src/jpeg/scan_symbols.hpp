@@ -11,10 +11,10 @@
 #include "entropy_window.hpp"
 #include "huffman_table.hpp"
 
-// The steps in which a scan is decoded. Whoever takes bits says when there are enough.
+// The steps of decoding a scan. Callers ensure that there are enough bits.
 namespace forebay::jpeg::scan {
 
-// Bits that have been read, the first one on top.
+// Bits that have been read, first one on top.
 struct Bits {
   std::uint64_t buffer = 0;
   std::uint64_t count = 0;             // that are valid; more may be there, as they will be read again
@@ -24,7 +24,7 @@ struct Bits {
 inline constexpr std::uint32_t kLast = kBlockSize - 1;  // position in a block
 inline constexpr std::uint32_t kEndOfBlock = HuffmanTable::kEndOfBlock;
 inline constexpr unsigned kBuffer = 64;  // bits
-// A refill leaves at least 56 bits, enough for five looks.
+// A refill gives at least 56 bits, enough for five looks.
 inline constexpr int kLooks = 5;
 static_assert(kLooks * HuffmanTable::kBits <= 56);
 
@@ -49,7 +49,7 @@ inline constexpr auto kPlaces = [] {
   return value;
 }
 
-// To 56 bits or more. Bits beyond `count` that are in the buffer already are the same.
+// Refills to 56 bits or more. Bits beyond `count` that are already in the buffer stay the same.
 [[gnu::always_inline]] inline void refill(Bits& bits) noexcept {
   bits.buffer |= load_big_endian(bits.next) >> bits.count;
   bits.next += (kBuffer - 1 - bits.count) >> 3U;
@@ -71,7 +71,7 @@ struct Symbol {
   std::int16_t value = 0;
 };
 
-// One that no single look gives, of which this is `one`. False if there is none.
+// A symbol that a single look does not give; `one` is the result of that look. False if there is none.
 [[gnu::always_inline]] inline bool take_long(Bits& bits, const HuffmanTable& table, HuffmanTable::One one,
                                              Symbol& symbol) noexcept {
   refill(bits);

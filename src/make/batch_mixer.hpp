@@ -15,29 +15,28 @@
 
 namespace forebay::make {
 
-// Whether batches are mixed: in training, with mixup.probability or cutmix.probability.
+// Whether batches are mixed: in training, if mixup.probability or cutmix.probability is set.
 [[nodiscard]] bool is_mixed(const Options& options) noexcept;
 
-// The field that says which share of each class a row shows. Throws ConfigError where nobody could say that, and where
-// the dataset has fields, which would stay those of one sample.
+// The field with the share of each class in a row. Throws ConfigError if the dataset has no classes to mix, or has
+// fields, which would remain those of one sample.
 [[nodiscard]] Field label_weights(const Dataset& dataset);
 
-// Mixes the samples of a batch in its slot, each with the one as far from the batch's other end, view by view; in an
-// odd number the one in the middle stays. What is drawn depends on the seed, the epoch and the number of the batch
-// alone. Immutable; any thread.
+// Mixes the samples of a batch in its slot, sample i with sample N - 1 - i, view by view; if N is odd, the middle one
+// is unchanged. The random draw depends only on the seed, the epoch and the batch's number. Immutable; any thread.
 class BatchMixer {
  public:
-  // `layout`: of label_weights() alone; must stay. `views`: of each sample.
+  // `layout`: contains only label_weights(); must outlive this. `views`: views per sample.
   BatchMixer(const Options& options, const FieldLayout& layout, std::uint32_t views);
 
-  // Once for each batch; writes its field, too. `labels`: of all rows. Throws Error for a label that is none of the
-  // classes; -1 has no weight. REQUIRES: the slot's rows are written, and no other thread has to do with them.
+  // Called once per batch; also writes the field. `labels`: those of all rows. Throws Error for a label that is not a
+  // class; -1 has no weight. REQUIRES: the slot's rows are written, and no other thread accesses them.
   void mix(const BatchRef& batch, std::span<const std::int64_t> labels, std::byte* slot) const;
 
  private:
-  // What becomes of two rows that are mixed with each other.
+  // How two rows are mixed with each other.
   struct Mixture {
-    double share = 0;  // that each has of the other
+    double share = 0;  // the share of the other row in each
     Box swapped = {};  // CutMix; empty: mixup
   };
 
@@ -52,7 +51,7 @@ class BatchMixer {
   std::uint32_t views_;
   decltype(Kernels::blend_halves) blend_halves_;
   DType dtype_;
-  std::size_t planes_;       // of an image, or of all frames of a clip
+  std::size_t planes_;       // planes of an image, or of all frames of a clip
   std::size_t pixel_bytes_;  // in a plane
 };
 

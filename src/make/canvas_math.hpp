@@ -10,10 +10,9 @@
 #include "resample_math.hpp"
 #include "views.hpp"
 
-// What a pixel of a serving is: the definition that every CanvasRenderer gives the same bytes as. Views and
-// coefficients are drawn by these functions on the device too; for sums it has instructions of its own. A pixel travels
-// as a word: red in the lowest byte, then green and blue; what the highest byte has means nothing. All functions are
-// pure; any thread may call.
+// The definition of a pixel of a serving, which every CanvasRenderer reproduces byte for byte. Devices also use these
+// functions for views and coefficients, but have their own instructions for sums. A pixel is a word: red in the lowest
+// byte, then green and blue; the highest byte is meaningless. All functions are pure; any thread may call.
 namespace forebay::make {
 
 // A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
@@ -48,8 +47,8 @@ namespace forebay::make {
   return info;
 }
 
-// What a serving shows of a sample, in pixels of its canvas. The view is drawn in pixels of the image, so that it does
-// not depend on how small the canvas is.
+// The view of a sample in a serving, in pixels of its canvas. It is drawn in pixels of the image, so that it does not
+// depend on the size of the canvas.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView canvas_view(const RenderPlan& plan, const CanvasInfo& info,
                                                                std::uint64_t epoch, std::uint64_t position,
                                                                std::uint64_t use_index) noexcept {
@@ -58,7 +57,7 @@ namespace forebay::make {
   return {region_on_canvas(view.region, info), view.mirror};
 }
 
-// What its operations make of the pixels of a serving.
+// The pixel changes that the operations make in a serving.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline PixelChange canvas_change(const RenderPlan& plan, std::uint64_t epoch,
                                                                    std::uint64_t position,
                                                                    std::uint64_t use_index) noexcept {
@@ -80,8 +79,8 @@ struct PixelTaps {
   }
 };
 
-// Those of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out; of 32 bits:
-// is_narrow(axis).
+// The coefficients of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out; of 32
+// bits: is_narrow(axis).
 template <class Number = std::int64_t>
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr PixelTaps pixel_taps(const ResamplingAxis& axis, std::int32_t i) noexcept {
   std::int16_t coefficients[2 * PixelTaps::kMostPairs] = {};
@@ -120,7 +119,7 @@ class WordMix {
   std::array<std::uint32_t, 4> sums_{};
 };
 
-// Of pixels or words that lie in a line: at(t) is that of weight t.
+// The mean of pixels or words along a line: at(t) is the one with weight t.
 template <class At>
 [[nodiscard]] constexpr std::uint32_t mixed(const PixelTaps& taps, const At& at) noexcept {
   WordMix mix(taps.precision);

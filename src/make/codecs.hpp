@@ -12,8 +12,9 @@
 
 #include "data/image_kinds.hpp"
 
-// Images other than JPEG files. Each kind has one file here, codec_NAME.cpp, and one line in data/image_kinds.hpp.
-// ImageDecoder finds the kind of a file by its first bytes and applies the orientation; codecs do neither.
+// Codecs of images other than JPEG files. Each kind has one file here, codec_NAME.cpp, and one line in
+// data/image_kinds.hpp. ImageDecoder finds the kind of a file by its first bytes and applies the orientation; codecs do
+// neither.
 namespace forebay::make {
 
 // What a codec finds in a file before it decodes any pixels. Width and height are as stored, at least 1.
@@ -21,11 +22,11 @@ struct CodecHeader {
   std::int32_t width = 0;
   std::int32_t height = 0;
   int orientation = 1;  // EXIF, 1 to 8
-  // 1 or 3 if decode_wide() gives numbers of more than 8 bits, which decode() cannot. Else 0.
+  // 1 or 3 if decode_wide() preserves numbers of more than 8 bits, which decode() cannot; else 0.
   int wide_channels = 0;
 };
 
-// What a codec throws for an image that decode_indices() does not take: `bits` of each channel.
+// The error for an image that decode_indices() does not accept. `bits`: bits per channel.
 [[nodiscard]] inline SampleError no_mask(std::string_view title, int channels, int bits) {
   return SampleError(
       "a mask must have one channel of at most 8 bits; this " + std::string(title) + " has " +
@@ -34,7 +35,7 @@ struct CodecHeader {
 }
 
 // Decodes one image after the other; belongs to one thread. All members throw SampleError for bytes that are not such
-// an image or that it does not decode, and leave no trace that could affect the next image.
+// an image or that it cannot decode, and leave no state that could affect the next image.
 class Codec {
  public:
   virtual ~Codec() = default;

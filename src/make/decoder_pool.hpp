@@ -12,7 +12,7 @@
 
 namespace forebay::make {
 
-// What decoders work with; all of it must outlive the pool.
+// The objects that decoders use; all must outlive the pool.
 struct DecoderLinks {
   read::EncodedQueue& encoded;
   read::BufferReturn& buffers;
@@ -21,17 +21,17 @@ struct DecoderLinks {
   read::WorkerTotals& totals;
   std::size_t at_once =
       0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
-  // What a thread reads samples with that nobody has read; none = all are read. REQUIRES: none, or at_once == 0.
+  // How threads read samples that no reader has read; none = all have been read. REQUIRES: none, or at_once == 0.
   std::optional<read::ReaderLinks> reads{};
 };
 
-// The decoder threads: take encoded samples, read those that are not read yet, have them handled and return their
-// buffers. A SampleError of the handler goes to sink.bad_sample; anything else goes to sink.worker_failed and ends that
+// The decoder threads: take encoded samples, read those not yet read, pass them to the handler and return their
+// buffers. A SampleError of the handler goes to sink.bad_sample; anything else goes to sink.worker_failed and ends the
 // thread.
 class DecoderPool {
  public:
-  // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error when the
-  // system has no more of them.
+  // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error if the
+  // system allows no more threads.
   DecoderPool(DecoderLinks links, unsigned threads, unsigned most = 0);
   ~DecoderPool() { stop(); }
   DecoderPool(const DecoderPool&) = delete;

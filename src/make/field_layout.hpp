@@ -12,27 +12,27 @@
 
 namespace forebay::make {
 
-// How the fields of a batch beside image and label lie in a slot: behind the images or canvases, one after the other,
-// each with the values of all samples and then, for a ragged one, a count for each. Everything begins at a multiple of
-// kAlignment, and all of a slot is one block: one copy to a device.
+// The layout of a batch's fields, besides image and label, in a slot: they follow the images or canvases, one after the
+// other, each with the values of all samples and, if ragged, then their counts. Everything begins at a multiple of
+// kAlignment, and a slot is one block, so that one copy transfers it to a device.
 struct FieldLayout {
   static constexpr std::size_t kAlignment = 256;
 
   struct Entry {
     Field field;             // as a batch has it
     std::size_t source = 0;  // in Dataset::fields()
-    std::size_t at = 0;      // of its first value, from the slot's first byte
+    std::size_t at = 0;      // offset of its first value in the slot
     std::size_t sample_bytes = 0;
-    std::optional<std::size_t> counts_at = std::nullopt;  // ragged: of the first std::int32_t
+    std::optional<std::size_t> counts_at = std::nullopt;  // ragged: offset of the first std::int32_t
   };
-  // Boxes have two, the second for their classes; all others one.
+  // Boxes have two entries, the second for their classes; all other fields have one.
   std::vector<Entry> entries;
-  std::size_t bytes = 0;  // of a slot
-  // Of an image in the batch.
+  std::size_t bytes = 0;  // size of a slot
+  // The size of an image in the batch.
   std::int64_t height = 0;
   std::int64_t width = 0;
 
-  // Where a sample's values are. REQUIRES: `slot` is the first byte of one.
+  // A sample's values. REQUIRES: `slot` is the first byte of a slot.
   [[nodiscard]] static std::span<std::byte> values(const Entry& entry, std::byte* slot, std::uint32_t index) noexcept {
     return {slot + entry.at + index * entry.sample_bytes, entry.sample_bytes};
   }
@@ -42,8 +42,8 @@ struct FieldLayout {
   }
 };
 
-// The layout of these fields in batches of `rows`, views counted; `begin`: bytes of what comes first in a slot. Throws
-// ConfigError that names the field for one that cannot be served, or not with these options.
+// The layout of these fields in batches of `rows` rows, including views; `begin`: the bytes before them in a slot.
+// Throws ConfigError naming a field that cannot be served, or not with these options.
 [[nodiscard]] FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options,
                                        std::uint32_t rows, std::size_t begin);
 

@@ -18,23 +18,23 @@
 
 namespace forebay::make {
 
-// Writes an array of a sample as elements of the field: from an npy file, whose numbers may be of another type as long
-// as the field's holds them, or from the elements alone. `to` has room for a sample. Throws SampleError for another
-// shape, another number of bytes, and numbers that the field's type does not hold. Any thread.
+// Writes a sample's array as elements of the field: from an npy file, whose numbers may be of another type if the
+// field's type can represent them, or from plain elements. `to` has room for a sample. Throws SampleError for a wrong
+// shape, a wrong number of bytes, and numbers that the field's type cannot represent. Any thread.
 void write_array(const Field& field, std::span<const std::byte> bytes, std::span<std::byte> to);
 
-// Puts a field of a sample into its place in a slot, from the bytes that Dataset::read_field() gave, which are not
-// trusted. Immutable: any thread may call.
+// Writes a sample's field to its place in a slot, from the bytes of Dataset::read_field(), which are not trusted.
+// Immutable: any thread may call.
 class FieldMaker {
  public:
-  // A thread's tools beside its ImageDecoder.
+  // A thread's working memory besides its ImageDecoder.
   struct Workspace {
-    ImageTurn turn;  // of the image that the fields lie beside
-    ViewAxes axes;   // of what the sample shows of it
+    ImageTurn turn;  // how the sample's image was rotated
+    ViewAxes axes;   // the view that the sample shows
     MaskField::Workspace mask;
     PictureField::Workspace picture;
   };
-  // Where a field goes, and which part of the image its sample shows.
+  // The destination of a field, and the part of the image that its sample shows.
   struct Target {
     std::byte* slot = nullptr;  // its first byte
     std::uint32_t index = 0;    // place of the sample
@@ -44,7 +44,7 @@ class FieldMaker {
   // `layout`: the slots' layout, made for these options; must outlive this.
   FieldMaker(const FieldLayout& layout, const TransformOptions& options);
 
-  // Makes the field of the dataset with the number `source`. Throws SampleError that says what is wrong with the bytes.
+  // Makes the dataset's field number `source`. Throws SampleError, which says what is wrong with the bytes.
   void make(std::size_t source, std::span<const std::byte> bytes, const Target& target, ImageDecoder& decoder,
             Workspace& workspace) const;
 

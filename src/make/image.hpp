@@ -12,9 +12,9 @@
 
 namespace forebay::make {
 
-// EXIF orientations, 1 to 8. Where the stored image's left side and top end up decides everything:
-// columns run right to left for 2, 3, 7, 8 and rows bottom to top for 3, 4, 6, 7 (CIPA DC-008, tag 0x0112).
-// All functions are pure; any thread may call.
+// EXIF orientations, 1 to 8, determined by where the stored image's left side and top end up: columns run right to left
+// for 2, 3, 7, 8 and rows bottom to top for 3, 4, 6, 7 (CIPA DC-008, tag 0x0112). All functions are pure; any thread
+// may call.
 
 // 5 to 8 exchange rows and columns: the displayed image is as wide as the stored one is high.
 [[nodiscard]] constexpr bool swaps_axes(int orientation) noexcept { return orientation >= 5; }
@@ -26,7 +26,7 @@ namespace forebay::make {
   return orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
 }
 
-// The box as it lies where rows and columns that run backwards are turned round.
+// The box after reversing the rows and columns that run backwards.
 [[nodiscard]] constexpr Box flipped_box(Box box, std::int32_t width, std::int32_t height, int orientation) noexcept {
   if (flips_columns(orientation)) box = {width - box.right, box.top, width - box.left, box.bottom};
   if (flips_rows(orientation)) box = {box.left, height - box.bottom, box.right, height - box.top};
@@ -51,11 +51,11 @@ namespace forebay::make {
 
 // Options for every image file.
 struct ImageOptions {
-  bool exif = true;                       // turn the image to display orientation
+  bool exif = true;                       // rotate the image to its display orientation
   std::int64_t max_pixels = 178'956'970;  // width * height; larger images are refused
   bool grey = false;                      // R = G = B: a JPEG's own luma, else make_grey()
-  bool is_checked = false;                // the bytes were compared with a checksum after they had been read
-  int orientation = 0;                    // 1 to 8: in place of the file's own; 0: the file's own, with `exif`
+  bool is_checked = false;                // the bytes matched a checksum when they were read
+  int orientation = 0;                    // 1 to 8: overrides the file's own; 0: the file's own, if `exif`
 };
 
 struct ImageSize {
@@ -70,18 +70,18 @@ struct Image {
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
   static constexpr int kPatience = 64;
 
-  std::int32_t width = 0;  // of the pixels that are here
+  std::int32_t width = 0;  // size of the pixels held here
   std::int32_t height = 0;
   std::vector<std::uint8_t> pixels;  // at least width * height * 3
-  // Where the pixels lie in the whole image as displayed, in pixels of that image at full size: each one here stands
-  // for shrink x shrink there, so area.width() == width * shrink. With shrink > 1 the area may extend past the image,
-  // whose sides need not be multiples.
+  // The position of the pixels in the whole image as displayed, in pixels of that image at full size: each one here
+  // stands for shrink x shrink there, so area.width() == width * shrink. With shrink > 1 the area may extend past the
+  // image, whose sides need not be multiples.
   Box area;
   std::int32_t shrink = 1;
   int unneeded = 0;  // consecutive images for which kKeptBytes would have been enough
 
-  // Makes room for a whole image of this size; the pixels are unspecified. Allocates only for more than ever before, or
-  // after it gave memory back.
+  // Makes room for a whole image of this size; the pixels are unspecified. Allocates only if it needs more than ever
+  // before, or has given memory back.
   void resize(std::int32_t new_width, std::int32_t new_height) {
     width = new_width;
     height = new_height;
@@ -92,8 +92,8 @@ struct Image {
     if (unneeded >= kPatience) std::vector<std::uint8_t>(kKeptBytes).swap(pixels);
     if (pixels.size() < needed) pixels.resize(needed);
   }
-  // Where `region` of the whole image lies among the pixels: exactly with shrink == 1, else each side to the nearest
-  // pixel, at least one pixel wide and high. REQUIRES: region within area and not empty.
+  // The position of `region` of the whole image among the pixels: exact with shrink == 1, else with each side rounded
+  // to a pixel; at least one pixel wide and high. REQUIRES: region within area and not empty.
   [[nodiscard]] Box place_of(const Box& region) const noexcept {
     const Box from{region.left - area.left, region.top - area.top, region.right - area.left, region.bottom - area.top};
     const auto nearest = [this](std::int32_t distance) { return (distance + shrink / 2) / shrink; };
@@ -117,16 +117,16 @@ struct Mask {
   std::vector<std::uint8_t> values;
 };
 
-// As it is displayed where the orientation says so.
+// Sets `to` to the mask as displayed with this orientation.
 void turn(const Mask& from, int orientation, Mask& to);
 
-// How an image was turned to be displayed, and whether what was annotated is of the image before that.
+// How an image was rotated for display, and whether its annotations refer to the stored image.
 struct ImageTurn {
   int orientation = 1;  // EXIF, 1 to 8
   bool is_annotated_as_stored = false;
 
-  // Whether something of this size lies beside the image as it is stored, which is displayed with `shown` pixels. Only
-  // a turn that exchanges width and height can be told by the size.
+  // Whether something of size `size` refers to the stored image rather than the displayed one, of size `shown`. Can be
+  // determined only for rotations that exchange width and height.
   [[nodiscard]] bool is_of_stored(ImageSize size, ImageSize shown) const noexcept {
     return swaps_axes(orientation) && size.width != size.height && size.width == shown.height &&
            size.height == shown.width;
@@ -139,9 +139,9 @@ void require_permitted_size(std::string_view kind, std::int64_t width, std::int6
                             const ImageOptions& options);
 
 // Copies stored rows [first, first + count) of an image stored with `stored_width` x `stored_height` pixels to where
-// EXIF orientation 1 to 8 displays them in `out`, whose size is the displayed one. A part of an image turns as an image
-// of its own does. `rows` holds count rows of RGB without padding. Several rows at once make the axis-swapping
-// orientations cache-friendly. Not thread safe on one `out`; never throws.
+// EXIF orientation 1 to 8 displays them in `out`, whose size is the displayed one. A part of an image is rotated like a
+// whole image. `rows` holds count rows of RGB without padding. Several rows at once make the axis-swapping orientations
+// cache-friendly. Not thread safe on one `out`; never throws.
 void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int32_t count, std::int32_t stored_width,
                 std::int32_t stored_height, int orientation, Image& out) noexcept;
 
@@ -161,8 +161,8 @@ static_assert(kRedOfGrey + kGreenOfGrey + kBlueOfGrey == kAllOfGrey);
 void make_grey(std::span<std::uint8_t> rgb) noexcept;
 void make_grey(Image& image) noexcept;
 
-// All pixels of an image, as stored, that a decoder other than JpegDecoder has decoded: RGB, interleaved, rows without
-// padding. A view: the memory is its decoder's.
+// All pixels of an image, as stored, decoded by a decoder other than JpegDecoder: RGB, interleaved, rows without
+// padding. A view of memory owned by its decoder.
 struct StoredPicture {
   std::span<const std::uint8_t> pixels;
   std::int32_t width = 0;
@@ -178,7 +178,7 @@ struct StoredPicture {
 
 // Turns the bytes of a sample of Encoding::raw (rows from the top, 8 bits) into interleaved RGB; grey is replicated.
 // Throws SampleError when there are not exactly width * height * channels bytes, a side is below 1, or channels is
-// neither 1 nor 3. Any thread may call with an `out` of its own.
+// neither 1 nor 3. Any thread may call with its own `out`.
 void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& out);
 
 }  // namespace forebay::make

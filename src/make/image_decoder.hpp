@@ -15,44 +15,43 @@
 
 namespace forebay::make {
 
-// Decodes image files of every kind that Forebay reads to RGB. The first bytes tell the kind: a JPEG goes to
-// JpegDecoder, with all that it promises, others to their Codec. Those are decoded whole whatever region is requested,
-// so damage anywhere in the pixels is found. One belongs to one thread and is reused from image to image.
+// Decodes image files of every supported kind to RGB. The first bytes determine the kind: a JPEG goes to JpegDecoder,
+// with its guarantees, others to their Codec. Those are decoded whole whatever region is requested, so damage anywhere
+// in the pixels is found. Belongs to one thread and is reused from image to image.
 class ImageDecoder {
  public:
-  // Memory for each pixel of an image: of an ordinary JPEG the 8-bit colours that come of it; at most, of images that
-  // are made by way of others. docs/scaling.md has a table. PNG and TIFF may take as much as the file has bytes
-  // besides.
+  // Memory per pixel of an image: for an ordinary JPEG its 8-bit colours, and the maximum for images decoded via
+  // intermediate ones. docs/scaling.md has a table. PNG and TIFF may also take memory for all bytes of the file.
   static constexpr int kBytesPerPixel = 3;
   static constexpr int kMostBytesPerPixel = 12;
 
-  // As JpegDecoder takes them.
+  // The arguments are those of JpegDecoder.
   explicit ImageDecoder(const jpeg::PixelKernels* kernels = nullptr, const jpeg::DecodeIndex* index = nullptr,
                         TableCache* tables = nullptr)
       : jpeg_(kernels, index, tables) {}
 
   // Reads the header; the size is that of the image as displayed. The bytes must stay until decode() returns or the
-  // next open(). Throws SampleError for bytes that are not such an image (the reason says what they are instead), for
-  // more than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
+  // next open(). Throws SampleError for bytes that are not an image (the reason says what they are instead), for more
+  // than options.max_pixels pixels, and like JpegDecoder::open() and Codec::open().
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options) {
     if (!starts_as_jpeg(bytes) && !pack::starts_as_packed_jpeg(bytes)) return open_other(bytes, options);
     codec_ = nullptr;
     return jpeg_.open(bytes, options);
   }
 
-  // EXIF, 1 to 8, of the open image, as it is honoured. REQUIRES: open() succeeded, and no decode() since
+  // The EXIF orientation, 1 to 8, applied to the open image. REQUIRES: open() succeeded, and no decode() since.
   [[nodiscard]] int orientation() const { return codec_ == nullptr ? jpeg_.orientation() : header_.orientation; }
 
   // Whether the open image can be decoded at reduced size.
   [[nodiscard]] bool can_shrink() const noexcept { return codec_ == nullptr; }
 
-  // As JpegDecoder::decode(); if !can_shrink(), `shrink` is ignored.
+  // Like JpegDecoder::decode(); if !can_shrink(), `shrink` is ignored.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     if (codec_ != nullptr) return decode_other(region, out);
     jpeg_.decode(region, shrink, out);
   }
 
-  // As JpegDecoder's; false for all other kinds.
+  // Like JpegDecoder's; false for all other kinds.
   [[nodiscard]] bool was_own() const noexcept { return codec_ == nullptr && jpeg_.was_own(); }
   [[nodiscard]] bool was_indexed() const noexcept { return codec_ == nullptr && jpeg_.was_indexed(); }
 
@@ -67,7 +66,7 @@ class ImageDecoder {
   // Throws SampleError like open(), and for images of any other kind, JPEG files among them.
   void decode_mask(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
 
-  // Decodes a mask whose colours are its classes: any image but a JPEG, with at most 8 bits a channel, whole and
+  // Decodes a mask whose colours are its classes: any image but a JPEG, with at most 8 bits per channel, whole and
   // without alpha. Throws SampleError like decode_mask().
   void decode_colours(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
 
@@ -79,10 +78,10 @@ class ImageDecoder {
 
   JpegDecoder jpeg_;
   std::array<std::unique_ptr<Codec>, kCodecs.size()> codecs_;  // made when first needed
-  Codec* codec_ = nullptr;                                     // of the image that is open; null for a JPEG
+  Codec* codec_ = nullptr;                                     // that of the open image; null for a JPEG
   CodecHeader header_;
   bool grey_ = false;
-  Image stored_;  // before it is turned
+  Image stored_;  // before rotation
   WideImage stored_wide_;
 };
 

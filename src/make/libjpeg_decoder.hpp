@@ -21,17 +21,17 @@ namespace forebay::make {
 struct OpenJpeg {
   const jpeg_decompress_struct& info;
   std::span<const std::byte> bytes;  // all of it
-  std::span<const std::byte> scans;  // what follows the header
+  std::span<const std::byte> scans;  // the part after the header
   int orientation;                   // as JpegHeader has it
   bool grey;                         // as ImageOptions has it
 
   [[nodiscard]] std::int32_t width() const noexcept { return static_cast<std::int32_t>(info.image_width); }
   [[nodiscard]] std::int32_t height() const noexcept { return static_cast<std::int32_t>(info.image_height); }
-  // A truncated file has none, whatever part of it is decoded.
+  // Whether there is an end-of-image marker; a truncated file has none, whatever part of it is decoded.
   [[nodiscard]] bool has_end_marker() const noexcept;
 };
 
-// JpegDecoder's work by libjpeg alone: all that JpegDecoder promises, for every file.
+// Implements JpegDecoder by libjpeg alone, with all its guarantees, for every file.
 //
 // libjpeg reports failure by a callback that must not return. It jumps back to require(), so between require() and
 // libjpeg no frame may hold anything with a destructor.
@@ -55,9 +55,8 @@ class LibjpegDecoder {
             .orientation = orientation_,
             .grey = grey_};
   }
-  // Forgets the file that is open, if one is. A fresh libjpeg object for each image: a reused one keeps the tables of
-  // earlier images, and a file that lacks its own would decode, or not, depending on what came before it. Its memory is
-  // reused.
+  // Closes the open file, if any. Each image gets a new libjpeg object: a reused one keeps the tables of earlier
+  // images, so whether a file that lacks tables decodes would depend on its predecessors. The memory is reused.
   void close() noexcept { jpeg_destroy_decompress(&info_); }
 
  private:

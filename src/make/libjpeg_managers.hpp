@@ -9,13 +9,13 @@
 
 namespace forebay::make {
 
-// The memory of one libjpeg object after another. libjpeg takes what an image needs from malloc and gives all of it
-// back, and malloc hands that much back to the system: for a small image, the page faults cost more than its decoding.
-// Here an object gets its memory from one block, which the next one uses again. Nothing in the block is zeroed
-// in between, as nothing from malloc is. AddressSanitizer is told what was given out, part by part and row by row.
+// The memory for successive libjpeg objects. libjpeg allocates what an image needs and frees all of it, and malloc
+// returns that much to the system: for a small image, the page faults cost more than decoding. Here an object gets its
+// memory from one block, which is reused for the next. Like malloc's, the memory is not zeroed. AddressSanitizer is
+// told what was handed out, part by part and row by row.
 //
-// A block that grew beyond kKeptBytes is freed after kPatience objects in a row that would have done with less.
-// Belongs to one thread. Its functions, being called by libjpeg, report failure as libjpeg does and throw nothing.
+// A block that grew beyond kKeptBytes is freed after kPatience consecutive objects that would have needed less. Belongs
+// to one thread. Its functions are called by libjpeg, so they report failure as libjpeg does and throw nothing.
 class JpegMemory : private jpeg_memory_mgr {
  public:
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
@@ -26,14 +26,14 @@ class JpegMemory : private jpeg_memory_mgr {
   JpegMemory(const JpegMemory&) = delete;
   JpegMemory& operator=(const JpegMemory&) = delete;
 
-  // From now on, until it is destroyed, the object takes its memory from here, at most info.mem->max_memory_to_use
-  // bytes when that is not 0. REQUIRES: it was just created, and the object served before it is destroyed.
+  // Makes the object allocate from here until it is destroyed, at most info.mem->max_memory_to_use bytes if that is not
+  // 0. REQUIRES: it was just created, and the previous object has been destroyed.
   void serve(jpeg_decompress_struct& info) noexcept;
 
-  // The system refused memory to the object that was served last.
+  // Whether the system refused memory to the last object served.
   [[nodiscard]] bool was_refused() const noexcept { return was_refused_; }
 
-  // Bytes that are held now.
+  // Bytes held now.
   [[nodiscard]] std::size_t held() const noexcept;
 
  private:
@@ -48,19 +48,19 @@ class JpegMemory : private jpeg_memory_mgr {
   template <typename Row>
   static Row* take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION rows) noexcept;
 
-  jpeg_memory_mgr* own_ = nullptr;  // what the object came with
+  jpeg_memory_mgr* own_ = nullptr;  // the object's original manager
   Block* newest_ = nullptr;
   std::size_t used_ = 0;    // bytes of the newest block
   std::size_t taken_ = 0;   // bytes of this object in all
-  std::size_t wanted_ = 0;  // what the last object took that one block did not hold
+  std::size_t wanted_ = 0;  // what the last object needed beyond one block
   bool was_refused_ = false;
-  int unneeded_ = 0;  // objects in a row that would have done with kKeptBytes
+  int unneeded_ = 0;  // consecutive objects for which kKeptBytes would have been enough
 };
 
-// Hands libjpeg a file in memory in the pieces in which djpeg reads one. Where a piece has room for a whole MCU,
-// libjpeg-turbo decodes it by a faster loop that takes a word that its Huffman code does not have for the end of a
-// block, and says nothing; near the end of a piece it says "bad Huffman code". So what it says depends on the pieces,
-// and with these it is what djpeg says. (decisions/0003)
+// Passes a file in memory to libjpeg in the same pieces in which djpeg reads one. While a piece has room for a whole
+// MCU, libjpeg-turbo uses a faster loop that silently takes an invalid Huffman code for the end of a block; near the
+// end of a piece it reports "bad Huffman code". So its warnings depend on the pieces, and with these they are djpeg's
+// (decisions/0003).
 class JpegSource : private jpeg_source_mgr {
  public:
   // djpeg's, INPUT_BUF_SIZE in jdatasrc.c.
@@ -70,7 +70,7 @@ class JpegSource : private jpeg_source_mgr {
   JpegSource(const JpegSource&) = delete;
   JpegSource& operator=(const JpegSource&) = delete;
 
-  // The object reads these bytes from now on. Both must stay. REQUIRES: it was just created
+  // Makes the object read these bytes. Both must stay valid. REQUIRES: it was just created.
   void serve(jpeg_decompress_struct& info, std::span<const std::byte> bytes) noexcept;
 
   // How many bytes libjpeg has read.

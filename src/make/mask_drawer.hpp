@@ -10,8 +10,8 @@
 
 namespace forebay::make {
 
-// Draws masks that are stored as shapes (data/drawn_mask.hpp), pixel for pixel as pycocotools does. Belongs to one
-// thread and is reused from mask to mask.
+// Draws masks stored as shapes (data/drawn_mask.hpp), pixel for pixel like pycocotools. Belongs to one thread and is
+// reused from mask to mask.
 class MaskDrawer {
  public:
   // Throws SampleError for damaged bytes, and for more than options.max_pixels pixels.
@@ -19,8 +19,8 @@ class MaskDrawer {
   void draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out);
 
  private:
-  // Follows the outline of shape_ at five times the resolution and notes in turns_ where it crosses the middle of a
-  // column of pixels: going down that column, each crossing changes between outside and inside.
+  // Traces the outline of shape_ at five times the resolution and records in turns_ where it crosses the middle of a
+  // column of pixels: going down that column, each crossing switches between outside and inside.
   void follow_outline(const Mask& mask);
   void follow_edge(std::size_t from, std::size_t to, const Mask& mask);
   void visit(std::int32_t x, std::int32_t y, const Mask& mask);

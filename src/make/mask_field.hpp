@@ -23,11 +23,11 @@ namespace forebay::make {
 
 // Makes a field of kind "image": another picture of a sample, cropped and mirrored like its image. An 8-bit picture is
 // processed exactly like the image itself and gives the same bytes. One with more bits keeps them, unless the field is
-// uint8: it is resized in double precision, and (value - mean) / std is rounded once. What lies outside is
-// transform.fill in both. Immutable: any thread may call.
+// uint8: it is resized in double precision, and (value - mean) / std is rounded once. Both have transform.fill outside
+// the picture. Immutable: any thread may call.
 class PictureField {
  public:
-  // A thread's tools.
+  // A thread's working memory.
   struct Workspace {
     Image image;
     Resizer resizer;
@@ -61,7 +61,7 @@ class PictureField {
 // shapes. Immutable: any thread may call.
 class MaskField {
  public:
-  // A thread's tools.
+  // A thread's working memory.
   struct Workspace {
     Mask mask;
     Mask turned_mask;
@@ -72,15 +72,15 @@ class MaskField {
     std::vector<std::size_t> columns;  // the mask's column for each result column
   };
 
-  // A value that every mask may have, however few classes there are: the pixel belongs to none.
+  // A value permitted in every mask, however few classes there are: the pixel belongs to none.
   static constexpr std::uint8_t kIgnored = 255;
 
   // `field`: as a dataset declares it or as it is in a batch. REQUIRES: field_layout() accepts it with these options.
   MaskField(const Field& field, const TransformOptions& options);
 
-  // Makes it from an image file or a drawn mask; one that has the size of the image before its turn is turned too.
-  // Throws SampleError for one that is damaged, differs in size from the
-  // sample's image, or has a colour or class that the field has not. REQUIRES: out.size() is that of a sample.
+  // Makes it from an image file or a drawn mask; one with the size of the unrotated image is rotated, too. Throws
+  // SampleError for one that is damaged, differs in size from the sample's image, or has a colour or class that the
+  // field lacks. REQUIRES: out.size() is that of a sample.
   void make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder, Workspace& workspace,
             std::span<std::byte> out) const;
 

@@ -17,14 +17,14 @@
 
 namespace forebay::make {
 
-// What an operation of a program threw, with the operation's name.
+// An exception from a program's operation, with the operation's name.
 class OperationError : public Error {
  public:
   using Error::Error;
 };
 
-// An operation that is made of each pixel by itself, by the definition in pixel_math.hpp. At the end of
-// transform.operations it costs no pass of its own, and devices can do it too.
+// An operation that changes each pixel independently, as defined in pixel_math.hpp. At the end of transform.operations
+// it costs no extra pass, and devices support it, too.
 class PixelOperation final : public Operation {
  public:
   // REQUIRES: rule has colour or erase, not both.
@@ -41,26 +41,26 @@ class PixelOperation final : public Operation {
 };
 
 // The operations of transform.operations that a run applies, in two parts: `calls` need the whole view in memory; the
-// last ones, at most "colour" and then "erase", are made of each pixel on its way to the slot. The result is as if all
-// were called one after the other. Immutable: any thread.
+// last ones, at most "colour" and then "erase", are applied to each pixel on its way to the slot. The result is as if
+// all were called in sequence. Immutable: any thread.
 class OperationChain {
  public:
   OperationChain() = default;
-  // `eval` leaves out those that are not for evaluation. Throws ConfigError naming transform.operations.
+  // `eval`: omits those that are not for evaluation. Throws ConfigError naming transform.operations.
   OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval);
 
   [[nodiscard]] bool empty() const noexcept { return calls_.empty() && !pixels_.any(); }
-  // Devices can do all of them: there are no calls.
+  // Whether devices support all of them (there are no calls), so that a device gives the same bytes as the host.
   [[nodiscard]] bool has_twin() const noexcept { return calls_.empty(); }
-  // The first that devices cannot do. REQUIRES: !has_twin().
+  // The first that devices do not support. REQUIRES: !has_twin().
   [[nodiscard]] const std::string& first_call() const noexcept { return calls_.front().name; }
-  // The first that may move pixels; null when none does.
+  // The first that may move pixels; null if none does.
   [[nodiscard]] const std::string* first_mover() const noexcept {
     const auto moves = [](const Call& call) { return !call.operation->keeps_places(); };
     const auto found = std::ranges::find_if(calls_, moves);
     return found == calls_.end() ? nullptr : &found->name;
   }
-  // Those that are made of each pixel by itself.
+  // The operations on individual pixels.
   [[nodiscard]] const PixelRule& pixels() const noexcept { return pixels_; }
 
   // Makes the calls; `key`: operations_key(). Throws OperationError.
@@ -79,13 +79,13 @@ class OperationChain {
   PixelRule pixels_;
 };
 
-// Those of the options that come with Forebay. Throws ConfigError where there are others.
+// The chain of built-in operations in the options. Throws ConfigError if there are others.
 [[nodiscard]] OperationChain builtin_operations(const TransformOptions& options, bool eval);
 
-// Makes a PixelChange of whole rows, by the vector kernels. Immutable; any thread.
+// Applies a PixelChange to whole rows, by the vector kernels. Immutable; any thread.
 class RowChanger {
  public:
-  // The change must stay. `width`: pixels of a row.
+  // The change must outlive this. `width`: pixels per row.
   RowChanger(const PixelChange& change, decltype(Kernels::recolour) recolour, std::size_t width) noexcept
       : change_(change), recolour_(recolour), width_(width) {}
 

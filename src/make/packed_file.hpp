@@ -16,15 +16,15 @@
 
 namespace forebay::make {
 
-// The tables of the packed JPEG files of a dataset, shared by all threads. Any thread may call. No lock is held while
-// the dataset is asked.
+// The tables of a dataset's packed JPEG files, shared by all threads. Any thread may call. No lock is held while the
+// dataset is called.
 class TableCache {
  public:
-  // Their bytes by their key, as Dataset::tables().
+  // Returns the bytes of tables by their key, like Dataset::tables().
   using Find = std::function<std::span<const std::byte>(std::uint32_t key)>;
   explicit TableCache(Find find) : find_(std::move(find)) {}
 
-  // Throws SampleError when there are none with this key, or when they are damaged; the next call asks again.
+  // Throws SampleError if there are none with this key, or if they are damaged; the next call tries again.
   [[nodiscard]] std::shared_ptr<const pack::PackTables> tables(std::uint32_t key);
 
  private:
@@ -35,19 +35,19 @@ class TableCache {
   std::map<std::uint32_t, std::shared_ptr<const pack::PackTables>> known_;
 };
 
-// A packed JPEG file on its way to pixels. One belongs to one thread; its memory is reused from file to file.
+// A packed JPEG file being decoded. Belongs to one thread; its memory is reused from file to file.
 class PackedFile {
  public:
-  // `tables` must outlive it. Null: it has none.
+  // `tables` must outlive it. Null: no tables.
   explicit PackedFile(TableCache* tables) noexcept : cache_(tables) {}
 
-  // Gives back the header of the file that was packed, for libjpeg. The bytes must stay; `is_checked` as of
-  // PackedJpeg::open(). Throws SampleError. REQUIRES: starts_as_packed_jpeg(bytes)
+  // Returns the header of the original file, for libjpeg. The bytes must stay valid; `is_checked` as in
+  // PackedJpeg::open(). Throws SampleError. REQUIRES: starts_as_packed_jpeg(bytes).
   std::span<const std::byte> open(std::span<const std::byte> bytes, bool is_checked);
 
   [[nodiscard]] const pack::PackedJpeg& parts() const noexcept { return parts_; }
 
-  // The file that was packed, until the next open(). Throws SampleError. REQUIRES: open() succeeded
+  // The original file, valid until the next open(). Throws SampleError. REQUIRES: open() succeeded.
   std::span<const std::byte> unpack();
 
  private:

@@ -11,23 +11,22 @@
 #include "base/device_function.hpp"
 #include "views.hpp"
 
-// What the operations "colour" and "erase" make of a pixel, for host and device: the definition that the vector kernels
-// and the CUDA kernels give the same bytes as. Numbers are drawn in double precision under the rules of views.hpp;
-// pixels are computed in whole numbers. Pixels travel as words, as in canvas_math.hpp.
-// All functions are pure; any thread may call.
+// The operations "colour" and "erase" on a pixel, for host and device: the definition that the vector kernels and the
+// CUDA kernels reproduce byte for byte. Numbers are drawn in double precision under the rules of views.hpp; pixels are
+// computed in integers. Pixels are words, as in canvas_math.hpp. All functions are pure; any thread may call.
 namespace forebay::make {
 
-// Sets the random numbers of operations apart from others of the same seed, epoch and position.
+// Separates the random numbers of operations from others of the same seed, epoch and position.
 constexpr std::uint64_t kOperations = 0x6f7065726174;
 
-// What the random numbers of a sample's operations begin with, at one use of it.
+// The key of the random numbers for a sample's operations at one use.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint64_t operations_key(std::uint64_t seed, std::uint64_t epoch,
                                                                          std::uint64_t position,
                                                                          std::uint64_t use_index) noexcept {
   return key64(seed, kOperations, epoch, position, use_index);
 }
 
-// Those of the operation at a place of transform.operations.
+// The random numbers of the operation at a place in transform.operations.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr Random operation_random(std::uint64_t key, std::uint32_t place) noexcept {
   return Random(key64(key, place));
 }
@@ -44,10 +43,10 @@ struct ColourRule {
 struct EraseRule {
   double probability = 0;
   RegionRule region{};     // shares of the view, and width / height
-  std::uint32_t fill = 0;  // the pixel that is put there
+  std::uint32_t fill = 0;  // the pixel to fill with
 };
 
-// Operations that are made of each pixel as it is stored: colour, then erase. Each keeps its place in
+// The operations applied to each pixel as it is stored: colour, then erase. Each keeps its place in
 // transform.operations.
 struct PixelRule {
   bool has_colour = false;
@@ -60,8 +59,8 @@ struct PixelRule {
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool any() const noexcept { return has_colour || has_erase; }
 };
 
-// An affine transform of colours in fixed point. A row makes a channel of the new pixel of the old one's red, green and
-// blue and of 1; the last number has a half in it, so that cutting off the fraction rounds to nearest.
+// An affine transform of colours in fixed point. Each row gives a channel of the new pixel from the old one's red,
+// green and blue and 1; the last number includes a half, so that truncation rounds to nearest.
 struct ColourMatrix {
   static constexpr std::int32_t kPrecision = 16;
   // Factors of at most 2 for brightness, contrast and saturation keep every sum within 32 bits: the absolute values of
@@ -93,8 +92,8 @@ struct Direction {
   double sine = 0;
 };
 
-// Of an angle from half a turn back to half a turn on, to about 13 digits, by Taylor's series within an eighth of a
-// turn: the last digit of the library's functions depends on the library.
+// Sine and cosine of an angle from -0.5 to 0.5 turns, to about 13 digits, by Taylor series within an eighth of a turn,
+// because the last digit of the standard functions depends on the library.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Direction direction(double turns) noexcept {
   constexpr double kTurn = 6.283185307179586;
   const double quarters = std::floor(4 * turns + 0.5);
@@ -110,7 +109,7 @@ struct Direction {
   }
 }
 
-// What is applied to colours: brightness, then contrast, saturation, and a turn of the hue.
+// The changes of colours: brightness, then contrast, saturation, and a rotation of the hue.
 struct ColourFactors {
   double brightness = 1;
   double contrast = 1;
@@ -161,7 +160,7 @@ struct ColourFactors {
   return matrix;
 }
 
-// Where a view of this size is erased; empty where it is not. A side that the view has no room for is cut.
+// The rectangle erased in a view of this size; empty if there is none. A side that does not fit the view is cut.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Box draw_erased(const EraseRule& rule, std::int32_t width, std::int32_t height,
                                                          Random random) noexcept {
   if (!(random.uniform() < rule.probability)) return {};
@@ -174,7 +173,7 @@ struct ColourFactors {
   return {left, top, left + across, top + down};
 }
 
-// What is made of the pixels of one view.
+// The changes to the pixels of one view.
 struct PixelChange {
   ColourMatrix colours;
   Box erased{};  // in pixels of the result

@@ -14,30 +14,30 @@
 
 namespace forebay::make {
 
-// Decodes the JPEG files that nearly all are: grey, YCbCr or RGB, sequential, Huffman-coded, 8 bits, one scan. Header
-// checks, all other files, and every refusal are libjpeg's.
+// Decodes the most common JPEG files: grey, YCbCr or RGB, sequential, Huffman-coded, 8 bits, one scan. Header checks,
+// all other files, and every refusal are left to libjpeg.
 //
-// Invariant: what it decodes, libjpeg decodes too, without a complaint and to the same pixels. Whatever is unusual
-// about a file makes it stop.
+// Invariant: what it decodes, libjpeg also decodes, without a warning and to the same pixels. It stops at anything
+// unusual in a file.
 class PlainJpegDecoder {
  public:
-  // What it is given must outlive it; no index: null.
+  // The arguments must outlive it. `index`: null if there is none.
   PlainJpegDecoder(const jpeg::PixelKernels& kernels, const jpeg::DecodeIndex* index)
       : stage_(kernels), index_(index) {}
 
-  // As JpegDecoder::decode() without shrinking, except that it leaves the file open, and gives back whether it could:
-  // if not, `out` is unspecified, and what the file is worth is for libjpeg to say.
+  // Like JpegDecoder::decode() without shrinking, except that it leaves the file open and returns whether it succeeded:
+  // if not, `out` is unspecified, and libjpeg must judge the file.
   [[nodiscard]] bool decode(const OpenJpeg& file, const Box& region, Image& out);
-  // The same of a packed file, of which `file` is the header alone. Throws SampleError when it is damaged.
+  // The same for a packed file, of which `file` is only the header. Throws SampleError if it is damaged.
   [[nodiscard]] bool decode(const OpenJpeg& file, const pack::PackedJpeg& packed, const Box& region, Image& out);
-  // Whether the last decode() began in the middle of the scan, by the index.
+  // Whether the last decode() used the index to begin in the middle of the scan.
   [[nodiscard]] bool was_indexed() const noexcept { return !scan_.points.empty(); }
 
-  // The points of a file for an index; empty where they would gain nothing, and where libjpeg has to decode it.
+  // A file's entry points for an index; empty if they would gain nothing, or if libjpeg has to decode it.
   [[nodiscard]] std::vector<std::byte> locate(const OpenJpeg& file);
 
  private:
-  // What is decoded of a file that describe() found to be plain.
+  // The part to decode of a file that describe() found to be plain.
   struct Part {
     Box box;  // as stored
     jpeg::PixelStage::Colours colours = jpeg::PixelStage::Colours::all;

@@ -18,10 +18,10 @@ struct PngShape {
   [[nodiscard]] std::size_t row_bytes() const noexcept { return width * channels; }
 };
 
-// Decodes the pixels of the commonest PNG files, not interlaced and with 8 bits per sample, in one piece. libpng asks
-// zlib for one row at a time, which keeps zlib off its fast path if rows are short. Declines anything unusual, damage
-// included: libpng decides what is wrong with a file. So a file that it decodes has valid checksums, and the same
-// pixels as from libpng. Belongs to one thread.
+// Decodes the pixels of the most common PNG files, not interlaced and with 8 bits per sample, in one piece. libpng
+// requests one row at a time from zlib, which keeps zlib off its fast path if rows are short. Declines anything
+// unusual, including damage: libpng decides what is wrong with a file. So a file that it decodes has valid checksums
+// and the same pixels as with libpng. Belongs to one thread.
 class PngInflater {
  public:
   PngInflater();
@@ -44,7 +44,7 @@ class PngInflater {
 
   std::unique_ptr<libdeflate_decompressor, End> decompressor_;  // null if not compiled in or out of memory
   std::vector<std::byte> joined_;                               // if there are several IDAT chunks
-  std::vector<std::uint8_t> rows_;  // a row of zeros, then all rows, each behind a byte that names its filter
+  std::vector<std::uint8_t> rows_;  // a row of zeros, then all rows, each preceded by a byte that names its filter
 };
 
 }  // namespace forebay::make

@@ -14,12 +14,12 @@
 
 namespace forebay::make {
 
-// How canvases of these options lie in a slot of `batch_size` samples. Throws ConfigError for options that cannot be
-// honoured. Any thread may call.
+// The layout of canvases with these options in a slot of `batch_size` samples. Throws ConfigError for options that
+// cannot be honoured. Any thread may call.
 [[nodiscard]] CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size);
 
-// What a renderer has to know. `eval` turns mirroring off and random views into central ones. Throws likewise.
-// `operations`: in place of the built-in ones that the options name; they have twins. `views`: of each canvas.
+// The parameters of a renderer. `eval`: no mirroring, and central instead of random views. Throws likewise.
+// `operations`: replace the built-in ones named in the options; has_twin() must hold. `views`: views per canvas.
 [[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
                                           std::uint32_t batch_size, const OperationChain& operations,
                                           std::uint32_t views = 1);
@@ -28,15 +28,15 @@ namespace forebay::make {
   return make_render_plan(options, seed, eval, batch_size, builtin_operations(options, eval));
 }
 
-// Renders canvases on the thread that asks, row by row with the vector kernels, into memory of the host; the stream is
-// not looked at. Allocates nothing once it has met its largest views.
+// Renders canvases on the calling thread, row by row with the vector kernels, into host memory; ignores the stream.
+// Allocates nothing once it has seen its largest views.
 class HostRenderer final : public CanvasRenderer {
  public:
-  // `eval` turns mirroring off and random views into central ones. `kernels` must stay; all of them give the same
+  // `eval`: no mirroring, and central instead of random views. `kernels` must outlive this; all kernels give the same
   // bytes. Throws ConfigError naming the key for options that cannot be honoured.
   HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
                const Kernels& kernels = best_kernels());
-  // By a plan of the same options.
+  // Takes a plan made from the same options.
   HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels = best_kernels());
 
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
@@ -57,8 +57,8 @@ class HostRenderer final : public CanvasRenderer {
   std::vector<std::uint8_t> changed_row_;
 };
 
-// What a serving is, said plainly: the pixel function that devices are compiled from, called for one pixel after the
-// other. For tests, of other renderers and of what a device made; slow.
+// The reference implementation of a serving: calls the pixel function, from which device code is compiled, for each
+// pixel. For tests of other renderers and of a device's results; slow.
 class TwinRenderer final : public CanvasRenderer {
  public:
   explicit TwinRenderer(const RenderPlan& plan) noexcept

@@ -13,32 +13,32 @@
 
 namespace forebay::make {
 
-// Rows of RGB pixels somewhere in memory, of which they own nothing.
+// A non-owning view of rows of RGB pixels.
 struct PixelRows {
   const std::uint8_t* first = nullptr;  // pixel of the first row
   std::size_t row_bytes = 0;            // from a row to the next
-  const std::uint8_t* end = nullptr;    // what lies before it may be read
+  const std::uint8_t* end = nullptr;    // everything before it is readable
 
   [[nodiscard]] const std::uint8_t* row(std::int32_t y) const noexcept {
     return first + static_cast<std::size_t>(y) * row_bytes;
   }
 };
 
-// What a view shows where it has no pixel of its image: red, green, blue.
+// The colour of a view outside its image: red, green, blue.
 using FillPixel = std::array<std::uint8_t, kPixelBytes>;
 
-// Resizes a region of an image, as if the region had been cut out first, in two steps that each round to 8 bits, to
-// nearest: where rows become fewer (mixes_first()) they are mixed first and then resampled to the new width; else they
-// are resampled first. So the dearer step, along the row, is made as often as there are rows
-// on the smaller side, and the result depends on sizes only. Output rows are made one at a time, so that the caller can
-// convert and store each while it is in the first-level cache. None is resampled twice. One thread's; memory is kept
-// from image to image and only grows.
+// Resizes a region of an image, as if the region had been cut out first, in two steps that each round to the nearest
+// 8-bit value: if the number of rows decreases (mixes_first()), rows are mixed first and then resampled to the new
+// width; otherwise they are resampled first. So the more expensive step, along the row, is done for the smaller number
+// of rows, and the result depends only on sizes. Output rows are made one at a time, so that the caller can convert and
+// store each while it is in the first-level cache. No row is resampled twice. For one thread; memory is kept from image
+// to image and only grows.
 class Resizer {
  public:
-  // `kernels` must stay; all of them give the same bytes.
+  // `kernels` must outlive this; all kernels give the same bytes.
   explicit Resizer(const Kernels& kernels = best_kernels()) noexcept : kernels_(&kernels) {}
 
-  // Prepares for row(). The pixels must stay until the last row is read. With `mirror` left and right are exchanged.
+  // Prepares for row(). The pixels must stay valid until the last row is read. `mirror` exchanges left and right.
   // REQUIRES: region within the pixels and not empty, all sides <= Resampling::kMaxSide.
   void begin(const PixelRows& pixels, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
   void begin(const Image& image, const Box& region, std::int32_t out_width, std::int32_t out_height, bool mirror);
@@ -48,8 +48,8 @@ class Resizer {
   void begin(const Image& image, const Box& region, const ResamplingAxis& across, const ResamplingAxis& down,
              bool mirror);
 
-  // After begin(): rows become `width` pixels wide, and what is resized lies `left` and `top` from their beginning,
-  // surrounded by `fill`.
+  // After begin(): makes rows `width` pixels wide, with the resized region at offset (`left`, `top`), surrounded by
+  // `fill`.
   void surround(std::int32_t left, std::int32_t top, std::int32_t width, const FillPixel& fill);
 
   // Output row y in pixels of kPixelBytes, valid until the next call. REQUIRES: y counts up from 0.
@@ -61,7 +61,7 @@ class Resizer {
   [[nodiscard]] const std::uint8_t* region_row(std::int32_t y) const noexcept;
   [[nodiscard]] const std::uint8_t* mixed_then_resampled(std::int32_t y) noexcept;
   [[nodiscard]] const std::uint8_t* resampled_then_mixed(std::int32_t y) noexcept;
-  // Region row y at the new width; it stays until row y + 2 is asked for.
+  // Region row y at the new width; it stays valid until row y + 2 is requested.
   [[nodiscard]] const std::uint8_t* resampled_row(std::int32_t y) noexcept;
 
   const Kernels* kernels_;

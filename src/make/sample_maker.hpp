@@ -21,21 +21,20 @@
 
 namespace forebay::make {
 
-// From encoded bytes to a sample's place in a batch: header, view, pixels of the view, operations, store; or, with
-// transform.when = "dequeue", a canvas. What the pipeline does with each sample and nothing besides, so that a loop
-// around it is the limit of what any pipeline can reach.
-// Immutable: any thread may call at the same time, each with a Workspace of its own.
+// Turns encoded bytes into a sample in its place in a batch: header, view, pixels of the view, operations, store; or,
+// with transform.when = "dequeue", a canvas. It does exactly the pipeline's work per sample, so a loop around it is the
+// upper limit for any pipeline. Immutable: threads may call concurrently, each with its own Workspace.
 class SampleMaker {
  public:
-  // One of several samples of the same bytes, or of several views of one.
+  // One of several samples with the same bytes, or of several views of one sample.
   struct Member {
     Sample sample;
     std::uint64_t epoch = 0;
     std::uint64_t position = 0;
     SamplePlace out;
-    ViewAxes axes = {};  // set by make_together(): of what it shows, for the fields beside it
+    ViewAxes axes = {};  // set by make_together(): the view, for the fields beside it
   };
-  // A thread's tools, so that making a sample allocates nothing.
+  // A thread's working memory, so that making a sample allocates nothing.
   struct Workspace {
     ImageDecoder decoder;
     Image image;
@@ -48,12 +47,12 @@ class SampleMaker {
     std::uint64_t shrinkable = 0;
     // Samples whose JPEG file the decoder decoded without libjpeg-turbo.
     std::uint64_t own_jpeg = 0;
-    // Of them, those of which its index knew where to begin.
+    // Those of them for which the decode index had entry points.
     std::uint64_t indexed_jpeg = 0;
   };
 
-  // `eval` turns random views into central ones; `stores` as Transform::stores_for() says. Throws ConfigError for
-  // options that cannot be honoured.
+  // `eval`: central instead of random views; `stores`: see Transform::stores_for(). Throws ConfigError for options that
+  // cannot be honoured.
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
               Transform::Stores stores = Transform::Stores::normal);
   // With these operations in place of the built-in ones that the options name; samples are clips if the rule has
@@ -61,24 +60,22 @@ class SampleMaker {
   SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
               const OperationChain& operations, const video::ClipRule& clip = {.frames = 0});
 
-  // Bytes of one sample in a batch, or of the place of its canvas: of a clip, of all its frames.
+  // Bytes of one sample in a batch, or of its canvas's place; for a clip, of all frames.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
-  // Makes the sample at `position` of `epoch`. Throws SampleError when its bytes or its box are bad, and OperationError
-  // when an operation failed.
-  // `decoded`: the pixels of a JPEG file that have been decoded elsewhere already; null where they have not.
-  // REQUIRES: out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo where canvases are made.
+  // Makes the sample at `position` of `epoch`. Throws SampleError if its bytes or its box are bad, and OperationError
+  // if an operation failed. `decoded`: the pixels of a JPEG file already decoded elsewhere; else null. REQUIRES:
+  // out.pixels.size() == sample_bytes(); out.info has room for a CanvasInfo if canvases are made.
   void make(std::span<const std::byte> bytes, const Sample& sample, std::uint64_t epoch, std::uint64_t position,
             const SamplePlace& out, Workspace& workspace, const StoredPicture* decoded = nullptr) const;
 
-  // Makes all members with one decode, the same bytes as by make(). False, with nothing promised of any `out`, when
-  // that cannot be done because one of them is bad or an operation failed; then make() tells which, and makes the
-  // others.
+  // Makes all members with one decode, with the same bytes as make(). False, with every `out` unspecified, if one of
+  // them is bad or an operation failed; then make() finds out which, and makes the others.
   [[nodiscard]] bool make_together(std::span<const std::byte> bytes, std::span<Member> members, Workspace& workspace,
                                    const StoredPicture* decoded = nullptr) const;
 
  private:
-  // Encoded bytes, and their pixels where somebody has decoded them already.
+  // Encoded bytes, and their pixels if already decoded elsewhere.
   struct Source {
     std::span<const std::byte> bytes;
     const StoredPicture* decoded;
@@ -87,10 +84,10 @@ class SampleMaker {
   void make_with(const Work& work, const Source& source, const Member& member, Workspace& workspace) const;
   template <class Work>
   void make_all_with(const Work& work, const Source& source, std::span<Member> members, Workspace& workspace) const;
-  // An image file's size and turn, then the pixels of a region of it.
+  // Reads an image file's size and orientation; decode() then reads the pixels of a region.
   [[nodiscard]] ImageSize open(const Source& source, const Sample& sample, Workspace& workspace) const;
   static void decode(const Source& source, const Box& region, std::int32_t shrink, Workspace& workspace);
-  // Every frame by the same view and with the same operations.
+  // Makes every frame with the same view and the same operations.
   template <class Work>
   void make_clip(const Work& work, std::span<const std::byte> bytes, const Member& member, Workspace& workspace) const;
   // Samples of these pixels are whole.

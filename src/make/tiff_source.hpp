@@ -18,10 +18,11 @@
 
 namespace forebay::make {
 
-// What libtiff may ask for at once; an image that needs more is refused. Rows and tables of strips are far smaller.
+// The most memory that libtiff may request at once; an image that needs more is refused. Rows and tables of strips are
+// far smaller.
 inline constexpr tmsize_t kMostTiffBytes = tmsize_t{256} << 20;
 
-// A file in memory, as libtiff reads it, and what it says of it.
+// A file in memory, as a source for libtiff, and libtiff's messages about it.
 class TiffSource {
  public:
   TiffSource() = default;
@@ -50,10 +51,10 @@ class TiffSource {
     return tiff;
   }
 
-  // From here on a warning means that pixels are made up.
+  // From now on a warning means that pixels are invented.
   void begin_decoding() noexcept { decoding_ = true; }
   [[nodiscard]] bool has_complaint() const noexcept { return complaint_[0] != '\0'; }
-  // Of memory too: libtiff says so of damaged sizes in the same words as of what the system refused.
+  // Also for lack of memory: libtiff uses the same words for damaged sizes as for memory that the system refused.
   [[nodiscard]] SampleError failure() const {
     const std::string said(has_complaint() ? complaint_.data() : remark_.data());
     return SampleError("TIFF: damaged (libtiff: " + (said.empty() ? "no reason given" : said) + ")");
@@ -75,7 +76,7 @@ class TiffSource {
   }
   static toff_t seek(thandle_t handle, toff_t offset, int from) {
     TiffSource& self = of(handle);
-    // Offsets are unsigned; what is relative wraps around.
+    // Offsets are unsigned; relative ones wrap around.
     self.at_ = from == SEEK_CUR ? self.at_ + offset : from == SEEK_END ? self.bytes_.size() + offset : offset;
     return self.at_;
   }

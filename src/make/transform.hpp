@@ -20,19 +20,19 @@
 
 namespace forebay::make {
 
-// Turns a decoded image into one sample of a batch, written once, straight into its place in a slot: clamp the box,
-// choose the region, resize with mirror, normalise, store in the layout; row by row, while a row is in the first cache.
+// Turns a decoded image into one sample of a batch, written once, directly into its place in a slot: clamp the box,
+// choose the region, resize with mirror, normalise, store in the layout; row by row, while a row is in the first-level
+// cache.
 //
-// What is chosen at random depends on (seed, epoch, position) only. Everything after it is integer arithmetic and a
-// table of normalised values, or a computation that was seen to give the table's values: the same sample is the same
-// bytes on any thread of any machine.
-// Immutable: any thread may call at the same time, each with a Scratch of its own.
+// Random choices depend only on (seed, epoch, position). Everything after them is integer arithmetic and a table of
+// normalised values, or a computation verified to give the table's values: a sample has the same bytes on any thread of
+// any machine. Immutable: threads may call concurrently, each with its own Scratch.
 class Transform {
  public:
-  // Working memory of one thread; grows to the largest sample it has met, then stays.
+  // Working memory of one thread; grows to the largest sample that it has seen, then stays.
   using Scratch = Resizer;
 
-  // Whether samples are written past the caches (only rows that fill whole cache lines go that way).
+  // Whether samples are written past the caches (only rows that fill whole cache lines are).
   enum class Stores : std::uint8_t { normal, streaming };
 
   // Streaming from 16 MB per batch on: a normal store first reads the memory that it then overwrites, but a batch that
@@ -40,9 +40,8 @@ class Transform {
   // batches of 3 MB (Sapphire Rapids, 2 MB of L2).
   [[nodiscard]] static Stores stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept;
 
-  // `deterministic` (evaluation) turns mirroring off and a random crop into the central one.
-  // `kernels` must stay; all of them give the same bytes.
-  // Throws ConfigError naming the key for options that cannot be honoured.
+  // `deterministic` (evaluation): no mirroring, and the central instead of a random crop. `kernels` must outlive this;
+  // all kernels give the same bytes. Throws ConfigError naming the key for options that cannot be honoured.
   Transform(const TransformOptions& options, std::uint64_t seed, bool deterministic, Stores stores = Stores::normal,
             const Kernels& kernels = best_kernels());
 
@@ -50,15 +49,14 @@ class Transform {
   [[nodiscard]] std::size_t sample_bytes() const noexcept;
 
   struct View {
-    Box region;  // what it shows, in whole pixels of the image
+    Box region;  // the shown region, in whole pixels of the image
     bool mirror = false;
-    ViewAxes axes;  // what it shows exactly
-    Box pixels;     // that it is made of
+    ViewAxes axes;  // the exact region
+    Box pixels;     // the image's pixels from which it is made
   };
-  // Of an image of this size, the view of the sample at `position` of `epoch`, made of `box` (the whole image without
-  // one). Needs no pixels, so that only those it shows need be decoded.
-  // Throws SampleError when the box has no area or lies outside the image, a side exceeds Resampling::kMaxSide, or the
-  // box is smaller than what is to be cut out of it (CropRule).
+  // The view of the sample at `position` of `epoch`, for an image of this size, within `box` if there is one. Needs no
+  // pixels, so that only the shown ones need be decoded. Throws SampleError if the box has no area or lies outside the
+  // image, a side exceeds Resampling::kMaxSide, or the box is smaller than the crop (CropRule).
   [[nodiscard]] View view(std::int32_t width, std::int32_t height, const std::optional<Box>& box, std::uint64_t epoch,
                           std::uint64_t position) const;
   // The same within a box that is inside its image.
@@ -73,14 +71,14 @@ class Transform {
   // needed.
   void render(const Image& image, const View& view, std::span<std::byte> out, Scratch& scratch) const;
 
-  // The two steps of render(), for what comes between them. begin() has the rows of the view made by scratch.row(), in
-  // pixels of kPixelBytes; write() stores those that row_at(y) gives for y = 0, 1, ... Those are readable for
-  // width() pixels, until the next call.
+  // The two steps of render(), to allow work between them. After begin(), scratch.row() makes the rows of the view, in
+  // pixels of kPixelBytes; write() stores the rows that row_at(y) returns for y = 0, 1, ..., which must be readable for
+  // width() pixels until the next call.
   void begin(const Image& image, const View& view, Scratch& scratch) const;
   template <class RowAt>
   void write(std::span<std::byte> out, const RowAt& row_at) const;
 
-  // Of the result.
+  // Width of the result.
   [[nodiscard]] std::int32_t width() const noexcept { return rule_.width; }
   [[nodiscard]] std::int32_t height() const noexcept { return rule_.height; }
 
@@ -107,10 +105,10 @@ void Transform::write(std::span<std::byte> out, const RowAt& row_at) const {
 }
 
 // A Transform with operations between the view and the store. Without operations a plain Transform is used, which need
-// not check for them. Immutable: any thread may call at the same time, each with a Scratch of its own.
+// not check for them. Immutable: threads may call concurrently, each with its own Scratch.
 class OperatedTransform {
  public:
-  // Working memory of one thread beside Transform::Scratch; grows to the size of the result, then stays.
+  // Working memory of one thread besides Transform::Scratch; grows to the size of the result, then stays.
   struct Scratch {
     std::vector<Pixel> view;
     std::vector<std::uint8_t> row;
@@ -122,7 +120,7 @@ class OperatedTransform {
 
   [[nodiscard]] const Transform& transform() const noexcept { return transform_; }
 
-  // As Transform::render(), of the sample at `position` of `epoch`. Throws OperationError.
+  // Like Transform::render(), for the sample at `position` of `epoch`. Throws OperationError.
   void render(const Image& image, const Transform::View& view, std::uint64_t epoch, std::uint64_t position,
               std::span<std::byte> out, Transform::Scratch& resizer, Scratch& scratch) const;
 

@@ -16,12 +16,12 @@
 #include "resizer.hpp"
 #include "views.hpp"
 
-// Where the pixels of a view lie in its image, to a fraction of a pixel. All functions are pure; any thread may call.
+// The position of a view's pixels in its image, to a fraction of a pixel. All functions are pure; any thread may call.
 namespace forebay::make {
 
-// Along one side: `in` pixels of the image, from `origin` on, are resized to `out`, and of these the view shows
-// `count`, from `from` on. A region that is resized to the view's size is one with from = 0 and count = out. With a
-// border the view reaches beyond them: `from` may be below 0, and from + count above `out`.
+// Along one axis: `in` pixels of the image, from `origin` on, are resized to `out`, of which the view shows `count`,
+// from `from` on. If a region is resized to the view's size, from = 0 and count = out. With a border the view extends
+// beyond them: `from` may be below 0, and from + count above `out`.
 struct ViewAxis {
   std::int32_t origin = 0;
   std::int32_t in = 1;
@@ -29,18 +29,18 @@ struct ViewAxis {
   std::int32_t from = 0;
   std::int32_t count = 1;
 
-  // The view's pixels that show the image: from begin() up to end(), not included. The others are outside.
+  // The view's pixels that show the image are [begin(), end()); the others are outside.
   [[nodiscard]] std::int32_t begin() const noexcept { return std::max(-from, 0); }
   [[nodiscard]] std::int32_t end() const noexcept { return std::min(out - from, count); }
-  // Where those begin in a row that is mirrored or not.
+  // The first of those in a row that is mirrored or not.
   [[nodiscard]] std::int32_t begin(bool mirror) const noexcept { return mirror ? count - end() : begin(); }
   [[nodiscard]] bool is_inside() const noexcept { return begin() == 0 && end() == count; }
 
-  // Where a place in the image that the view shows lies in it.
+  // Converts a position in the image to one in the view.
   [[nodiscard]] double in_view(double image) const noexcept {
     return std::clamp((image - origin) * out / in - from, 0.0, static_cast<double>(count));
   }
-  // Where a place in the view lies in the image.
+  // Converts a position in the view to one in the image.
   [[nodiscard]] double in_image(std::int32_t view) const noexcept {
     return origin + static_cast<double>(std::int64_t{from + view} * in) / out;
   }
@@ -59,30 +59,30 @@ struct ViewAxes {
   friend bool operator==(const ViewAxes&, const ViewAxes&) = default;
 };
 
-// What crop = "random", and "center" with transform.resize, cut out of a box that is resized and has a border, as
-// torchvision's Resize, Pad, and RandomCrop or CenterCrop do.
+// The crops "random", and "center" with transform.resize: cut out of a resized box with a border, like torchvision's
+// Resize, Pad, and RandomCrop or CenterCrop.
 struct CropRule {
   std::int32_t width = 1;  // of the view
   std::int32_t height = 1;
   std::vector<std::int64_t> resize;      // height and width, or the shorter side; empty: as it is
   std::array<std::int64_t, 4> border{};  // left, top, right, bottom
-  bool is_random = false;                // the middle, else
+  bool is_random = false;                // else the centre
 
-  // Throws SampleError where the box, resized and with its border, is smaller than the view; in the middle that is
-  // permitted, and pixels are outside. Draws from `random` if is_random.
+  // Throws SampleError if the box, resized and with its border, is smaller than the view; for a central crop that is
+  // permitted, and some pixels are outside. Draws from `random` if is_random.
   [[nodiscard]] ViewAxes axes_of(const Box& box, Random& random) const;
 };
 
-// None for other crops. `deterministic`: in the middle. REQUIRES: checked().
+// Nothing for other crops. `deterministic`: central. REQUIRES: checked().
 [[nodiscard]] std::optional<CropRule> crop_rule(const TransformOptions& options, bool deterministic);
 
-// transform.padding for the left, top, right and bottom.
+// transform.padding as left, top, right and bottom.
 [[nodiscard]] std::array<std::int64_t, 4> border_of(const std::vector<std::int64_t>& padding) noexcept;
 
-// transform.fill; of `channels` = 1 as grey as make_grey() makes it.
+// transform.fill; if `channels` is 1, converted by make_grey().
 [[nodiscard]] FillPixel fill_pixel(const std::vector<std::int64_t>& fill, std::int64_t channels) noexcept;
 
-// A region that is resized as a whole.
+// The axes of a region that is resized as a whole.
 [[nodiscard]] ViewAxes axes_of(const Box& region, std::int32_t width, std::int32_t height) noexcept;
 
 // The middle of `box` as torchvision's Resize and CenterCrop cut it: the box is resized so that the side which limits
@@ -90,22 +90,22 @@ struct CropRule {
 // out. Where the box would become wider or higher than Resampling::kMaxSide, the central_region() is resized instead.
 [[nodiscard]] ViewAxes central_axes(const Box& box, std::int32_t width, std::int32_t height, double fraction) noexcept;
 
-// What the view shows, each side to the nearest pixel of the image; at least one by one. With a border it may reach
-// beyond the image.
+// The region that the view shows, with each side rounded to a pixel of the image; at least one by one. With a border it
+// may reach beyond the image.
 [[nodiscard]] Box shown_region(const ViewAxes& axes) noexcept;
 
-// The pixels of the image that the view is made of: those around what it shows take part in its outermost ones.
+// The image's pixels that contribute to the view, including some around the shown region.
 [[nodiscard]] Box pixels_of(const ViewAxes& axes) noexcept;
 
-// How the image's pixels from `first` to `end` become the view's. REQUIRES: they are those of pixels_of().
+// How the image's pixels [first, end) are resampled to the view's. REQUIRES: they are those of pixels_of().
 [[nodiscard]] ResamplingAxis resampling_axis(const ViewAxis& axis, std::int32_t first, std::int32_t end) noexcept;
 
-// Has the view resized from pixels of the image at full size; pixels outside become `fill`. REQUIRES: `pixels` are
-// pixels_of(axes), within image.area.
+// Prepares the resizer to make the view from pixels of the image at full size; pixels outside become `fill`. REQUIRES:
+// `pixels` are pixels_of(axes), within image.area.
 void begin_exactly(Resizer& resizer, const Image& image, const ViewAxes& axes, const Box& pixels, bool mirror,
                    const FillPixel& fill);
 
-// What a sample shows of its image, for what lies beside that.
+// The part of its image that a sample shows, for the fields beside it.
 struct ShownPart {
   const SampleView& view;
   const ViewAxes& axes;

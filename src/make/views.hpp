@@ -11,15 +11,15 @@
 
 #include "base/device_function.hpp"
 
-// Which part of an image a sample shows. Host and device draw with these same functions: only operations that IEEE 754
-// rounds correctly are used, and no multiplication may be fused with an addition (-ffp-contract=off, -fmad=false).
-// All are pure; any thread may call.
+// The choice of the part of an image that a sample shows. Host and device share these functions: they use only
+// operations that IEEE 754 rounds correctly, and no multiplication may be fused with an addition (-ffp-contract=off,
+// -fmad=false). All are pure; any thread may call.
 namespace forebay::make {
 
-// Sets the random numbers of augmentation apart from others of the same seed, epoch and position.
+// Separates the random numbers of augmentation from others of the same seed, epoch and position.
 constexpr std::uint64_t kAugmentation = 0x61756d656e74;
 
-// What a random region may be.
+// The limits of a random region.
 struct RegionRule {
   static constexpr std::size_t kRatioBits = 32;
 
@@ -86,9 +86,9 @@ struct RegionRule {
   return box;
 }
 
-// A random region as torchvision's RandomResizedCrop draws it: up to ten tries of an area uniform in `scale` and a
-// ratio log-uniform in `ratio`, placed uniformly; when none fits, the largest central region. Whole pixels, at least
-// one by one, always inside the box.
+// A random region drawn like torchvision's RandomResizedCrop: up to ten tries of an area uniform in `scale` and a ratio
+// log-uniform in `ratio`, placed uniformly; if none fits, the largest central region. Whole pixels, at least one by
+// one, always inside the box.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Box draw_region(const RegionRule& rule, const Box& box,
                                                          Random& random) noexcept {
   constexpr int kTries = 10;
@@ -110,7 +110,7 @@ struct RegionRule {
   return largest_region(rule, box);
 }
 
-// What a sample shows of its image.
+// The part of its image that a sample shows.
 struct ImageView {
   Box region;  // in pixels of the whole image as displayed
   bool mirror = false;

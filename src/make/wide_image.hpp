@@ -7,7 +7,7 @@
 
 #include "resample_math.hpp"
 
-// Pictures whose numbers have more than 8 bits, such as depth maps and X-rays. They come as fields beside the image.
+// Pictures with more than 8 bits per value, such as depth maps and X-rays. They are fields beside the image.
 namespace forebay::make {
 
 // Rows from the top, channels interleaved, without padding. Reused from sample to sample; belongs to one thread.
@@ -18,7 +18,7 @@ struct WideImage {
   std::vector<float> values;  // at least width * height * channels
 
   void resize(std::int32_t new_width, std::int32_t new_height, int new_channels);
-  // Frees the values if they take more than 16 MiB: few pictures are that large. They hold nothing any more then.
+  // Frees the values if they take more than 16 MiB, because few pictures are that large; they are then empty.
   void release_large();
 };
 
@@ -39,7 +39,7 @@ class WideResizer {
                                     const ResamplingAxis& down, bool mirror);
 
  private:
-  // Which input pixels make each output pixel of a row or column, and their weights.
+  // The input pixels of each output pixel of a row or column, and their weights.
   struct Axis {
     struct Window {
       std::int32_t first = 0;
@@ -52,7 +52,7 @@ class WideResizer {
     void set(const ResamplingAxis& axis, bool mirror);
   };
 
-  // Rows begin from_row numbers apart; of each `row` are used.
+  // Rows begin from_row numbers apart; `row` numbers of each are used.
   template <typename Number>
   void mix_rows(const Number* from, std::size_t from_row, std::size_t row, double* to) const;
   template <typename Number>

@@ -21,14 +21,14 @@ struct BoundedLines {
   std::optional<Lines> latest;
 };
 
-// Whether this name is that of the open file, and not of one that has come in its place.
+// Whether this name still refers to the open file, and not to one that has replaced it.
 [[nodiscard]] inline bool is_name_of(const std::filesystem::path& name, const FileIdentity& file) noexcept {
   struct stat status {};
   return ::stat(name.c_str(), &status) == 0 && FileIdentity{status.st_dev, status.st_ino} == file;
 }
 
-// Opens both by `open(path)`, which throws Error. The run may be renaming them meanwhile; no line is missing between
-// two that are in what is returned. Throws what `open` throws each time. Any thread, any process.
+// Opens both by `open(path)`, which throws Error. The run may rename them at the same time; the result has no gap
+// between lines. Throws what `open` throws if it fails at every attempt. Any thread, any process.
 //
 // Reason: the latest file is opened first. While its name is still its own, the other name is that of the file before
 // it. If it was renamed in between, then the other name may be its own, and what was before it is gone. Anything else

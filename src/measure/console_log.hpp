@@ -10,9 +10,9 @@
 
 namespace forebay::measure {
 
-// Lines for people: for the program's logger if it has one, else on standard error with at most one live status line
-// below them. Every member may be called from any thread; a line never tears another line or the status. May block for
-// as long as the terminal or the logger does.
+// Writes log lines to the program's logger if it has one, else to standard error with at most one live status line
+// below them. Every member may be called from any thread; lines and the status are never interleaved. May block for as
+// long as the terminal or the logger does.
 class ConsoleLog {
  public:
   // Lines begin with "[forebay]", on other ranks than 0 with "[forebay rank N]". The status line exists on rank 0
@@ -32,7 +32,7 @@ class ConsoleLog {
   [[nodiscard]] bool is_live() const noexcept;
   // Replaces the status line, cut to the width of the terminal. REQUIRES: well-formed UTF-8 on one line.
   void status(std::string_view text);
-  // Leaves the status line as it is and continues below it. No effect when there is none.
+  // Leaves the status line as it is and continues below it. No effect if there is none.
   void end_status();
 
  private:

@@ -17,10 +17,10 @@ namespace forebay::measure {
 
 inline double as_double(std::uint64_t count) noexcept { return static_cast<double>(count); }
 
-// 0 when there is no whole.
+// 0 if `whole` is 0.
 inline double ratio(double part, double whole) noexcept { return whole > 0 ? part / whole : 0; }
 
-// One step as the trainer's thread saw it. Times in seconds.
+// One step as seen by the trainer's thread. Times are in seconds.
 struct StepRecord {
   std::uint64_t step = 0;       // as Lease::step()
   std::uint64_t epoch = 0;      // of the batch
@@ -29,12 +29,12 @@ struct StepRecord {
   double t_s = 0;               // when next() returned, counted from its first return; 0 for the first step
   double wait_s = 0;            // inside next(); the first step's is the wait for the first batch
   double step_s = 0;           // between the previous return and this call, the trainer's compute; 0 for the first step
-  double census_wait_s = 0;    // of wait_s, until the census was complete; 0 when it was
-  double ahead_s = 0;          // of step_s, inside next() until the device was at most queue.run_ahead steps behind
+  double census_wait_s = 0;    // part of wait_s until the census was complete; 0 if it was
+  double ahead_s = 0;          // part of step_s inside next() until the device was at most queue.run_ahead steps behind
   std::uint64_t produced = 0;  // batches published so far
-  double blocked_s = 0;        // so far, producer blocked by a full ring
+  double blocked_s = 0;        // time so far in which a full ring blocked the producer
   std::uint64_t job_fresh_samples = 0;  // as Lease::job_fresh_samples()
-  std::uint64_t job_uses = 0;           // of the batch that any rank had served most often `mpi.lag` steps before
+  std::uint64_t job_uses = 0;           // the most uses of a batch on any rank, `mpi.lag` steps before
   std::uint32_t size = 0;               // samples in the batch
   std::uint32_t depth = 0;              // ready batches found on entry
   Decision served = Decision::fresh;    // fresh or reuse
@@ -55,7 +55,7 @@ struct Gauges {
   std::uint64_t bad_samples = 0;  // distinct
 };
 
-// Everything that is read from outside the step records, at one moment.
+// All values from outside the step records, at one moment.
 struct Snapshot {
   Snapshot() = default;
   Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTotals& totals) noexcept;
@@ -87,7 +87,7 @@ struct Interval {
   std::uint64_t fresh = 0;
   std::uint64_t reused = 0;
   std::uint64_t exhausted_steps = 0;
-  std::uint64_t job_fresh_samples = 0;   // of all ranks, since the run began
+  std::uint64_t job_fresh_samples = 0;   // samples of all ranks, since the run began
   std::uint64_t job_uses_max = 0;        // the most of one batch by any rank
   std::uint64_t census_waits = 0;        // steps whose census was not complete at once
   double census_wait_s = 0;              // until it was
@@ -117,7 +117,7 @@ class IntervalWindow {
   void begin(const Snapshot& now) noexcept;
   // The run's first record counts neither as wait nor as compute: its wait is the start-up.
   void add(const StepRecord& record) noexcept;
-  // The interval so far, ending at `now`.
+  // The figures of the interval up to `now`.
   [[nodiscard]] Interval figures(const Snapshot& now) const noexcept;
   [[nodiscard]] std::uint64_t steps() const noexcept { return counted_.steps; }
 
@@ -135,9 +135,9 @@ class IntervalWindow {
 void append_json(std::string& out, const StepRecord& record);
 void append_json(std::string& out, const Interval& interval);
 
-// One line for people, without a newline.
+// One line of text, without a newline.
 [[nodiscard]] std::string interval_line(const Interval& interval);
-// The same for the live status line: with a bar of how full the queue is.
+// The same for the live status line, with a bar that shows how full the queue is.
 [[nodiscard]] std::string status_line(const Interval& interval);
 
 // How often each batch was served. Exact up to kExact serves; all above share one bucket that keeps the largest.
@@ -148,7 +148,7 @@ class UsesHistogram {
 
   UsesHistogram() : counts_(kExact + 1) {}
 
-  // A batch that was never served (0) does not count.
+  // Ignores a batch that was never served (0).
   void add(std::uint64_t uses) noexcept;
   // The nearest-rank percentile: the smallest u such that at least `share` of the batches were served at most u
   // times; max() when that is above kExact, 0 when there are no batches. REQUIRES: 0 < share <= 1.
@@ -161,29 +161,29 @@ class UsesHistogram {
   std::uint64_t max_ = 0;
 };
 
-// Adds up a run for its Summary. One thread, the trainer's; step(), finished() and batch_retired() neither allocate
-// nor enter the kernel.
+// Accumulates the Summary of a run. Trainer's thread only; step(), finished() and batch_retired() neither allocate nor
+// enter the kernel.
 //
-// wall_s is compute_s + stall_s: after the first return the trainer is always either outside next() or inside it.
-// It therefore ends with the last call of next(), and the time since then belongs to nothing yet.
+// wall_s is compute_s + stall_s: after the first return the trainer is always either outside next() or inside it. It
+// therefore ends with the last call of next(); the time since then is not yet assigned.
 //
 // produce_rate (lambda) is taken between the first step and the last one that found new batches published:
 //   (produced_last - produced_first) / ((t_last - t_first) - (blocked_last - blocked_first))
-// so that neither the filling of an empty pipeline nor the time after its last batch counts. When everything was
-// published before the first step it is produced_first / (startup_s - blocked_first).
+// so that neither the filling of an empty pipeline nor the time after its last batch counts. If everything was
+// published before the first step, it is produced_first / (startup_s - blocked_first).
 //
 // consume_rate (mu) is the number of compute times known / compute_s; steps / compute_s once finished().
 class RunCounters {
  public:
   // After each step.
   void step(const StepRecord& record) noexcept;
-  // After a call of next() that ended the run instead of serving: the trainer's compute before it and the time
-  // inside it, in seconds.
+  // To be called after a next() that ended the run instead of serving, with the trainer's compute before it and the
+  // time inside it, in seconds.
   void finished(double step_s, double wait_s) noexcept;
   // A batch left the ring after `uses` serves.
   void batch_retired(std::uint64_t uses) noexcept { uses_.add(uses); }
 
-  // The figures so far. `facts`: those that are counted elsewhere (startup_s, blocked_s, bytes_read, ...), the others
+  // The figures so far. `facts`: the figures counted elsewhere (startup_s, blocked_s, bytes_read, ...), with the others
   // 0. `resident_uses`: serves of each batch that was served and has not retired.
   [[nodiscard]] Summary summary(const Summary& facts, std::span<const std::uint64_t> resident_uses) const;
 

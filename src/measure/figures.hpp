@@ -17,21 +17,21 @@
 
 #include "counters.hpp"
 
-// The description of a record's figures. Their JSON, their text for people, a job's values from its ranks' and the
-// tables of docs/telemetry.md all come from it; figures.cpp has all figures, in the order of the JSON. A new one takes
+// The description of a record's figures. Their JSON, their text, a job's values from those of its ranks, and the tables
+// of docs/telemetry.md are all derived from it; figures.cpp has all figures, in the order of the JSON. A new one takes
 // a member of its record, an entry there, and the line that counts it.
 namespace forebay::measure {
 
-// How a job's value is computed from its ranks'. none: the record is of one rank only.
+// How a job's value is computed from those of its ranks. none: the record is for one rank only.
 enum class OfRanks : std::uint8_t { none, sum, mean, mean_over_steps, least, most };
 
-// The text for people, with the number in {}, as in fmt. Letters in brackets are left out if the number is 1: "{:.0f}
+// The displayed text, with the number in {}, as in fmt. Letters in brackets are left out if the number is 1: "{:.0f}
 // sample[s]".
 struct Phrase {
-  std::string_view line = {};    // the line it appears in; "" = not shown to people
+  std::string_view line = {};    // the line in which it appears; "" = not displayed
   std::string_view format = {};  // of a double
   double scale = 1;              // the number shown is the value times this
-  bool if_any = false;           // left out if it would read as 0
+  bool if_any = false;           // omitted if it would be displayed as 0
 };
 
 template <typename Record>
@@ -47,7 +47,7 @@ struct Figure {
   std::string_view meaning;  // one line of Markdown
   std::variant<OfRanks, Formula> job = OfRanks::none;
   Phrase text = {};
-  bool is_count = false;  // of an interval: of several the sum; for monitoring a counter since the start of the run
+  bool is_count = false;  // in an interval: summed over several; for monitoring a counter since the start of the run
 };
 
 template <typename Record>
@@ -168,7 +168,7 @@ struct ProfilePart {
 [[nodiscard]] std::span<const ProfilePart<StageProfile>> profile_stages() noexcept;
 [[nodiscard]] std::span<const ProfilePart<QueueProfile>> profile_queues() noexcept;
 
-// The lines of a summary for people: "time AU 98.1 %, ...", one for each line named by a phrase.
+// The displayed lines of a summary: "time AU 98.1 %, ...", one for each line named by a phrase.
 [[nodiscard]] std::string summary_text(const Summary& summary);
 
 }  // namespace forebay::measure

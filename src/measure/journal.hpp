@@ -17,15 +17,15 @@
 
 namespace forebay::measure {
 
-// What one rank records and reports about its run: the figures of its summary, telemetry, the profile, the trainer's
-// part of a trace. It also keeps the times of the steps: time inside next() is a wait, time between two calls is the
-// trainer's compute. Used by the thread that calls next().
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its telemetry begins a cache line
+// Records and reports one rank's run: the figures of its summary, telemetry, the profile, the trainer's part of a
+// trace. It also measures steps: time inside next() is a wait, time between two calls is the trainer's compute. Used by
+// the thread that calls next(). NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its telemetry begins a cache
+// line
 class Journal {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What it observes from begin() to close(), on threads of its own.
+  // The objects observed from begin() to close(), on threads of its own.
   struct Sources {
     const read::WorkerTotals& totals;
     std::function<Gauges()> gauges;
@@ -43,22 +43,22 @@ class Journal {
   void abandon() noexcept;
   [[nodiscard]] bool has_begun() const noexcept { return telemetry_.has_value(); }
 
-  // A step is about to return. `entered`: when next() was called, or, `ahead` later, when the device had caught up far
-  // enough. Fills in the record's times, except census_wait_s.
+  // Called when a step is about to return. `entered`: when next() was called, or, `ahead` later, when the device had
+  // caught up far enough. Fills in the record's times, except census_wait_s.
   void step(StepRecord& record, Clock::time_point entered, Clock::duration ahead, Clock::time_point now) noexcept;
-  // A call of next() that ended an epoch instead of serving returns; the next step's wait counts it.
+  // Called when a next() that ended an epoch instead of serving returns; the next step's wait includes it.
   void left_epoch(Clock::time_point entered) noexcept { left_in_ = Clock::now() - entered; }
-  // A call of next() that ended the run instead of serving returns.
+  // Called when a next() that ended the run instead of serving returns.
   void finished(Clock::time_point entered) noexcept;
-  // A batch left the pool after `uses` serves.
+  // Called when a batch leaves the pool after `uses` serves.
   void batch_retired(std::uint64_t uses) noexcept { counters_.batch_retired(uses); }
 
-  // The last observation of the production side, while it still runs.
+  // Makes the last observation of the production side, while it is still running.
   void stop_profile();
-  // Reports everything that happened before, flushes, and ends its threads.
+  // Reports everything up to now, flushes, and ends its threads.
   void close();
   [[nodiscard]] bool has_log() const noexcept { return log_.has_value(); }
-  // Writes what became of the run, after close(). `run`: summary(). REQUIRES: has_log().
+  // Writes the outcome of the run, after close(). `run`: summary(). REQUIRES: has_log().
   void log_end(const Summary& run);
 
   // `facts`: those of the run that are counted elsewhere. `resident_uses`: serves of each batch that was served and has
@@ -71,7 +71,7 @@ class Journal {
   void trace(const StepRecord& record, Clock::time_point entered, Clock::time_point now) noexcept;
 
   RunCounters counters_;
-  TimelineTrack* trainer_ = nullptr;  // none = no trace is asked for
+  TimelineTrack* trainer_ = nullptr;  // null = no trace was requested
   TimelineTrack* queues_ = nullptr;
   std::optional<Telemetry> telemetry_;
   std::optional<Profiler> profiler_;

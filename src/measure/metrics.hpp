@@ -21,22 +21,22 @@ struct MetricsPlace {
   std::uint16_t port = 0;      // 0 = any that is free
 };
 
-// What the value of the key says of one rank: of several, each has its number in its file's name, FILE.RANK.prom, or
-// added to the port. REQUIRES: text is not empty. Throws ConfigError naming the key.
+// Interprets the value of the key for one rank: with several ranks, the rank is part of the file's name,
+// FILE.RANK.prom, or is added to the port. REQUIRES: text is not empty. Throws ConfigError naming the key.
 [[nodiscard]] MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uint32_t ranks);
 
-// Answers HTTP requests for the figures of a rank, without ever waiting for anybody. One thread.
+// Answers HTTP requests for the figures of a rank, without ever waiting for a client. For one thread.
 class MetricsPort {
  public:
   // Listens. Throws ConfigError naming telemetry.prometheus.
   explicit MetricsPort(const MetricsPlace& place);
 
-  // Where it listens, for people: "http://127.0.0.1:9400/metrics".
+  // The address at which it listens, for display: "http://127.0.0.1:9400/metrics".
   [[nodiscard]] std::string url() const;
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
-  // Goes on with whoever asked: call it every few milliseconds. `text`: what is answered from now on. `now_s`: on a
-  // clock that keeps running; who takes longer than some seconds is hung up on. Never throws but for memory.
+  // Continues to serve clients; call it every few milliseconds. `text`: the answer from now on. `now_s`: on a monotonic
+  // clock; clients that take longer than a few seconds are disconnected. Throws only if memory runs out.
   void serve(std::string_view text, double now_s);
 
  private:
@@ -49,7 +49,7 @@ class MetricsPort {
   };
 
   void accept_clients(double now_s);
-  // False when it is done with.
+  // False once the client is finished.
   static bool go_on_with(Client& client, std::string_view text);
 
   std::string address_;
@@ -58,11 +58,11 @@ class MetricsPort {
   std::vector<Client> clients_;
 };
 
-// What a rank tells a monitoring system.
+// A rank's figures for a monitoring system.
 struct RankMetrics {
   std::uint32_t rank = 0;
   Interval since_start;  // what is counted
-  Interval lately;       // all else: of a stretch of some seconds that is over
+  Interval lately;       // all others: of the last completed interval of a few seconds
   bool is_running = true;
 };
 
@@ -70,18 +70,19 @@ struct RankMetrics {
 // with the label `rank`. A figure that is missing is left out.
 [[nodiscard]] std::string metrics_text(const RankMetrics& metrics);
 
-// Puts the text where telemetry.prometheus says. Trouble after the start is told once, and never thrown. One thread.
+// Publishes the text as telemetry.prometheus says. Problems after the start are logged once and never thrown. For one
+// thread.
 class MetricsOutput {
  public:
   // Writes the file for the first time, or listens on the port. Throws ConfigError naming telemetry.prometheus.
   MetricsOutput(MetricsPlace place, std::string first_text, ConsoleLog& console);
 
-  // What is read from now on.
+  // Sets the text to be read from now on.
   void publish(std::string text);
-  // Answers those who asked; `now_s` as for MetricsPort.
+  // Answers clients; `now_s` as for MetricsPort.
   void serve(double now_s);
 
-  // Nothing when it is a file.
+  // Does nothing for a file.
   [[nodiscard]] const std::optional<MetricsPort>& port() const noexcept { return port_; }
 
  private:

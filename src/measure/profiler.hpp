@@ -18,7 +18,7 @@
 
 namespace forebay::measure {
 
-// The production side at one moment. Times and counts are from its start and may mix neighbouring moments.
+// The state of the production side. Times and counts are since its start and may mix neighbouring moments.
 struct Observation {
   std::chrono::steady_clock::time_point at;
   ActivityTimes issuer{};
@@ -44,7 +44,7 @@ struct Observation {
   std::size_t most_bytes_in_flight = 0;  // since the start
 };
 
-// The settings that a profile's figures are relative to.
+// The settings to which a profile's figures relate.
 struct ProfileFrame {
   double batch_size = 0;
   double batch_bytes = 0;
@@ -53,7 +53,7 @@ struct ProfileFrame {
   bool decode_fixed = false;
 };
 
-// A mean over time, and the shares of it at which the value was low or high. One thread.
+// A mean over time, and the shares of time at which the value was low or high. For one thread.
 class TimeMean {
  public:
   // The value held for `s` seconds. 0 counts as empty, `full` or more as full; full = 0: never full.
@@ -69,9 +69,9 @@ class TimeMean {
   double full_s_ = 0;
 };
 
-// Computes a profile from consecutive observations. Knows the time only from them; one thread. The last one that counts
-// is the last at which something was left to produce: workers that have nothing to do at the end of a run must not look
-// as if they waited.
+// Computes a profile from consecutive observations. Knows the time only from them; for one thread. It ignores
+// observations once nothing is left to produce: workers that have nothing to do at the end of a run must not count as
+// waiting.
 class ProfileWindow {
  public:
   ProfileWindow(const ProfileFrame& frame, const Observation& first) : frame_(frame), first_(first), last_(first) {}
@@ -90,11 +90,11 @@ class ProfileWindow {
 };
 
 // Observes the production side of a rank from a thread of its own, fifty times a second. That costs the other threads
-// nothing: they keep their figures anyway.
+// nothing, because they keep these figures anyway.
 class Profiler {
  public:
-  // `observe` is called here and on the profiler's thread until stop() returned. `track`: where queues are noted, may
-  // be null. Throws Error if the thread cannot be started.
+  // `observe` is called here and on the profiler's thread until stop() returned. `track`: receives the queues' levels;
+  // may be null. Throws Error if the thread cannot be started.
   Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track);
   ~Profiler() { stop(); }
   Profiler(const Profiler&) = delete;

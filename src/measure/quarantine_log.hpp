@@ -34,8 +34,8 @@ class QuarantineLog {
   QuarantineLog(const QuarantineLog&) = delete;
   QuarantineLog& operator=(const QuarantineLog&) = delete;
 
-  // The folder is ready. Until then lines are kept in memory, because it is not known yet whether the run is new, in
-  // which case the folder is cleared first. Any thread.
+  // Declares the folder ready. Until then lines are kept in memory, because it is not yet known whether the run is new,
+  // in which case the folder is cleared first. Any thread.
   void begin() noexcept;
 
   // A failure to write is reported once and never thrown: the entry still counts.

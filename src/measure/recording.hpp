@@ -21,7 +21,7 @@ namespace forebay::measure {
 // memory. One thread at a time.
 class DecisionRuns {
  public:
-  // `steps` more, all fresh or all reused.
+  // Adds `steps` steps, all fresh or all reused.
   void append(std::uint64_t steps, bool fresh) {
     size_ += steps;
     while (steps > 0) {
@@ -64,8 +64,8 @@ class DecisionRuns {
   std::uint64_t size_ = 0;
 };
 
-// What is recorded of a step: the decision, which a replay repeats, and whether this rank was served padding instead of
-// what it says. Ranks in lockstep decide alike for a step at which some have nothing fresh.
+// The record of a step: the decision, which a replay repeats, and whether this rank was served padding instead. Ranks
+// in lockstep decide alike for a step at which some have nothing fresh.
 struct RecordedStep {
   bool fresh = false;
   bool padded = false;
@@ -77,9 +77,9 @@ struct RecordingHeader {
   std::uint32_t ranks = 1;
   std::uint64_t first_step = 0;  // of the run: above 0 when it resumed from a saved state
   std::string dataset;           // fingerprint, 16 hexadecimal digits
-  // By full name of the key, as TOML: what decides which batches there are and which of them a reuse serves.
+  // By full name of the key, as TOML: the settings that determine the batches and which of them a reuse serves.
   std::map<std::string, std::string> settings;
-  // For people; a replay may differ in these.
+  // Informational; a replay may differ in these.
   std::string policy;
   std::int64_t capacity = 0;
 };
@@ -106,8 +106,8 @@ struct Recording {
 // between. Takes at most a few times the memory of the file.
 [[nodiscard]] Recording read_recording(const std::filesystem::path& file);
 
-// Writes a recording of decisions. It never has a gap: if anything is lost, the recording ends, and the console says
-// so. One thread at a time, except lost().
+// Writes a recording of decisions without gaps: if anything is lost, the recording ends, and a log line says so. One
+// thread at a time, except lost().
 class DecisionLog {
  public:
   // Creates or truncates the file and writes its head. Throws ConfigError naming telemetry.dir.
@@ -118,7 +118,7 @@ class DecisionLog {
 
   // The next step.
   void add(RecordedStep step) noexcept;
-  // Writes what was added and hands it to the operating system.
+  // Passes everything added so far to the operating system.
   void sync() noexcept;
   // Ends the recording with the steps that were added so far. Only the first cause is reported.
   void end(std::string_view cause) noexcept;

@@ -17,7 +17,7 @@ namespace forebay::measure {
 // "KIND.RANK.earlier.jsonl" beside it: the lines before those of `file`, if that one is bounded.
 [[nodiscard]] std::filesystem::path earlier_file(std::filesystem::path file);
 
-// The parts of the name of such a file; nothing for any other name. `kind` lives for ever.
+// The parts of the name of such a file; nothing for any other name. `kind` has static lifetime.
 struct RankFileName {
   std::string_view kind;
   std::uint32_t rank = 0;
@@ -26,7 +26,7 @@ struct RankFileName {
 };
 [[nodiscard]] std::optional<RankFileName> rank_file_name(std::string_view name);
 
-// Creates `dir` (telemetry.dir). No effect when dir is "". Throws ConfigError naming telemetry.dir.
+// Creates `dir` (telemetry.dir). No effect if dir is "". Throws ConfigError naming telemetry.dir.
 void make_run_directory(const std::string& dir);
 
 // Removes what an earlier run left in `dir`, so that "steps.*.jsonl" is always one run: this rank's files, and on rank
@@ -35,14 +35,14 @@ void make_run_directory(const std::string& dir);
 // run, not in one that resumes.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks);
 
-// The right to write one rank's files in telemetry.dir: one feeder at a time has it, on this machine and, if the file
-// system supports locks, on others. It is a locked file ".writer.RANK" in the folder; the system releases the lock of a
-// process that dies, however it dies.
+// The exclusive right to write one rank's files in telemetry.dir, on this machine and, if the file system supports
+// locks, on others. It is a locked file ".writer.RANK" in the folder; the system releases the lock of a process that
+// dies, however it dies.
 class DirectoryLock {
  public:
   // Holds no lock, as for telemetry.dir = "".
   DirectoryLock() = default;
-  // Waits 2 s for another process that has the lock, which may be dying. Throws ConfigError naming telemetry.dir and
+  // Waits 2 s for another process that holds the lock, which may be dying. Throws ConfigError naming telemetry.dir and
   // that process. Takes no lock on a file system without locks, or in a folder that cannot be written to.
   DirectoryLock(const std::string& dir, std::uint32_t rank);
   ~DirectoryLock() { release(); }
@@ -62,14 +62,14 @@ class DirectoryLock {
 // begins on a new line.
 [[nodiscard]] FileDescriptor append_lines_to(const std::filesystem::path& file);
 
-// A file of JSON lines. Trouble while writing (no space, I/O error, file removed) never throws: it is
-// reported on the console once, and the lines it may have cost are counted. Writing continues, so a disk that recovers
-// is used again; the line at which it failed may then be cut short. One thread at a time, lost() aside.
+// A file of JSON lines. A failure to write (no space, I/O error, file removed) never throws: it is logged once, and the
+// lines that may be lost are counted. Writing continues, so a disk that recovers is used again; the line at which it
+// failed may then be truncated. One thread at a time, except lost().
 //
-// With a bound, the file and earlier_file() take at most so many bytes together. A line that would bring the file above
-// half of them makes it the earlier one, whose lines end, and begins a new file: the latest half is always there. A
-// process that is killed in between leaves the earlier file alone, and the next one that appends begins the new one.
-// Where the file cannot be renamed, it grows up to the bound, and lines beyond are lost.
+// With a bound, the file and earlier_file() together take at most that many bytes. A line that would bring the file
+// above half of it turns the file into the earlier one and begins a new file, so the latest half is always kept. If a
+// process is killed in between, only the earlier file exists, and the next process that appends begins the new one. If
+// the file cannot be renamed, it grows up to the bound, and further lines are lost.
 class JsonLinesFile {
  public:
   enum class Mode : std::uint8_t { truncate, append };
@@ -84,7 +84,7 @@ class JsonLinesFile {
 
   // Appends `count` lines, each ending with a newline. Buffered until sync().
   void write(std::string_view lines, std::uint64_t count);
-  // Hands what was written to the operating system and finds out what became of it.
+  // Passes what was written to the operating system and checks the result.
   void sync();
   // Lines that were written but may not be in the file. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;

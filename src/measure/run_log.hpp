@@ -28,27 +28,27 @@ struct RunHead {
   Settings settings = {};  // on rank 0
 };
 
-// What a run says of itself at its end; a simulated one says nothing.
+// The result of a run, written at its end; a simulated run has none.
 struct RunEnd {
   std::optional<Summary> summary = {};
   std::optional<Profile> profile = {};
-  bool is_foreign = false;  // read, but with other figures than this Forebay has: neither is there
+  bool is_foreign = false;  // written by another version, with other figures: both are absent
 };
 
 // One line each, newline included.
 [[nodiscard]] std::string head_line(const RunHead& head);
 [[nodiscard]] std::string end_line(const RunEnd& end);
 
-// What a line says; `head` is none in a line that ends a run. Throws Error with the reason, without file and line.
+// Parses a line; `head` is empty for a line that ends a run. Throws Error with the reason, without file and line.
 struct RunLine {
   std::optional<RunHead> head;
   RunEnd end;
 };
 [[nodiscard]] RunLine parse_run_line(const std::string& line);
 
-// This moment in UTC, ISO 8601 with milliseconds: "2026-01-31T12:34:56.789Z".
+// The current time in UTC, ISO 8601 with milliseconds: "2026-01-31T12:34:56.789Z".
 [[nodiscard]] std::string utc_now();
-// The name of this machine; "" if the system does not tell.
+// The name of this machine; "" if unknown.
 [[nodiscard]] std::string host_name();
 
 // Writes the two lines. One thread at a time.
@@ -57,7 +57,7 @@ class RunLog {
   // Writes the first line; appends it if the run resumed. Throws ConfigError naming telemetry.dir.
   RunLog(const std::string& dir, const RunHead& head, ConsoleLog& console);
 
-  // Appends the last line; no effect when it was called before.
+  // Appends the last line; further calls have no effect.
   void end(const RunEnd& end);
 
  private:

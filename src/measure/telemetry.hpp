@@ -34,36 +34,36 @@ struct TelemetrySetup {
   bool goes_on = false;                                     // an earlier run: its files are appended to
 };
 
-// Turns step records into files and lines for people. Knows the time only from its caller; one thread, lost() aside.
+// Turns step records into files and log lines. Knows the time only from its caller; for one thread, except lost().
 class Reporter {
  public:
   // Opens the files under options.dir and what options.prometheus names; throws ConfigError naming the key.
   // `gauges` is called from now until finish() returns; `totals` and `console` must outlive the reporter.
   Reporter(TelemetrySetup setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
 
-  // Whether anybody would see what is reported here.
+  // Whether there is any output for reports.
   [[nodiscard]] bool has_audience() const noexcept;
 
   // False, and it is counted as lost, if there is no memory for it.
   bool add(const StepRecord& record) noexcept;
-  // The next step. Call it for every step: a recording with a gap is useless.
+  // Adds the next step. Must be called for every step, because a recording with a gap is useless.
   void add_decision(RecordedStep step) noexcept {
     if (decisions_) decisions_->add(step);
   }
-  // Decisions were lost: ends the recording.
+  // Ends the recording, because decisions were lost.
   void end_decisions(std::string_view cause) noexcept {
     if (decisions_) decisions_->end(cause);
   }
-  // Call after adding the available records; `now_s` is on any clock that keeps running. `dropped`: records lost before
-  // they came here. The reporter's own time begins at the run's first step.
+  // Call after adding the available records; `now_s` is on any monotonic clock. `dropped`: records lost before they got
+  // here. The reporter's own time begins at the run's first step.
   void tick(double now_s, std::uint64_t dropped);
-  // The last tick: writes the interval that is under way, flushes and leaves the status line.
+  // The last tick: writes the current interval, flushes and leaves the status line.
   void finish(double now_s, std::uint64_t dropped);
 
-  // What is left to do for the files where finish() has thrown.
+  // Completes the files if finish() has thrown.
   void flush() noexcept;
 
-  // Records that reached the reporter but perhaps not the disk. Any thread.
+  // Records that reached the reporter but may not be on disk. Any thread.
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
  private:
@@ -111,13 +111,13 @@ class Reporter {
   bool rotation_told_ = false;
 };
 
-// The telemetry of one rank: takes a record per step from the trainer's thread and reports from a thread of its own, so
-// that the trainer never waits for a disk, a terminal or formatting. If the disk is too slow, records are lost and
+// The telemetry of one rank: takes a record per step from the trainer's thread and reports on a thread of its own, so
+// that the trainer never waits for a disk, a terminal or formatting. If the disk is too slow, records are dropped and
 // counted.
 class Telemetry {
  public:
-  // Throws ConfigError naming the key as Reporter, and Error when the thread cannot be had. `gauges` is called here and
-  // on the telemetry thread until close() returned; `totals` and `console` must outlive the object.
+  // Throws ConfigError naming the key, like Reporter, and Error if the thread cannot be started. `gauges` is called
+  // here and on the telemetry thread until close() returned; `totals` and `console` must outlive the object.
   Telemetry(const TelemetrySetup& setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges,
             ConsoleLog& console);
   ~Telemetry();  // close()
@@ -127,7 +127,7 @@ class Telemetry {
   // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
-    // Once one was lost the recording ends: nothing after a gap is usable.
+    // Once a record is lost the recording ends, because nothing after a gap is usable.
     if (decisions_ && decisions_->dropped() == 0)
       decisions_->push({.fresh = step.decided_fresh, .padded = step.padding});
     ring_.push(step);
@@ -136,7 +136,7 @@ class Telemetry {
   // Records lost so far, to a full ring or a failing disk. Any thread.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return ring_.dropped() + reporter_.lost(); }
 
-  // Reports everything recorded before the call, flushes and ends the thread. The trainer's thread; idempotent.
+  // Reports everything recorded before the call, flushes and ends the thread. Trainer's thread; idempotent.
   void close();
 
  private:

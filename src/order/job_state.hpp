@@ -10,22 +10,21 @@
 
 namespace forebay::order {
 
-// Where a job is, between two steps: all that it needs to resume as if it had never stopped. docs/state.md describes
-// the text form.
+// The position of a job between two steps: everything that it needs to resume as if it had never stopped. docs/state.md
+// describes the text form.
 struct JobState {
   std::uint64_t steps = 0;          // made by each rank since the beginning of the run
   std::uint64_t epochs = 0;         // completed by the job
   std::uint64_t opened = 0;         // epochs `epochs` ... opened-1 are in `left`; later ones have not begun
   std::uint64_t fresh_samples = 0;  // served fresh by the job since the beginning of the run
-  std::uint32_t ranks = 1;          // that the job had
+  std::uint32_t ranks = 1;          // in the job
   std::uint64_t batches = 0;        // of an epoch
   std::uint32_t virtual_shards = 0;
-  bool contiguous = false;    // how the batches are dealt out (Partition)
+  bool contiguous = false;    // how batches are assigned (Partition)
   std::uint64_t samples = 0;  // of the dataset
   std::string dataset;        // fingerprint, 16 hexadecimal digits
-  std::string policy;         // for people: the job may resume with another policy
-  // By full name of the key, as TOML: the settings that decide which batches there are. A job resumes only with equal
-  // ones.
+  std::string policy;         // informational: the job may resume with another policy
+  // By full name of the key, as TOML: the settings that determine the batches. A job resumes only with equal ones.
   std::map<std::string, std::string> settings;
   // What is left of the opened epochs, ascending by epoch, shard and begin, without overlap. A shard's first block here
   // is its next undelivered batch.

@@ -19,9 +19,9 @@ struct BatchRange {
   friend bool operator==(const BatchRange&, const BatchRange&) = default;
 };
 
-// How an epoch is dealt out. Usually batch b belongs to virtual shard b mod V, and shard v at first to rank v mod P.
-// Contiguous: each shard is a run of consecutive batches, of equal lengths or one more, and each rank at first has
-// consecutive shards, so that it reads what lies side by side.
+// The initial assignment of an epoch's batches. Usually batch b belongs to virtual shard b mod V, and shard v at first
+// to rank v mod P. Contiguous: each shard is a run of consecutive batches, of equal lengths or one more, and each rank
+// initially has consecutive shards, so that it reads data stored side by side.
 struct Partition {
   std::uint64_t batches = 1;          // of an epoch, over all ranks
   std::uint32_t shards = 1;           // V
@@ -42,17 +42,17 @@ struct Block {
   std::uint64_t block = 0;
 };
 [[nodiscard]] Block block_of(const Partition& partition, std::uint64_t batch) noexcept;
-// The rank that a shard belongs to at first. REQUIRES: shard < used_shards(partition).
+// The rank to which a shard belongs initially. REQUIRES: shard < used_shards(partition).
 [[nodiscard]] std::uint32_t owner_of(const Partition& partition, std::uint32_t shard) noexcept;
-// The first batch of an epoch that a rank owns at first, or where it would be. REQUIRES: partition.contiguous; rank is
-// at most partition.ranks.
+// The first batch of an epoch that a rank owns initially, or the position where it would be. REQUIRES:
+// partition.contiguous; rank is at most partition.ranks.
 [[nodiscard]] std::uint64_t first_batch_of(const Partition& partition, std::uint64_t rank) noexcept;
-// Batches of an epoch that a rank owns at first; may be 0.
+// The number of batches of an epoch that a rank owns initially; may be 0.
 [[nodiscard]] std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept;
-// The same of the rank that has the most: steps of an epoch in which each is fresh on some rank.
+// The same for the rank that has the most: the steps of an epoch if every step is fresh on some rank.
 [[nodiscard]] std::uint64_t most_batches(const Partition& partition) noexcept;
 
-// Which batches of the opened epochs are left, and whose they are. Equal on all ranks at the same step, with one
+// The undelivered batches of the open epochs, and their owners. Equal on all ranks at the same step, with one
 // exception: `begin` of a range says how far its owner has planned, and the others know it as of the last exchange.
 // Everything else changes at agreed steps, from agreed values.
 //
@@ -61,14 +61,14 @@ struct Block {
 // slow one need not wait for its last batches. That keeps what must be exchanged and saved small.
 class Ledger {
  public:
-  // More than two are opened while there are no more ranges than this. A single rank is never ahead of another; it only
-  // has to fill its queue.
+  // More than two epochs are opened while there are at most this many ranges. A single rank is never ahead of another;
+  // it only has to fill its queue.
   static constexpr std::size_t kRanges = 3072;
   static constexpr std::size_t kRangesAlone = 256;
   // Never more than this are open, so that what is kept per epoch is bounded.
   static constexpr std::uint64_t kEpochs = 3072;
-  // Once there are so many ranges, none is cut any more. Where the shards of two epochs are more than that, as many
-  // ranges may be cut as there are shards: else nothing could be handed over but whole shards.
+  // Once there are this many ranges, no more are split. If the shards of two epochs are more than that, as many ranges
+  // may be split as there are shards; otherwise only whole shards could be handed over.
   static constexpr std::size_t kCutUpTo = kRanges + 1024;
   [[nodiscard]] static std::size_t cut_up_to(const Partition& partition) noexcept;
   // An upper bound: one more epoch is opened although there are that many ranges, when only one is open.
@@ -77,9 +77,9 @@ class Ledger {
   // A new run. Throws ConfigError naming mpi.virtual_shards if there are more ranks than shards.
   explicit Ledger(const Partition& partition);
   // A run that resumes: `completed` epochs are done; of those before `opened` the ranges in `left` are still to be
-  // served. `ranks_before`: with the same number of ranks as now each keeps its ranges; otherwise they are dealt out
-  // anew, by the shard, or, where the partition is contiguous, in equal shares one after the other. Throws ConfigError
-  // as above. REQUIRES: left is ascending by epoch, shard and begin, within the partition's shards.
+  // served. `ranks_before`: with the same number of ranks as now each keeps its ranges; otherwise they are reassigned,
+  // by shard or, if the partition is contiguous, in consecutive equal shares. Throws ConfigError as above. REQUIRES:
+  // left is ascending by epoch, shard and begin, within the partition's shards.
   Ledger(const Partition& partition, std::uint64_t completed, std::uint64_t opened, std::vector<BatchRange> left,
          std::uint32_t ranks_before);
 
@@ -87,7 +87,7 @@ class Ledger {
   // Epochs completed ... opened-1 are open.
   [[nodiscard]] std::uint64_t completed() const noexcept { return completed_; }
   [[nodiscard]] std::uint64_t opened() const noexcept { return opened_; }
-  // Every epoch of the run is open.
+  // Whether every epoch of the run is open.
   [[nodiscard]] bool is_all_open() const noexcept { return opened_ >= partition_.epochs; }
   // Batches of an epoch that the job has to serve since it started: all, or what was left when it resumed.
   [[nodiscard]] std::uint64_t to_serve(std::uint64_t epoch) const noexcept;
@@ -95,13 +95,13 @@ class Ledger {
   // Ascending by epoch, shard and begin.
   [[nodiscard]] std::span<const BatchRange> ranges() const noexcept { return ranges_; }
 
-  // The owner has planned the first block of a range.
+  // Records that the owner has planned the first block of a range.
   void plan(std::size_t range) noexcept { ++ranges_[range].begin; }
 
   // --- at agreed steps, alike on all ranks ---
   // All epochs before `epoch` are served: drops them and opens others.
   void complete(std::uint64_t epoch);
-  // Takes the ranges after an exchange, with each `begin` known: sorts them, drops what is planned, joins neighbours of
+  // Sets the ranges after an exchange, with each `begin` known: sorts them, drops what is planned, merges neighbours of
   // one owner, and opens epochs if there is room.
   void replace(std::vector<BatchRange> ranges);
 

@@ -8,19 +8,20 @@
 
 namespace forebay::order {
 
-// A bijection of [0, options.samples) for OrderOptions::parts: every sample has a part, its home, which the seed says,
-// and each epoch shuffles the parts. A part has room for a few more samples than it serves where the last batch is
-// dropped: which of them are left out differs by epoch. A function of its arguments and the epoch, in O(1) time and
-// memory, by four Permutations. Immutable; any thread may call.
+// A bijection of [0, options.samples) for OrderOptions::parts: the seed gives every sample a home part, and each epoch
+// shuffles every part. If the last batch is dropped, a part has room for a few more samples than it serves: which of
+// them are left out differs by epoch. A function of its arguments and the epoch, in O(1) time and memory, by four
+// Permutations. Immutable; any thread may call.
 class LocalShuffle {
  public:
-  // REQUIRES: options.parts and options.shards are at least 1; `batches` of an epoch.
+  // `batches`: per epoch. REQUIRES: options.parts and options.shards are at least 1.
   LocalShuffle(const OrderOptions& options, std::uint64_t batches) noexcept;
 
   // The place at a position of an epoch. REQUIRES: position < options.samples.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
-  // The homes of a part, and the place that has a home. REQUIRES: part < options.parts; home < options.samples.
+  // The range of homes of a part, and the place with a given home. REQUIRES: part < options.parts; home <
+  // options.samples.
   [[nodiscard]] PositionRange homes(std::uint64_t part) const noexcept {
     return {.begin = begin(part, samples_), .end = begin(part + 1, samples_)};
   }
@@ -32,7 +33,7 @@ class LocalShuffle {
   [[nodiscard]] std::uint64_t size(std::uint64_t part, std::uint64_t count) const noexcept {
     return begin(part + 1, count) - begin(part, count);
   }
-  // The part whose share a number lies in. REQUIRES: number < count.
+  // The part whose share contains a number. REQUIRES: number < count.
   [[nodiscard]] std::uint64_t part_of(std::uint64_t number, std::uint64_t count) const noexcept;
 
   Partition partition_;  // its ranks are the parts

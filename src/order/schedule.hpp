@@ -13,44 +13,44 @@
 
 namespace forebay::order {
 
-// Which batches one rank serves, and in which order: its ranges of the ledger, by epoch and then by number. What it has
-// planned stays with this rank; the rest may be handed to another. The consumer thread plans; nothing here waits.
+// The batches that one rank serves, in order: its ranges of the ledger, by epoch and then by number. Planned batches
+// stay with this rank; the rest may be handed to another. The consumer thread plans; nothing here waits.
 class Schedule {
  public:
-  // With at least this many batches per rank and epoch it pays to hold ranks back (holds_back()).
+  // With at least this many batches per rank and epoch, holding ranks back pays off (holds_back()).
   static constexpr std::uint64_t kLong = 32;
 
   // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other.
   Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order = false);
 
-  // Plans this rank's next batch; nothing when it has none left in the opened epochs of the run.
+  // Plans this rank's next batch; nothing if it has none left in the open epochs of the run.
   [[nodiscard]] std::optional<BatchRef> next();
   // Epoch of the next batch of this rank, whether it may be planned yet or not.
   [[nodiscard]] std::optional<std::uint64_t> upcoming() const noexcept;
   // A batch to pad with, for a rank that has none: it is another rank's and is never served fresh.
   [[nodiscard]] BatchRef padding() const noexcept;
 
-  // Nothing is left to plan in the opened epochs, but more epochs follow or other ranks have something left.
+  // Whether nothing is left to plan in the open epochs, but more epochs follow or other ranks have something left.
   [[nodiscard]] bool is_idle() const noexcept { return row_.empty() && !is_at_end(); }
-  // Nothing is left for this rank to plan, as far as it knows.
+  // Whether nothing is left for this rank to plan, as far as it knows.
   [[nodiscard]] bool is_exhausted() const noexcept;
-  // The program has still to give the order of the next epoch: until then nothing of it can be planned.
+  // Whether the program has still to give the order of the next epoch; until then nothing of it can be planned.
   [[nodiscard]] bool awaits_order() const noexcept;
   // The latest epoch of which it has planned a batch.
   [[nodiscard]] std::uint64_t frontier() const noexcept { return frontier_; }
-  // Epochs are served one after the other, and are long. Batches planned of a later epoch would have to wait behind
-  // what a rank takes over of an earlier one. So while a rank lags, an epoch is planned only when hardly anything of
-  // the earlier ones is left to plan on any rank; until then a rank that has planned its part has nothing to plan.
-  // While all ranks keep pace, every opened epoch may be planned. Equal on all ranks.
+  // Whether epochs are served one after the other and are long. Planned batches of a later epoch would have to wait
+  // behind those that a rank takes over from an earlier one. So while a rank lags, an epoch is planned only once hardly
+  // anything of the earlier ones is left to plan on any rank; until then a rank that has planned its part has nothing
+  // to plan. While all ranks keep pace, every open epoch may be planned. Equal on all ranks.
   [[nodiscard]] bool holds_back() const noexcept;
-  // As of the last exchange the pace of every rank is known, and each has at least three quarters of the pace of the
-  // fastest. Equal on all ranks.
+  // Whether, as of the last exchange, the pace of every rank is known and at least three quarters of the fastest. Equal
+  // on all ranks.
   [[nodiscard]] bool all_keep_pace() const noexcept { return all_keep_pace_; }
   // Batches that the job may plan and had not planned as of the last exchange. Equal on all ranks.
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
-  // As `keep_epoch_order` in the constructor, for what is not planned yet. Call before the first complete() and
+  // Sets `keep_epoch_order` (see the constructor) for what is not yet planned. Call before the first complete() and
   // apply(), on all ranks.
   void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
 
@@ -59,8 +59,8 @@ class Schedule {
   // What this rank posts for each range of the ledger: how far it has planned, 0 for the ranges of others. Nothing may
   // be planned until apply().
   void post(std::span<std::int64_t> planned) const;
-  // Takes the sums of what all ranks posted, and how far each is: hands over what the rule says. Throws Error for sums
-  // that ranks of one build do not have.
+  // Applies the rule to the sums of what all ranks posted and to the state of each. Throws Error for sums that are
+  // impossible if all ranks run the same build.
   void apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks);
 
  private:

@@ -13,7 +13,7 @@ namespace forebay {
 
 // Which samples of a dataset an epoch serves, and how often: those in a part of a split and a fraction of that part,
 // each once or as often as its weight says. An epoch has as many places as there are samples in the selection.
-// Immutable but for an order that the program gives; any thread may call.
+// Immutable except for an order given by the program; any thread may call.
 class Selection {
  public:
   // Null if every sample is served once. `eval`: weights are ignored. Reads the weights file, and asks for the name of
@@ -21,7 +21,7 @@ class Selection {
   [[nodiscard]] static std::shared_ptr<const Selection> make(const Dataset& dataset, const DatasetOptions& options,
                                                              std::uint64_t seed, bool eval);
 
-  // In the order that the program gives.
+  // A selection in the order given by the program.
   explicit Selection(std::shared_ptr<const GivenOrder> given) noexcept : seed_(0), given_(std::move(given)) {}
 
   // Places in an epoch.
@@ -29,7 +29,7 @@ class Selection {
   // Samples.
   [[nodiscard]] std::uint64_t samples() const noexcept { return given_ ? given_->samples() : ids_.size(); }
   [[nodiscard]] bool is_given() const noexcept { return given_ != nullptr; }
-  // The program has given the order of that epoch, or gives none.
+  // Whether the order of that epoch is known: the program has given it, or gives none.
   [[nodiscard]] bool knows(std::uint64_t epoch) const noexcept { return !given_ || given_->has(epoch); }
   // The number within the selection of the sample at a place. With weights a sample of share s (its weight over the
   // mean weight) has floor(s) or ceil(s) places, side by side: systematic sampling, whose offset is drawn for each
@@ -49,7 +49,7 @@ class Selection {
   std::uint64_t seed_;
   std::vector<std::uint32_t> ids_;
   std::shared_ptr<const GivenOrder> given_ = nullptr;
-  std::vector<std::uint64_t> ends_;  // of the samples' shares, one after the other; empty: all are one place
+  std::vector<std::uint64_t> ends_;  // cumulative ends of the samples' shares; empty: each has one place
 };
 
 }  // namespace forebay

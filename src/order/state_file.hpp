@@ -33,20 +33,20 @@ class StateWriter {
 
   // `write` makes a state durable or throws; it is called on the writer's thread.
   explicit StateWriter(Write write) : write_(std::move(write)) {}
-  // First writes what is left. An error that was not asked for is lost.
+  // First writes what is left. An unreported error is lost.
   ~StateWriter();
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
-  // Called again and again, every few milliseconds, by a call that waits for the disk.
+  // Called every few milliseconds by a call that waits for the disk.
   using Hook = std::function<void()>;
 
-  // Hands a state over. Waits only while one for another file waits for its turn. The thread starts with the first.
+  // Queues a state. Waits only while one for another file is still queued. The thread starts with the first call.
   // Throws Error if it cannot be started; then the state is not written.
   void save(std::filesystem::path file, std::string text, const Hook& while_waiting = {});
-  // Returns once everything handed over is written or has failed.
+  // Waits until everything queued is written or has failed.
   void finish(const Hook& while_waiting = {});
-  // The first failure since the last call of this, "" if there was none. Forgets it.
+  // Takes the first failure since the last call, "" if there was none.
   [[nodiscard]] std::string take_error();
 
  private:

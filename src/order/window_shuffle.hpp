@@ -17,7 +17,7 @@ class WindowShuffle {
 
   // The place at a position of an epoch. REQUIRES: position < size.
   [[nodiscard]] std::uint64_t operator()(std::uint64_t epoch, std::uint64_t position) const noexcept;
-  // The positions of the window that a position lies in, in every epoch.
+  // The positions of the window that contains a position; the same in every epoch.
   [[nodiscard]] PositionRange window(std::uint64_t position) const noexcept;
 
  private:

@@ -12,7 +12,7 @@
 #include "pack_kernels.hpp"
 #include "table_set.hpp"
 
-// Blocks out of their streams, to be compiled for several kinds of processors: every function is inlined into its
+// Reconstructs blocks from their streams. Compiled for several kinds of processors: every function is inlined into its
 // caller.
 namespace forebay::pack {
 
@@ -55,7 +55,7 @@ inline constexpr RowPairs kRowPairs = [] {
   for (; count >= 8; count -= 8, bytes += 8) {
     bits += static_cast<std::size_t>(std::popcount(load_lowest_first(bytes) & mask));
   }
-  // The rest of a load that always can be read.
+  // The readable extra bytes after a load.
   if (count > 0) {
     const std::uint64_t last = load_lowest_first(bytes) & mask;
     bits += static_cast<std::size_t>(std::popcount(last << (64 - 8 * count)));

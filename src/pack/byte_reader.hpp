@@ -13,14 +13,14 @@
 
 namespace forebay::pack {
 
-// Reads bytes in their order, and none that are not there.
+// Reads bytes sequentially, with bounds checks.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
 
   [[nodiscard]] std::span<const std::byte> rest() const noexcept { return rest_; }
 
-  // Throws SampleError when fewer are left.
+  // Throws SampleError if fewer are left.
   std::span<const std::byte> bytes(std::size_t count) {
     if (count > rest_.size()) throw SampleError("damaged: a packed JPEG that ends too early");
     const auto taken = rest_.first(count);
@@ -28,7 +28,7 @@ class ByteReader {
     return taken;
   }
   std::uint8_t byte() { return std::to_integer<std::uint8_t>(bytes(1)[0]); }
-  // As put_varint() wrote it; at most 32 bits.
+  // Reads a number written by put_varint(); at most 32 bits.
   std::uint32_t number() {
     constexpr unsigned kLongest = 5;
     const std::optional<std::uint64_t> value = take_varint(rest_, kLongest);

@@ -12,8 +12,8 @@
 
 namespace forebay::pack {
 
-// Bytes that headers of many files have in common: whole headers, what stands before and behind the size, single
-// segments. A header is written as numbers of such parts, with what none of them has between.
+// Bytes that the headers of many files share: whole headers, the parts before and after the size, single segments. A
+// header is written as the numbers of such parts, interleaved with the bytes that none of them contains.
 class HeaderParts {
  public:
   static constexpr std::size_t kMostParts = 4096;
@@ -27,11 +27,11 @@ class HeaderParts {
 
   // The first header.size bytes of the file.
   void write(std::span<const std::byte> file, const PlainHeader& header, std::vector<std::byte>& out) const;
-  // What write() wrote. Throws SampleError when it did not write this.
+  // The inverse of write(). Throws SampleError for bytes that it did not write.
   void read(ByteReader& from, std::vector<std::byte>& header) const;
 
  private:
-  // The longest part that these bytes begin with and that ends where a segment does; kMostParts if none does.
+  // The longest part with which these bytes begin and that ends at the end of a segment; kMostParts if there is none.
   [[nodiscard]] std::size_t find(std::span<const std::byte> header, const std::vector<std::size_t>& ends,
                                  std::size_t from) const;
 
@@ -39,7 +39,7 @@ class HeaderParts {
   std::vector<std::size_t> by_length_;  // numbers of parts, the longest first
 };
 
-// Chooses parts: those that save most, and that are short enough for tables that every process holds.
+// Chooses the parts that save most and are short enough for tables held by every process.
 class HeaderPartChoice {
  public:
   void add(std::span<const std::byte> file, const PlainHeader& header);

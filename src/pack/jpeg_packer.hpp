@@ -21,12 +21,12 @@ class JpegPacker {
   JpegPacker& operator=(JpegPacker&&) noexcept;
   ~JpegPacker();
 
-  // Packs a sequential, Huffman-coded file of 8 bits with one scan of one or three components. What it returns has been
-  // unpacked and compared with the file. Nothing for every other file: damaged, progressive, arithmetic, of 12 bits,
-  // CMYK, or with a scan that its own codes do not give back (one with superfluous zeros, say).
+  // Packs a sequential, Huffman-coded 8-bit file with one scan of one or three components. The result has been verified
+  // by unpacking it. Nothing for any other file: damaged, progressive, arithmetic, 12-bit, CMYK, or with a scan that
+  // re-encoding does not reproduce (for example one with superfluous zeros).
   [[nodiscard]] std::optional<std::vector<std::byte>> pack(std::span<const std::byte> file);
 
-  // The file that was packed. Throws SampleError when the bytes are damaged or were packed with other tables.
+  // The original file. Throws SampleError if the bytes are damaged or were packed with other tables.
   [[nodiscard]] std::vector<std::byte> unpack(std::span<const std::byte> packed);
 
  private:
@@ -34,7 +34,7 @@ class JpegPacker {
   std::unique_ptr<Impl> impl_;
 };
 
-// JpegPacker::unpack() by a packer for this file alone.
+// JpegPacker::unpack() with a temporary packer.
 [[nodiscard]] std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const PackTables& tables);
 
 }  // namespace forebay::pack

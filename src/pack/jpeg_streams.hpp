@@ -14,8 +14,8 @@ namespace forebay::pack {
 // Reads the coefficients of JPEG files into streams. One belongs to one thread; its memory is reused from file to file.
 class JpegStreams {
  public:
-  // The header of the file, whose streams are in streams() then. Nothing, and no streams, for a file that is damaged or
-  // not plain.
+  // Reads a file: returns its header, and makes streams() available. Nothing, and no streams, for a file that is
+  // damaged or not plain.
   [[nodiscard]] const PlainHeader* read(std::span<const std::byte> file);
   [[nodiscard]] const TileStreams& streams() const noexcept { return streams_; }
 
@@ -26,9 +26,9 @@ class JpegStreams {
   TileStreams streams_;
 };
 
-// Tiles so large that beginning one costs little, and so small that a region leaves many out.
+// A tile size large enough that starting a tile costs little, and small enough that a region skips many.
 [[nodiscard]] TileGrid grid_for(const jpeg::JpegFrame& frame) noexcept;
-// Lanes that pay for an image of this size.
+// The number of lanes that pays off for an image of this size.
 [[nodiscard]] std::size_t lanes_for(const jpeg::JpegFrame& frame) noexcept;
 
 }  // namespace forebay::pack

@@ -9,7 +9,7 @@
 
 namespace forebay::pack {
 
-// Bits that symbols are read from, the lowest of a byte first. Behind the last byte all bits are 0.
+// The bits from which symbols are read, lowest bit of a byte first. After the last byte all bits are 0.
 struct Lane {
   const std::uint8_t* bytes = nullptr;
   std::size_t size = 0;        // of them
@@ -36,22 +36,22 @@ struct BlockStreams {
   bool has_escaped = false;                   // any of them
 };
 
-// The steps of decoding packed coefficients, for one kind of processor. All of them give the same.
+// The steps of decoding packed coefficients, for one kind of processor. All kernels give the same results.
 struct PackKernels {
-  // Bytes behind `count` symbols that decode() may read and overwrite.
+  // Bytes after `count` symbols that decode() may read and overwrite.
   static constexpr std::size_t kSlack = 32;
 
   const char* name;
 
-  // Reads `count` symbols, from one lane or from kLanes. Reads no byte outside of the lanes, whatever they hold.
+  // Reads `count` symbols from one lane or from kLanes. Never reads outside of the lanes, whatever they contain.
   void (*decode)(std::span<Lane> lanes, const SymbolTable& table, std::uint8_t* out, std::size_t count) noexcept;
 
   // Takes `count` blocks: writes them to `blocks`, a row of CoefficientRow, from block `first` on, with their extents.
-  // REQUIRES: so many blocks are in the streams, and their coefficients; those in the row are 0.
+  // REQUIRES: the streams contain that many blocks and their coefficients; those in the row are 0.
   void (*expand)(BlockStreams& streams, std::size_t count, std::size_t first, std::int16_t* blocks,
                  std::uint8_t* extents) noexcept;
 
-  // Passes `count` blocks. REQUIRES: as expand()
+  // Skips `count` blocks. REQUIRES: as for expand().
   void (*skip)(BlockStreams& streams, std::size_t count) noexcept;
 
   // Bits of `count` bytes that are set, of those in `mask`, a byte repeated eight times. Reads kSlack bytes more.
@@ -68,11 +68,11 @@ struct PackKernels {
 // Plain loops, which define the results of the others. Any thread may call.
 [[nodiscard]] const PackKernels& scalar_pack_kernels() noexcept;
 
-// Those this processor can run, the fastest first, the scalar ones last. Never empty; the same in every call.
+// The kernels that this processor can run, fastest first, the scalar ones last. Never empty; the same in every call.
 // Any thread may call.
 [[nodiscard]] std::span<const PackKernels> supported_pack_kernels();
 
-// Fills in what is compiled for `target`, one of Highway's. Any thread may call.
+// Fills in the kernels compiled for `target`, one of Highway's. Any thread may call.
 void set_pack_kernels(std::int64_t target, PackKernels& kernels);
 
 }  // namespace forebay::pack

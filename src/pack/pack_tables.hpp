@@ -12,16 +12,16 @@ namespace forebay::pack {
 
 class HeaderParts;
 
-// What the packed JPEG files of a data set have in common: sets of codes, of which each file uses one, and parts of
-// headers that many files have. Made by PackTraining. Immutable; any thread may use it. A copy shares the tables.
+// The tables shared by the packed JPEG files of a dataset: sets of codes, of which each file uses one, and common parts
+// of headers. Made by PackTraining. Immutable; any thread may use it. Copies share the tables.
 class PackTables {
  public:
-  // Undoes to_bytes(), whatever the bytes are. Throws Error when they are damaged or of a later version.
+  // The inverse of to_bytes(), safe for any bytes. Throws Error if they are damaged or of a later version.
   [[nodiscard]] static PackTables from_bytes(std::span<const std::byte> bytes);
 
   // The same on every processor: some tens of kilobytes, with the default number of sets.
   [[nodiscard]] std::span<const std::byte> to_bytes() const noexcept { return *bytes_; }
-  // A hash of to_bytes(), which stands in every sample that is packed with these tables (tables_of()).
+  // A hash of to_bytes(), stored in every sample packed with these tables (tables_of()).
   [[nodiscard]] std::uint32_t key() const noexcept { return key_; }
 
   [[nodiscard]] std::size_t sets() const noexcept { return sets_.size(); }
@@ -42,8 +42,8 @@ class PackTables {
   std::shared_ptr<const HeaderParts> header_parts_;
 };
 
-// Finds tables for a data set from some of its files: a few hundred, spread over all of it, are enough.
-// One object belongs to one thread. The same files in the same order give the same tables.
+// Derives tables for a dataset from some of its files: a few hundred, spread over all of it, are enough. Belongs to one
+// thread. The same files in the same order give the same tables.
 class PackTraining {
  public:
   PackTraining();
@@ -51,12 +51,13 @@ class PackTraining {
   PackTraining& operator=(PackTraining&&) noexcept;
   ~PackTraining();
 
-  // False, and nothing is taken from it, for a file that is damaged or not plain, which JpegPacker would not pack. What
-  // it would not pack because the scan is written oddly may count nevertheless: its coefficients are those of a file.
+  // Adds a file. False, without effect, for a file that is damaged or not plain, which JpegPacker would not pack. A
+  // file that it would not pack because its scan is unusually encoded may still count, because its coefficients are
+  // typical.
   bool add(std::span<const std::byte> file);
   [[nodiscard]] std::size_t files() const noexcept;
 
-  // Tables that serve every file, those that were not added too; with no file added, for photographs in general.
+  // Tables that work for every file, including those not added; if none was added, suited to photographs in general.
   // `sets`: 1 to 64; fewer are made of few files.
   [[nodiscard]] PackTables finish(std::size_t sets = 8) const;
 

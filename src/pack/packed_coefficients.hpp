@@ -12,13 +12,13 @@
 
 namespace forebay::pack {
 
-// The coefficients of a packed JPEG file, decoded tile by tile: those alone in which something is wanted.
+// The coefficients of a packed JPEG file, decoded tile by tile; only tiles with wanted coefficients are decoded.
 //
-// Bytes may be anything. They are refused by a SampleError, or give some coefficients; nothing is read outside of them,
-// and nothing written but to the row asked for.
+// The bytes are not trusted: they are refused by a SampleError or give some coefficients; nothing is read outside of
+// them, and nothing is written outside of the requested row.
 //
-// One object belongs to one thread; its memory is reused from image to image, but more than kKeptBytes goes back once
-// kPatience images in a row have not needed it.
+// One object belongs to one thread; its memory is reused from image to image, but more than kKeptBytes is freed once
+// kPatience consecutive images have not needed it.
 class PackedCoefficients final : public jpeg::CoefficientSource {
  public:
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
@@ -29,10 +29,10 @@ class PackedCoefficients final : public jpeg::CoefficientSource {
                               std::size_t kept_bytes = kKeptBytes)
       : kernels_(&kernels), kept_bytes_(kept_bytes) {}
 
-  // Both must stay. Throws SampleError when the tiles are none of an image of this size.
+  // Both must stay valid. Throws SampleError if the tiles do not fit an image of this size.
   void open(const PackedJpeg& packed, const jpeg::JpegFrame& frame);
 
-  // As CoefficientSource says. Throws SampleError when a tile is damaged. REQUIRES: open()
+  // See CoefficientSource. Throws SampleError if a tile is damaged. REQUIRES: open() was called.
   [[nodiscard]] bool read(std::int32_t mcu_row, jpeg::CoefficientRow& row) override;
 
   // Bytes of tiles that it keeps for the next image.

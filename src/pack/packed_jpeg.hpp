@@ -13,11 +13,11 @@ namespace forebay::pack {
 
 // Whether bytes are a packed JPEG file, of any version; nothing else begins like one.
 [[nodiscard]] bool starts_as_packed_jpeg(std::span<const std::byte> bytes) noexcept;
-// The PackTables::key() it was packed with. Throws SampleError when it is of another version.
-// REQUIRES: starts_as_packed_jpeg(packed)
+// The PackTables::key() with which it was packed. Throws SampleError if it is of another version. REQUIRES:
+// starts_as_packed_jpeg(packed).
 [[nodiscard]] std::uint32_t tables_of(std::span<const std::byte> packed);
 
-// A packed JPEG file, taken apart but for its coefficients.
+// A packed JPEG file, parsed except for its coefficients.
 //
 // Signature, three bytes; version, a byte; key and CRC-32C of all that follows, 32 bits each, the lowest byte first;
 // number of the set of codes; flags; width and height of tiles, MCUs;
@@ -28,20 +28,20 @@ class PackedJpeg {
   static constexpr std::uint8_t kHasTail = 1;   // else the end-of-image marker alone follows the scan
   static constexpr std::uint8_t kHasLanes = 2;  // tiles are coded in kLanes lanes
 
-  // Both must stay. Throws SampleError when these bytes are damaged, of another version, or were packed with other
-  // tables: whoever decodes them, and whatever part, finds any change of a byte here. `is_checked`: the bytes have
-  // been compared with another checksum, and are not compared with their own.
+  // Both must stay valid. Throws SampleError if these bytes are damaged, of another version, or were packed with other
+  // tables: any changed byte is detected here, whatever part is decoded later. `is_checked`: the bytes have matched
+  // another checksum, and their own is not compared.
   void open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked = false);
 
   // The file up to its scan, followed by an end-of-image marker.
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
-  // The file behind its scan.
+  // The bytes of the file after its scan.
   [[nodiscard]] std::span<const std::byte> tail() const noexcept { return tail_; }
   // Whether the end-of-image marker follows the scan at once.
   [[nodiscard]] bool ends_behind_scan() const noexcept;
   [[nodiscard]] const TableSet& set() const noexcept { return *set_; }
   [[nodiscard]] std::size_t lanes() const noexcept { return lanes_; }
-  // How its tiles lie in an image of so many MCUs.
+  // The grid of its tiles in an image of this many MCUs.
   [[nodiscard]] TileGrid grid(const jpeg::JpegFrame& frame) const noexcept {
     return {
         .mcus_across = frame.mcus_across, .mcus_down = frame.mcus_down, .width = tile_width_, .height = tile_height_};

@@ -13,21 +13,21 @@
 
 namespace forebay::pack {
 
-// A tile while it is decoded: its streams of symbols, and how far blocks have been taken from them.
+// A tile being decoded: its streams of symbols, and the position up to which blocks have been taken from them.
 //
-// Invariant: how long a stream is, follows from those before it, as decoded: `groups` and the masks say how many masks
-// and values there are. So blocks can be taken without looking for an end, whatever the bytes were.
+// Invariant: the length of a stream follows from the decoded streams before it: `groups` and the masks determine the
+// numbers of masks and values. So blocks can be taken without checking for an end, whatever the bytes were.
 class PackedTile {
  public:
   struct Source {
     std::span<const std::byte> bytes;     // of the tile
-    const std::byte* readable = nullptr;  // the end of all bytes that may be read; not before that of the tile
+    const std::byte* readable = nullptr;  // the end of the readable bytes; not before the end of the tile
     const TableSet* set = nullptr;
     std::size_t lanes = 1;
   };
 
-  // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError when the bytes are damaged.
-  // REQUIRES: no more than TileGrid::kMostMcus; `frame` stays
+  // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError if the bytes are damaged. REQUIRES: at
+  // most TileGrid::kMostMcus; `frame` stays valid.
   void load(const PackKernels& kernels, const Source& source, const jpeg::JpegFrame& frame, const jpeg::McuRegion& mcus,
             std::size_t kinds);
 
@@ -50,7 +50,7 @@ class PackedTile {
   };
   class Loading;
 
-  // Room for so many bytes behind those that are used; what is used stays.
+  // Makes room for this many bytes after the used ones, which are kept.
   void make_room(std::size_t bytes);
 
   std::unique_ptr<std::uint8_t[], Free> memory_;

@@ -12,8 +12,8 @@
 
 namespace forebay::pack {
 
-// What the header of a sequential, Huffman-coded JPEG file of 8 bits, with one scan of one or three components, says
-// about its scan. Not which colours they are, nor their quantisers: of those a scan is independent.
+// The parts of the header of a sequential, Huffman-coded 8-bit JPEG file, with one scan of one or three components,
+// that concern its scan. Colours and quantisers are not included, because a scan does not depend on them.
 struct PlainHeader {
   struct Codes {
     jpeg::HuffmanCode dc;
@@ -28,7 +28,7 @@ struct PlainHeader {
   std::size_t frame_segment = 0;
   std::size_t size = 0;
 
-  // Nothing for every other file, and for headers in which something is odd.
+  // Nothing for any other file, and for unusual headers.
   [[nodiscard]] static std::optional<PlainHeader> read(std::span<const std::byte> file);
 };
 

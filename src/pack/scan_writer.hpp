@@ -10,15 +10,15 @@
 
 namespace forebay::pack {
 
-// Writes the scan of a sequential JPEG file from its coefficients, by the codes of its header, as nearly all encoders
-// do: no superfluous zeros, restart markers where they are due, ones to fill the last byte.
+// Writes the scan of a sequential JPEG file from its coefficients, with the codes in its header, like nearly all
+// encoders: no superfluous zeros, restart markers where they are due, the last byte padded with ones.
 class ScanWriter {
  public:
-  // Appends to `out`. Both must stay.
+  // Appends to `out`. Both must stay valid.
   ScanWriter(const PlainHeader& header, std::vector<std::byte>& out);
 
-  // Rows of MCUs from the top, all of their columns. False if the codes have no word for what is in it.
-  // REQUIRES: row.components() == frame.components
+  // Writes a row of MCUs, from the top, with all columns. False if the codes have no word for a symbol. REQUIRES:
+  // row.components() == frame.components
   [[nodiscard]] bool add(jpeg::CoefficientRow& row);
   // After the last row.
   void finish() { fill_byte(); }

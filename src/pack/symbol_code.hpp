@@ -7,25 +7,25 @@
 namespace forebay::pack {
 
 inline constexpr std::size_t kSymbols = 256;
-// The longest code word, and what a look at the stream takes.
+// The longest code word in bits; also the bits of one look-up.
 inline constexpr unsigned kSymbolBits = 11;
 
 using SymbolCounts = std::array<std::uint64_t, kSymbols>;
 using CodeLengths = std::array<std::uint8_t, kSymbols>;  // bits; 0: the symbol has no code word
 
-// The prefix code with the fewest bits for symbols that occur so often, no word longer than kSymbolBits. Symbols with
-// count 0 have none; one that is alone has 1 bit.
+// The optimal prefix code for symbols with these counts, with no word longer than kSymbolBits. Symbols with count 0
+// have no word; a single symbol has 1 bit.
 [[nodiscard]] CodeLengths shortest_code(const SymbolCounts& counts);
 
-// Whether words of these lengths, none longer than kSymbolBits, can all be told apart.
+// Whether these lengths, none above kSymbolBits, form a prefix code.
 [[nodiscard]] bool is_prefix_code(const CodeLengths& lengths) noexcept;
 
 // The words, those of a length in the order of the symbols; their first bit is the lowest.
 using CodeWords = std::array<std::uint16_t, kSymbols>;
 [[nodiscard]] CodeWords code_words(const CodeLengths& lengths) noexcept;
 
-// What the next kSymbolBits bits of a stream mean: as many symbols as they hold whole, up to three. The table of a code
-// is a quarter of a first-level cache, as there are many codes.
+// A look-up table for the next kSymbolBits bits of a stream: all complete symbols in them, up to three. A code's table
+// takes a quarter of a first-level cache, because there are many codes.
 class SymbolTable {
  public:
   static constexpr std::size_t kMost = 3;

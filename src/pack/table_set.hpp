@@ -9,7 +9,7 @@
 
 namespace forebay::pack {
 
-// Packed coefficients are streams of symbols, one byte each. In their order:
+// Packed coefficients are streams of one-byte symbols, in this order:
 enum class Stream : std::uint8_t {
   dc,       // each block's first coefficient, less that of its neighbour
   groups,   // which eighths of a block's zigzag have coefficients other than 0 (its first one aside)
@@ -26,7 +26,7 @@ inline constexpr std::size_t kStreams = 9;
 // Blocks of the first component, and of the others.
 inline constexpr std::size_t kBlockKinds = 2;
 
-// How a stream says what its code has no word for: a symbol, and the value itself apart.
+// How a stream encodes what its code has no word for: an escape symbol, and the value separately.
 enum class Escape : std::uint8_t {
   none,   // every symbol has a word
   value,  // differences and coefficients: symbol 0x80, and 16 bits
@@ -71,7 +71,7 @@ struct TableSet {
 // Bits of streams with these counts, escapes included.
 [[nodiscard]] double bits_of(const StreamCounts& counts, const TableSet& set) noexcept;
 
-// What the streams of photographs look like, roughly.
+// Approximate statistics of the streams of photographs.
 [[nodiscard]] StreamCounts usual_counts();
 
 }  // namespace forebay::pack

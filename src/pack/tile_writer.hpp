@@ -11,15 +11,15 @@
 
 namespace forebay::pack {
 
-// The streams of an image's tiles before they are coded.
+// The streams of an image's tiles before coding.
 class TileStreams {
  public:
-  // Values rather than symbols, as what has a word depends on the code.
+  // Values rather than symbols, because the code determines which values have a word.
   using Tile = PerStream<std::vector<std::int16_t>>;
 
   // `frame` must stay.
   void begin(const jpeg::JpegFrame& frame, const TileGrid& grid);
-  // Rows of MCUs from the top, all of their columns. REQUIRES: row.components() == frame.components
+  // Adds a row of MCUs, from the top, with all columns. REQUIRES: row.components() == frame.components
   void add(std::int32_t mcu_row, jpeg::CoefficientRow& row);
 
   [[nodiscard]] const TileGrid& grid() const noexcept { return grid_; }

@@ -9,7 +9,8 @@
 
 namespace forebay::pack {
 
-// How an image is cut: rectangles of MCUs, each coded by itself, so that a region is decoded from some of them.
+// The division of an image into tiles: rectangles of MCUs, each coded independently, so that a region is decoded from
+// some of them.
 //
 // In a tile the blocks of each kind follow each other by rows of MCUs, in these by components, then by rows of blocks,
 // from the left. A block's first coefficient is stated as a difference from the block's on its left in the tile, at the

@@ -23,31 +23,31 @@
 
 namespace forebay::produce {
 
-// What happens to samples that cannot be served: each is quarantined once, and its position gets another sample or, in
-// evaluation, none, or, under `on_bad = "fail"`, the run ends. Any worker thread reports; the trainer's thread collects
+// Handles samples that cannot be served: each is quarantined once, and its position gets another sample or, in
+// evaluation, none; under `on_bad = "fail"` the run ends. Any worker thread reports; the trainer's thread collects them
 // for the budget.
 class BadSamples final : public read::BadSampleSink {
  public:
-  // So many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
+  // This many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
   static constexpr std::uint32_t kMostAttempts = 1000;
-  // Retries that are told on the console.
+  // The number of retries that are logged.
   static constexpr std::uint64_t kRetriesTold = 3;
 
   using LeaveOut = std::function<void(const read::ReadRequest& request)>;
 
-  // `leave_out` is called for each bad sample in place of a replacement, in evaluation; empty = replace. `failed` is
-  // called after a failure was raised, to break waits. All references must outlive this.
+  // `leave_out` is called in evaluation for each bad sample, which is then not replaced; empty = replace. `failed` is
+  // called after a failure was raised, to end waits. All references must outlive this object.
   BadSamples(const Dataset& dataset, const Order& order, OnBad on_bad, read::ReadQueue& requests,
              measure::QuarantineLog& quarantine, measure::ConsoleLog& console, Failure& failure, LeaveOut leave_out,
              std::function<void()> failed);
 
   void bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept override;
-  // Tells the first few; all are counted in the telemetry.
+  // Logs the first few; all are counted in the telemetry.
   void will_retry(const read::ReadRequest& request, std::string_view reason) noexcept override;
   void worker_failed(std::exception_ptr error) noexcept override;
 
-  // Calls report(id, reason) for each bad sample met since the last call. The trainer's thread; costs one load when
-  // there is none.
+  // Calls report(id, reason) for each bad sample found since the last call. Trainer's thread; costs one load if there
+  // is none.
   template <typename Report>
   void collect(Report&& report) {
     if (found_.load(std::memory_order_acquire) == collected_) return;
@@ -59,7 +59,7 @@ class BadSamples final : public read::BadSampleSink {
 
  private:
   void settle(const read::ReadRequest& request, std::string_view reason);
-  // Logs it, the first time.
+  // Logs the sample, the first time only.
   void quarantine(const read::ReadRequest& request, const std::string& path, std::string_view reason,
                   std::optional<std::uint64_t> replacement);
 
@@ -82,7 +82,7 @@ class BadSamples final : public read::BadSampleSink {
   };
   std::vector<Found> in_order_;        // of discovery
   std::atomic<std::size_t> found_{0};  // in_order_.size()
-  std::size_t collected_ = 0;          // the trainer's thread
+  std::size_t collected_ = 0;          // trainer's thread only
 };
 
 }  // namespace forebay::produce

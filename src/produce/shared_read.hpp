@@ -10,11 +10,11 @@
 
 namespace forebay::produce {
 
-// Samples of one read at most: their decoder takes them one after the other, while others wait for work.
+// The most samples of one read: one decoder makes them one after the other, while others may wait for work.
 inline constexpr std::uint32_t kMostOfOneRead = 16;
 
-// Asks for one sample more: together with the last request when both have the same bytes. REQUIRES: requests are added
-// in the order of their positions and places, all of one batch.
+// Adds a request for one sample, merged with the last request if both have the same bytes. REQUIRES: requests of one
+// batch are added in the order of their positions and places.
 inline void add_request(std::vector<read::ReadRequest>& requests, const read::ReadRequest& request,
                         const Dataset& dataset) {
   if (!requests.empty()) {
@@ -27,7 +27,7 @@ inline void add_request(std::vector<read::ReadRequest>& requests, const read::Re
   requests.push_back(request);
 }
 
-// The request for the i-th of its samples alone. REQUIRES: i < request.count. Any thread.
+// The request for only the i-th of its samples. REQUIRES: i < request.count. Any thread.
 [[nodiscard]] inline read::ReadRequest member_of(const read::ReadRequest& request, std::uint32_t i,
                                                  const Order& order) noexcept {
   read::ReadRequest member = request;

@@ -17,27 +17,27 @@ struct WorkerCounts {
   friend bool operator==(const WorkerCounts&, const WorkerCounts&) = default;
 };
 
-// How many worker threads a rank starts with, and how many there may be. A number that the options give is both.
+// How many worker threads a rank starts with, and how many there may be. A number set in the options is both.
 struct WorkerPlan {
   WorkerCounts first;
   WorkerCounts most;
-  unsigned cores = 1;  // that this rank may use
-  std::string reason;  // where these numbers come from, for the start-up line
+  unsigned cores = 1;  // cores that this rank may use
+  std::string reason;  // where these numbers come from, for the log line at start-up
 
   [[nodiscard]] bool tunes() const noexcept { return first != most; }
 };
 
 // "8 readers, 1 decoder".
 [[nodiscard]] std::string describe(const WorkerCounts& counts);
-// The same with where it comes from, and what it may become.
+// The same, with its reason and limits.
 [[nodiscard]] std::string describe(const WorkerPlan& plan);
 
-// "auto" decoders: the cores this rank may use less one for the trainer, at least one; all of them when the trainer
-// turns out to leave its core idle. `share`: what is this rank's of the cores that it shares with others of its node.
+// "auto" decoders: the cores this rank may use minus one for the trainer, at least one; all of them if the trainer
+// turns out to leave its core idle. `share`: this rank's part of the cores that it shares with others on its node.
 // "auto" readers: they mostly wait for storage, so eight per decoder, between 16 and 64, to begin with.
 [[nodiscard]] WorkerPlan plan_workers(const WorkerOptions& options, const Cores& cores, const CoreShare& share);
 
-// What the workers did in a span of time, up to now.
+// What the workers did in an interval that ends now.
 struct WorkerWindow {
   double seconds = 0;  // its length
   std::uint64_t reads = 0;
@@ -49,11 +49,11 @@ struct WorkerWindow {
   double unasked_s = 0;      // readers that waited for requests, summed over threads
   double decoder_cpu_s = 0;  // processor time of the decoders
   double reader_cpu_s = 0;   // and of the readers
-  double trainer_cpu_s = 0;  // processor time of the process beside readers and decoders
+  double trainer_cpu_s = 0;  // processor time of the process, without readers and decoders
   double blocked_s = 0;      // the ring was full
 };
 
-// Decides how many readers and decoders are wanted, out of what they did. No threads, no clocks.
+// Decides how many readers and decoders are wanted, from what they did. No threads, no clocks.
 //
 //  - Decoders starve while readers are in the store all the time: more readers, as many as Little's law asks for at the
 //    rate that the decoders could take (reads in flight = rate * time of one read), at most twice as many at a time.
@@ -62,28 +62,28 @@ struct WorkerWindow {
 //  - Far fewer reads are in flight than there are readers, although the decoders or all cores are busy: fewer readers.
 //  - While the ring is full there is nothing to gain, and nothing is changed.
 //
-// Each increase is a trial: unless it brings a good part of what it should, it is undone and not tried again for a
-// while, twice as long each time. A store that is limited by its bandwidth is not asked by ever more readers.
+// Each increase is a trial: unless it brings a good part of the expected gain, it is undone and not tried again for a
+// while, twice as long each time. So a store limited by its bandwidth is not read by ever more readers.
 class Tuner {
  public:
   explicit Tuner(const WorkerPlan& plan);
 
-  // Takes in a window, during all of which counts() were wanted. Returns true when they are others now. The window
-  // should hold a few reads of each reader, and last a tenth of a second or more.
+  // Takes in a window, during all of which counts() were wanted. Returns whether they have changed. The window should
+  // contain a few reads of each reader, and last a tenth of a second or more.
   bool look(const WorkerWindow& window);
 
-  // The system had fewer threads than counts(), these. It is asked again after a pause, as after an increase that
-  // brought nothing.
+  // Reports that the system allowed only these threads. More are tried again after a pause, as after an unsuccessful
+  // increase.
   void refused(WorkerCounts there);
 
   [[nodiscard]] WorkerCounts counts() const noexcept { return counts_; }
-  // Why they are what they are: what was seen when they were changed last.
+  // The reason for the current counts: what was observed when they last changed.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  // Windows since the counts changed; a trial that is not over counts as none.
+  // Windows since the counts changed; 0 during a trial.
   [[nodiscard]] unsigned settled_for() const noexcept { return trial_ ? 0 : settled_; }
 
  private:
-  // Before an increase is tried again after it brought nothing.
+  // The pause before an unsuccessful increase is tried again.
   struct Pause {
     double until_s = 0;
     double length_s = 0;
@@ -105,7 +105,7 @@ class Tuner {
   bool make_way(const WorkerWindow& window);
   bool shrink_readers(const WorkerWindow& window);
   void try_out(const WorkerWindow& window, WorkerCounts counts, Pause& pause, double wanted_gain, std::string reason);
-  // No increase of that side for a while, twice as long each time.
+  // Suspends increases of that side for a while, twice as long each time.
   void set_aside(Pause& pause) const noexcept;
   bool change(WorkerCounts counts, std::string reason);
 
@@ -121,13 +121,13 @@ class Tuner {
   unsigned idle_windows_ = 0;  // with far fewer reads than readers, less two for each other window
 };
 
-// Decides when more batches have to be asked for at a time, out of what the workers did. No threads, no clocks.
+// Decides when more batches must be requested at a time, from what the workers did. No threads, no clocks.
 //
-// No more samples are asked for than the ring has room for. Where reads take long that leaves readers without requests
-// and decoders without bytes, although the ring is never full: as long as it does, twice as many batches are asked for.
+// Samples are requested only as far as the ring has room. If reads take long, that leaves readers without requests and
+// decoders without bytes, although the ring is never full: for as long as it does, the number of batches is doubled.
 class AskTuner {
  public:
-  // Takes in a window, during all of which `counts` worked. Returns true when more should be asked for.
+  // Takes in a window, during all of which `counts` worked. Returns whether more should be requested.
   bool look(const WorkerWindow& window, const WorkerCounts& counts) noexcept;
 
  private:

@@ -14,30 +14,30 @@
 
 namespace forebay::produce {
 
-// What the tuning looks at and steers; all of it must outlive it.
+// The objects that the tuning observes and controls; all must outlive it.
 struct TuningLinks {
   WorkerPool& readers;
   WorkerPool& decoders;
   const read::WorkerTotals& totals;
   ring::SlotRing& ring;                        // queue.capacity = "auto": it may grow
-  std::function<void(std::string_view)> tell;  // a line for people, when the numbers have settled
+  std::function<void(std::string_view)> tell;  // logs a line when the numbers have settled
 };
 
-// A thread that looks at the workers a few times a second, has a Tuner decide how many are wanted, and has an AskTuner
-// decide whether they are asked for enough.
+// A thread that observes the workers a few times a second, has a Tuner decide how many are wanted, and has an AskTuner
+// decide whether enough is requested from them.
 class WorkerTuning {
  public:
-  // Starts the thread, if there is anything to tune. Throws Error when the system has no more of them.
+  // Starts the thread, if there is anything to tune. Throws Error if the system allows no more threads.
   WorkerTuning(TuningLinks links, const WorkerPlan& plan);
   ~WorkerTuning() { stop(); }
   WorkerTuning(const WorkerTuning&) = delete;
   WorkerTuning& operator=(const WorkerTuning&) = delete;
 
-  // Joins the thread: the numbers stay as they are. Call before the pools are stopped; idempotent.
+  // Joins the thread; the numbers stay as they are. Call before the pools are stopped. Idempotent.
   void stop();
 
  private:
-  // Everything that only grows, at one moment.
+  // The values of all monotonic counters at one moment.
   struct Reading {
     WaitPoint::Clock::time_point time;
     std::uint64_t reads = 0;
@@ -52,7 +52,7 @@ class WorkerTuning {
 
   void run();
   [[nodiscard]] bool may_grow() const noexcept { return links_.ring.capacity() < links_.ring.most_capacity(); }
-  // Has as many work as the tuner wants, as far as there are threads.
+  // Sets the numbers of workers to what the tuner wants, as far as there are threads.
   void steer();
   [[nodiscard]] Reading read() const;
   [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);

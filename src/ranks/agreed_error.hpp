@@ -10,10 +10,10 @@
 
 namespace forebay::ranks {
 
-// The exceptions that a program can tell apart. As bytes they travel between ranks.
+// The kinds of exceptions that a program can distinguish, as bytes that ranks exchange.
 enum class ErrorKind : char { error = 'e', config = 'c', sample = 's', watchdog = 'w' };
 
-// What all ranks throw alike for what one of them met.
+// An error of one rank that all ranks throw alike.
 struct AgreedError {
   ErrorKind kind = ErrorKind::error;
   std::string text;
@@ -22,18 +22,18 @@ struct AgreedError {
   [[noreturn]] void raise() const;
 };
 
-// What an exception is, in these words. REQUIRES: not null.
+// Converts an exception. REQUIRES: not null.
 [[nodiscard]] AgreedError described(const std::exception_ptr& error);
 
 // Collective and blocking: the error of the lowest rank that has one ("rank 2: ..." in a job of several), the same on
-// all ranks; nothing when no rank has one.
+// all ranks; nothing if no rank has one.
 [[nodiscard]] std::optional<AgreedError> agreed_error(Communicator& communicator,
                                                       const std::optional<AgreedError>& mine);
-// The same for a text alone, empty = none.
+// The same for just a text; empty = no error.
 [[nodiscard]] std::optional<std::string> agreed_failure(Communicator& communicator, std::string_view mine);
 
-// Runs what only concerns this rank and then lets all ranks succeed or fail together: a rank that left alone would
-// leave the others in their next collective call. Collective and blocking.
+// Runs work local to this rank, after which all ranks succeed or fail together: if a rank left alone, the others would
+// hang in their next collective call. Collective and blocking.
 template <typename Work>
 void collectively(Communicator& communicator, Work&& work) {
   if (communicator.size() == 1) return work();

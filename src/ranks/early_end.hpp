@@ -11,36 +11,36 @@
 
 namespace forebay::ranks {
 
-// How a rank ends that does not end together with the others: it tells them, and does not wait for them for ever.
-// Used by the thread that calls next().
+// Ends a rank that does not end together with the others: tells them, and does not wait for them forever. Used by the
+// thread that calls next().
 class EarlyEnd {
  public:
-  // References must outlive it. `watchdog_s`: how long ranks may keep each other waiting; 0 = as long as they like.
-  // `warn`: for people, before a wait that may end the job.
+  // References must outlive it. `watchdog_s`: how long ranks may keep each other waiting; 0 = no limit. `warn`: logs a
+  // line before a wait that may end the job.
   EarlyEnd(Communicator& communicator, Ranks& ranks, double watchdog_s,
            std::function<void(const std::string& line)> warn)
       : communicator_(communicator), ranks_(ranks), watchdog_s_(watchdog_s), warn_(std::move(warn)) {}
   EarlyEnd(const EarlyEnd&) = delete;
   EarlyEnd& operator=(const EarlyEnd&) = delete;
 
-  // This rank has met an error in the middle of a step, where it cannot agree with the others any more. They are told
-  // and end on the same text, which is returned.
+  // Reports an error in the middle of a step, when this rank can no longer agree with the others. They are told and end
+  // with the same text, which is returned.
   [[nodiscard]] const std::string& fail(const char* what);
-  // This rank leaves after so many steps while others may be about to make another.
+  // Reports that this rank leaves after `steps` steps while others may be about to make another.
   void leave(std::uint64_t steps);
-  // The end of the talk between the ranks; bounded. Where others wait for this rank in calls of their own, in which
+  // Ends the communication between the ranks; bounded. If others wait for this rank in their own MPI calls, where
   // nothing can reach them, the job is aborted, after `before_abort()`.
   void part(const std::function<void()>& before_abort);
 
  private:
-  // `others_went_on` changes meanwhile.
+  // `others_went_on` may change during the call.
   void wait_for_others(const std::function<void()>& before_abort, const bool& others_went_on);
 
   Communicator& communicator_;
   Ranks& ranks_;
   double watchdog_s_;
   std::function<void(const std::string& line)> warn_;
-  std::string cause_;  // that the others were told
+  std::string cause_;  // as told to the others
   bool has_failed_ = false;
 };
 

@@ -14,22 +14,22 @@
 
 namespace forebay::ranks {
 
-// How long a rank waits for others, in time that its process ran.
+// How long a rank waits for others, in time for which its process ran.
 struct Patience {
   const RunningTime* time = nullptr;  // must outlive what uses it; null = no limit
   double limit_s = 0;                 // 0 = no limit
 
-  // How long ranks that give up listen to each other, so that all end on one cause: many times as long as a notice
-  // takes.
+  // How long ranks that give up listen to each other, so that all end with the same cause: many times as long as a
+  // notice takes.
   [[nodiscard]] std::chrono::duration<double> settling() const noexcept {
     return std::chrono::duration<double>(std::min(2.0, limit_s / 10));
   }
 };
 
-// Which ranks still take part. Agreements travel in collective calls, so a rank that makes none any more can only be
-// named by notices of its own, or by the silence that it leaves. Ranks tell each other that one of them wants to end,
-// that one has left and why, that one resumes after the end of an epoch, and, once a wait gets long, that one is
-// waiting, is busy with what is waited for, or has given the silent ones up. Used by the thread that calls next().
+// Tracks which ranks still take part. Agreements are made in collective calls, so a rank that no longer makes any can
+// be identified only by its own notices or by its silence. Ranks tell each other that they want to end, have left and
+// why, resume after the end of an epoch, and, once a wait gets long, that they are waiting, are busy with what others
+// wait for, or have given up on the silent ones. Used by the thread that calls next().
 class Liveness {
  public:
   // The communicator must outlive this.
@@ -38,7 +38,7 @@ class Liveness {
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
 
-  // From now on waits in Communicator::all_gather() are watched as well.
+  // Also watches waits in Communicator::all_gather() from now on.
   void watch_gathers();
 
   // Step `step` begins, counted from 0 on all ranks alike. Throws Error naming a rank that will not make it.
@@ -46,62 +46,63 @@ class Liveness {
   // This rank's report of the step is posted.
   void has_posted() noexcept { ++posts_; }
 
-  // This rank wants to end, and others may be waiting for what never comes: breaks their waits, once. May be called
-  // again and again. Not told when another rank has said the same; and in a large job not at once, unless by rank 0. A
-  // launcher's signal reaches all ranks, and each would send to each: 10^10 messages with 100,000 ranks.
+  // Tells the others that this rank wants to end, which breaks their waits; they may be waiting for what never comes.
+  // Sends once, however often it is called; not at all if another rank has said the same, and in a large job not
+  // immediately, unless this is rank 0. A launcher's signal reaches all ranks, and if each sent to each, that would be
+  // 10^10 messages with 100,000 ranks.
   void alert();
-  // The same in any case at once: for a rank that goes where it would not call alert() again.
+  // The same, always immediately: for a rank that will not call alert() again.
   void alert_at_once();
-  // Another rank wants to end. Never blocks. Throws Error when one that has left is missing in this very step.
+  // Whether another rank wants to end. Never blocks. Throws Error if a rank that has left is missing in this very step.
   [[nodiscard]] bool alerted();
 
-  // To be called again and again while reports of others are waited for. Throws Error naming a rank that will not make
-  // this step, and, when that gets too long, WatchdogError naming the ranks that have not come, which ends the run for
-  // all: ranks that hear each other throw the same text.
+  // To be called repeatedly while waiting for the reports of others. Throws Error naming a rank that will not make this
+  // step, and, if the wait gets too long, WatchdogError naming the missing ranks, which ends the run for all: ranks
+  // that hear each other throw the same text.
   void wait_for_reports() { wait(false); }
-  // A report says that its rank has left. Throws Error naming it.
+  // Called if a report says that its rank has left. Throws Error naming it.
   [[noreturn]] void name_leaver();
 
-  // This rank makes the step that was begun last, which no report of the others shows.
+  // Tells the others that this rank makes the last step begun, which no report shows.
   void go_on();
-  // Another rank has said that it makes a step from `step` on. Never blocks.
+  // Whether another rank has said that it makes step `step` or a later one. Never blocks.
   [[nodiscard]] bool has_gone_on(std::uint64_t step);
 
-  // This rank makes no step from `step` on; the others throw `cause` when they come to it, or have come.
+  // Tells the others that this rank makes no step from `step` on; they throw `cause` when they reach it.
   void leave(std::uint64_t step, std::string_view cause);
-  // This rank has left, or has thrown an error that names another one.
+  // Whether this rank has left, or has thrown an error that names another one.
   [[nodiscard]] bool is_over() const noexcept { return !over_.empty(); }
-  // Why; empty = it is not over.
+  // The cause; empty if is_over() is false.
   [[nodiscard]] const std::string& cause() const noexcept { return over_; }
 
-  // This rank is busy with something that the others wait for, and will come: their patience begins anew. To be called
-  // again and again meanwhile; tells them several times within it.
+  // Tells the others that this rank is busy with something they wait for and will arrive, which restarts their
+  // patience. To be called repeatedly in the meantime; sends several times per period of patience.
   void excuse();
 
  private:
   struct Departure {
     std::uint64_t step = 0;  // the first that the rank does not make
     std::uint32_t rank = 0;
-    std::uint64_t gathers = 0;  // that it completed
-    bool gave_up = false;       // because others did not come
+    std::uint64_t gathers = 0;  // number of gathers that it completed
+    bool gave_up = false;       // because others did not arrive
     std::string cause;
   };
 
   [[nodiscard]] std::chrono::milliseconds hold_off() const noexcept;
   void hear();
   void understand(const Notice& notice);
-  // In line: each step asks, and mostly nobody has left.
+  // Inline, because it is called at each step and usually nobody has left.
   void require_all(bool gathers) {
     if (!departures_.empty()) end_if_missed(gathers);
   }
   void end_if_missed(bool gathers);
   void tell_departure(std::string_view kind, const Departure& departure);
   [[noreturn]] void end(const std::string& cause);
-  // Throws WatchdogError, once those who give up have heard each other: what the lowest of them says.
+  // Throws WatchdogError with the text of the lowest rank, once those that give up have heard each other.
   [[noreturn]] void end_together();
   void wait(bool gathers);
   void say_here(std::uint64_t event, double waited_s);
-  // Throws WatchdogError. `event`: what this rank waits in.
+  // Throws WatchdogError. `event`: the collective call in which this rank waits.
   [[noreturn]] void give_up(std::uint64_t event, double waited_s);
   [[nodiscard]] std::string missing(std::uint64_t event) const;
 
@@ -113,20 +114,20 @@ class Liveness {
   std::optional<std::chrono::steady_clock::time_point> wished_;  // when this rank first wanted to end
   bool has_alerted_ = false;
   bool is_alerted_ = false;
-  std::optional<std::uint64_t> latest_on_;                            // the latest step that another said it makes
+  std::optional<std::uint64_t> latest_on_;                            // the latest step that another rank said it makes
   std::vector<Departure> departures_;                                 // by step and rank
-  std::optional<std::chrono::steady_clock::time_point> given_up_at_;  // when this rank heard of it, or did it, first
+  std::optional<std::chrono::steady_clock::time_point> given_up_at_;  // when this rank first heard of it or did it
   std::string over_;
 
-  // A wait. Collective calls are counted as events, in the same order on all ranks, so that a rank that waits in the
-  // same event or a later one is not the one that is waited for.
+  // The current wait. Collective calls are numbered as events, in the same order on all ranks, so a rank that waits in
+  // the same event or a later one is not the one being waited for.
   std::uint64_t waits_in_ = 0;
   RunningTime::Duration began_{0};
   std::uint64_t said_here_ = 0;               // the event that this rank last said it waits in
-  std::uint64_t latest_here_ = 0;             // the latest that any other said
-  std::uint64_t answered_ = 0;                // the latest of others that this rank has answered
-  std::vector<std::uint64_t> others_events_;  // by rank, the latest that it said
-  std::vector<bool> has_spoken_;              // by rank: since this one first said that it waits in the event
+  std::uint64_t latest_here_ = 0;             // the latest that any other rank said
+  std::uint64_t answered_ = 0;                // the latest event of others that this rank has answered
+  std::vector<std::uint64_t> others_events_;  // by rank, the latest event that it named
+  std::vector<bool> has_spoken_;              // by rank: since this rank first said that it waits in the event
   std::optional<RunningTime::Duration> excused_at_;
 };
 

@@ -15,34 +15,34 @@
 
 namespace forebay::ranks {
 
-// A class, or the samples in one folder or container file, of which hardly anything can be served.
+// A class, or the samples in one folder or container file, that can hardly be served at all.
 struct LostPart {
   std::string what;                  // "26 of the 50 samples of class \"b\" are bad"
   std::vector<std::uint64_t> first;  // a few of its bad samples
 };
 
-// Tells bad samples here and there from a part of the dataset that is gone: a disk that is not mounted, a shard that
-// was copied halfway. A part is lost when more than half of it is bad, 10 samples at least, or all of it, 3 at least:
-// fewer would be chance in a dataset of many small classes (docs/decisions/0026-bad-samples-have-a-limit.md). Used by
-// one thread; the same for equal datasets and samples.
+// Distinguishes scattered bad samples from a missing part of the dataset: a disk that is not mounted, a shard that was
+// only partly copied. A part is lost if more than half of it and at least 10 samples are bad, or all of it and at least
+// 3: fewer could be chance in a dataset of many small classes (docs/decisions/0026-bad-samples-have-a-limit.md). Used
+// by one thread; deterministic for equal datasets and samples.
 class LostParts {
  public:
   static constexpr std::uint64_t kLeast = 3;
   static constexpr std::uint64_t kLeastForHalf = 10;
 
-  // The dataset must outlive it. `selection`: what a run serves of it; null: all.
+  // The dataset must outlive it. `selection`: the part of it that a run serves; null: all.
   explicit LostParts(const Dataset& dataset, std::shared_ptr<const Selection> selection = nullptr) noexcept
       : dataset_(dataset), selection_(std::move(selection)) {}
 
-  // A lost part, a class rather than a place; nothing if there is none. Looks at samples until as many whole ones are
-  // found as show that a part is not lost: few, unless one is. Throws what the dataset throws.
+  // A lost part, preferably a class rather than a place; nothing if there is none. Examines samples until it finds
+  // enough good ones to rule each part out: few, unless one is lost. Throws what the dataset throws.
   [[nodiscard]] std::optional<LostPart> find(const std::unordered_set<std::uint64_t>& bad);
 
-  // A container file that the index could read no more than half of, compared with the mean of its files; nothing if
-  // there is none. Of the entries that the index left out, so without samples to name.
+  // A container file of which the index could read at most half, compared with the mean of its files; nothing if there
+  // is none. It is found from the entries that the index left out, so there are no samples to name.
   [[nodiscard]] std::optional<std::string> unreadable_file() const;
 
-  // Both for a command: throws Error, with an example and what to do, if there is one.
+  // Applies both checks for a command: throws Error, with an example and advice, if either finds something.
   void refuse(const std::unordered_set<std::uint64_t>& bad);
 
   // The classes with the most of them: `3 of class "b", 1 of class "a"`; empty if they have no classes.
@@ -53,7 +53,7 @@ class LostParts {
   using Part = std::pair<std::int64_t, std::string>;
   struct Members {
     std::vector<std::uint64_t> bad;
-    std::uint64_t whole = 0;  // found so far
+    std::uint64_t whole = 0;  // good samples found so far
   };
   [[nodiscard]] std::map<Part, Members> suspects(const std::unordered_set<std::uint64_t>& bad) const;
   void clear(std::map<Part, Members>& suspects, const std::unordered_set<std::uint64_t>& bad) const;
@@ -61,7 +61,7 @@ class LostParts {
 
   const Dataset& dataset_;
   std::shared_ptr<const Selection> selection_;
-  std::map<Part, std::size_t> cleared_;  // with so many bad samples
+  std::map<Part, std::size_t> cleared_;  // at this number of bad samples
 };
 
 }  // namespace forebay::ranks

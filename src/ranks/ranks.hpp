@@ -23,12 +23,13 @@
 
 namespace forebay::ranks {
 
-// How a program asks for batches: one loop over all, or a loop over epochs with one over each epoch's batches in it.
+// How a program requests batches: in one loop over all, or in a loop over epochs with an inner loop over each epoch's
+// batches.
 enum class Loop : std::uint8_t { unknown, batches, epochs };
 
-// The other ranks, as one rank sees them: whether and how the run continues at each step, which batches it may plan,
-// what it must wait for, in lockstep what all have decided, and who has left. Knows of batches only what the schedule
-// does. Used by the thread that calls next().
+// The other ranks, as seen by one rank: whether and how the run continues at each step, which batches it may plan, what
+// it must wait for, in lockstep what all have decided, and who has left. It knows about batches only what the schedule
+// knows. Used by the thread that calls next().
 class Ranks {
  public:
   struct Setup {
@@ -44,7 +45,7 @@ class Ranks {
     QueueOptions queue = {};           // with numbers, not "auto"
     std::uint64_t turns = UINT64_MAX;  // batches that this rank may plan
     Loop loop = Loop::unknown;
-    std::function<bool()> stop_requested;  // of this rank
+    std::function<bool()> stop_requested;  // on this rank
   };
 
   // Throws ConfigError (mpi.lag), and Error when the index alone has more bad entries than allowed, alike on all ranks.
@@ -52,16 +53,17 @@ class Ranks {
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  // Batches change hands between ranks.
+  // Whether ranks may hand batches over to each other.
   [[nodiscard]] static bool may_rebalance(const Options& options, std::uint32_t ranks) noexcept;
 
   // --- the kind of loop
   [[nodiscard]] Loop loop() const noexcept { return loop_; }
-  // Collective: all ranks ask for batches in the same way; true when any of them `begins_anew`. Throws Error on all.
+  // Collective: checks that all ranks use the same kind of loop; returns whether any of them `begins_anew`. Throws
+  // Error on all ranks if they do not.
   bool agree_on_loop(Loop loop, bool begins_anew);
-  // In a loop over epochs. REQUIRES: no step was made.
+  // Chooses the loop over epochs. REQUIRES: no step was made.
   void end_each_epoch() noexcept;
-  // No rank serves a batch of the next epoch before this one is complete.
+  // Whether no rank serves a batch of the next epoch before this one is complete.
   [[nodiscard]] bool end_epochs_together() const noexcept {
     return loop_ == Loop::epochs || options_.mpi.epoch_end == EpochEnd::reuse;
   }
@@ -69,60 +71,62 @@ class Ranks {
   // --- a step
   struct Agreement {
     Verdict verdict = Verdict::proceed;
-    bool has_work = false;  // this rank may have got something to plan
+    bool has_work = false;  // this rank may now have something to plan
   };
   // What all ranks do at the step that begins now. A step that ended an epoch is made in the next epoch after all: the
-  // first agree() there is about that one. `mine`, `count`: of all of this rank's steps since the run began. Throws
-  // Error naming a rank that has left or does not come.
+  // first agree() there refers to it. `mine`, `count`: cover all of this rank's steps since the run began. Throws Error
+  // naming a rank that has left or does not arrive.
   [[nodiscard]] Agreement agree(RankReport mine, const RankCount& count);
-  // Time that this step has spent waiting for other ranks.
+  // Time for which this step has waited for other ranks.
   [[nodiscard]] std::chrono::nanoseconds waited() const noexcept {
     return coordinator_.last_wait() + (rebalancer_ ? rebalancer_->last_wait() : std::chrono::nanoseconds::zero());
   }
-  // What all ranks said some steps ago; see Coordinator::heard().
+  // The report of all ranks from some steps ago; see Coordinator::heard().
   [[nodiscard]] const JobReport* heard() const noexcept { return coordinator_.heard(); }
-  // More than half of the ranks were at their cap when they last said so. A rank alone goes by itself.
+  // Whether more than half of the ranks were at their cap in their last reports; true for a single rank, which decides
+  // by itself.
   [[nodiscard]] bool are_most_at_cap() const noexcept;
   [[nodiscard]] std::uint64_t epochs_completed() const noexcept { return coordinator_.epochs_completed(); }
 
   // --- in lockstep
   [[nodiscard]] bool are_in_lockstep() const noexcept { return lockstep_.has_value(); }
-  // The signals for this step that all share; nothing, and a failure of this rank, when they have not decided alike.
+  // The signals for this step, shared by all; if they have not decided alike, nothing, and this rank fails.
   [[nodiscard]] std::optional<Signals> shared_signals();
   void decided(Decision decision) { lockstep_->served(decision); }
-  // What was heard was said while this rank had nothing to serve: the others may be served a batch that it lacks.
+  // Whether this rank had nothing to serve when the last report was made, so that the others may be served a batch that
+  // it lacks.
   [[nodiscard]] bool is_left_out() const noexcept { return lockstep_ && lockstep_->is_left_out(heard()); }
 
-  // --- what this rank plans
-  // The next batch to plan, with so many planned and not served yet, and so many served fresh; nothing for now.
+  // --- what this rank plans The next batch to plan, given the numbers of batches planned but not served and of those
+  // served fresh; nothing if none may be planned now.
   [[nodiscard]] std::optional<BatchRef> next_batch(std::uint64_t backlog, std::uint64_t fresh);
-  // Nothing more is planned before what is planned was served.
+  // Whether nothing more can be planned until what is planned has been served.
   [[nodiscard]] bool is_all_planned() const noexcept {
     return schedule_.is_exhausted() || turns_left_ == 0 || is_held_back();
   }
-  // A batch of that epoch must not be served yet, because the others are not so far.
+  // Whether a batch of that epoch must not be served yet, because the others are behind.
   [[nodiscard]] bool is_ahead(std::uint64_t epoch) const noexcept {
     return !options_.run.eval && end_epochs_together() && epoch > epochs_completed();
   }
-  // It has no batch of its own in any epoch.
+  // Whether this rank has no batch of its own in any epoch.
   [[nodiscard]] bool has_no_batches() const noexcept {
     return order::batches_of(schedule_.ledger().partition(), communicator_.rank()) == 0;
   }
-  // What it has not delivered of what is its own: what is not planned, and `planned`, which was not served.
+  // This rank's undelivered batches: those not planned, and those in `planned`, which were not served.
   [[nodiscard]] std::vector<order::BatchRange> left(std::span<const BatchRef> planned) const;
-  // The others may come to wait for what this rank has planned of the epoch epochs_completed(); and they do, so many
-  // batches being planned.
+  // Whether the others may come to wait for the batches of the epoch epochs_completed() that this rank has planned; and
+  // whether they do, given their number.
   [[nodiscard]] bool may_be_waited_for() const noexcept;
   [[nodiscard]] bool is_waited_for(std::uint64_t planned) const noexcept;
 
   // --- how it ends
   void report_bad(std::uint64_t sample, std::string_view reason) { coordinator_.report_bad(sample, reason); }
-  // The others hear of this rank's failure, if there is one. Once.
+  // Tells the others about this rank's failure, if any. Sends once.
   void report_failure();
-  // To be polled in waits: a rank wants to end, this one or another. Throws Error naming one that has left.
+  // To be polled in waits: whether this rank or another wants to end. Throws Error naming one that has left.
   [[nodiscard]] bool interrupted() { return coordinator_.interrupted(stop_requested_()); }
-  // This rank makes no further step, and throws or has thrown `cause`, or leaves without an error. `in_step`: it does
-  // not make the step that it has agreed to either.
+  // Reports that this rank makes no further step because it throws `cause`, or leaves without an error. `in_step`: nor
+  // does it make the step that it has agreed to.
   void leave(std::string_view cause, bool in_step = false) { coordinator_.leave(cause, in_step || step_is_agreed_); }
   // After leave(): others have made a step that this rank has left. Never blocks.
   [[nodiscard]] bool others_went_on() { return coordinator_.others_went_on(); }
@@ -132,10 +136,11 @@ class Ranks {
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return coordinator_.met_bad(); }
 
  private:
-  // Fills in what the ranks know of this one.
+  // Fills in what this object knows about this rank.
   void complete(RankReport& report) const noexcept;
   [[nodiscard]] bool share_work(const RankCount& mine);
-  // This rank may plan fewer batches than the queue can hold: as Rebalancer says where epochs are served one by one.
+  // Whether this rank may plan fewer batches than the queue can hold, which Rebalancer decides if epochs are served one
+  // by one.
   [[nodiscard]] bool is_held_back() const noexcept { return rebalancer_ && schedule_.holds_back(); }
 
   Communicator& communicator_;
@@ -145,7 +150,7 @@ class Ranks {
   std::function<bool()> stop_requested_;
   Loop loop_;
   std::uint64_t turns_left_;
-  bool step_is_agreed_ = false;  // its census said that the epoch before has ended
+  bool step_is_agreed_ = false;  // its census said that the previous epoch has ended
   bool failure_reported_ = false;
   Coordinator coordinator_;
   std::optional<Lockstep> lockstep_;        // mpi.mode = "lockstep", except for evaluation

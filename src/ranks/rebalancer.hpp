@@ -13,52 +13,52 @@
 
 namespace forebay::ranks {
 
-// How far one rank is, counted since the run began.
+// The progress of one rank, counted since the run began.
 struct RankCount {
   std::uint64_t fresh = 0;    // batches served fresh
   std::uint64_t offered = 0;  // steps at which it had a batch to serve, or to wait for
   std::uint64_t backlog = 0;  // batches planned and not served yet
 };
 
-// Lets the ranks of a job exchange how far they are, every few hundred steps and when one of them runs out of batches,
+// Lets the ranks of a job exchange their progress, every few hundred steps and when one of them runs out of batches,
 // and hand batches over from those that are behind to those that are ahead (order/rebalance.hpp).
 //
-// At step k each rank posts what it has planned of each range: its fence. Until step k + lag it plans nothing more,
-// because others will count what lies beyond; it serves what it has planned, which is lag batches more than the queue
-// can hold. At step k + lag all apply the same sums by the same rule. Nothing but decisions of the ranks goes into an
-// exchange, no clock: a run that is replayed exchanges and hands over the same.
-// Used by the thread that calls next().
+// At step k each rank posts how far it has planned in each range: its fence. Until step k + lag it plans nothing more,
+// because what lies beyond the fence may be handed over; it serves what it has planned, which is lag batches more than
+// the queue can hold. At step k + lag all ranks apply the same rule to the same sums. An exchange depends only on
+// decisions of the ranks and on no clock, so a replayed run hands over the same batches. Used by the thread that calls
+// next().
 class Rebalancer {
  public:
-  // Steps between exchanges, while nobody runs out of batches and when somebody does.
+  // Steps between exchanges, while nobody runs out of batches, and if somebody does.
   static constexpr std::uint64_t kPeriod = 256;
   static constexpr std::uint64_t kShortest = 32;
-  // Where the schedule holds back: the first exchange, and the least steps from one to the next.
+  // If the schedule holds back: the step of the first exchange, and the fewest steps between two.
   static constexpr std::uint64_t kFirst = 8;
   static constexpr std::uint64_t kClosest = 4;
-  // There, steps at which a rank must have had a batch to serve before its pace counts as seen.
+  // Likewise: steps at which a rank must have had a batch to serve before its pace is considered known.
   static constexpr std::uint64_t kTried = 4;
-  // There, batches that a rank may have planned before it has served any.
+  // Likewise: batches that a rank may plan before it has served any.
   static constexpr std::uint64_t kUntried = 2;
 
   // References must outlive this. Uses the communicator's channel `channel`. `while_waiting`: as for wait_for()
-  // (channel.hpp). `keep_epoch_order`: epochs are served one after the other, and the ranks that are done with one wait
-  // for the others. Where they are long (Schedule::holds_back()) exchanges then come when half of what may be planned
-  // is served, so that the last of an epoch is dealt out among those that have time; and until all keep pace a rank
-  // plans few batches before it has shown its own, because what is planned stays with it.
+  // (channel.hpp). `keep_epoch_order`: epochs are served one after the other, and ranks that have finished one wait for
+  // the others. If epochs are long (Schedule::holds_back()), exchanges then take place whenever half of what may be
+  // planned is served, so that the last batches of an epoch go to ranks that have time; and until the paces are known a
+  // rank plans only a few batches, because planned batches stay with it.
   Rebalancer(Communicator& communicator, order::Schedule& schedule, std::size_t channel, std::size_t lag,
              bool keep_epoch_order, std::function<void()> while_waiting = {});
 
-  // As `keep_epoch_order` in the constructor. Before the first step(), on all ranks.
+  // Sets `keep_epoch_order` (see the constructor). Before the first step(), on all ranks.
   void keep_epoch_order() noexcept;
 
-  // Once per step, after the census, alike on all ranks: `completed` epochs are agreed to be served. True when this
-  // rank may have got something to plan.
+  // Called once per step, after the census, alike on all ranks. `completed`: the agreed number of epochs served.
+  // Returns whether this rank may now have something to plan.
   bool step(const JobReport* heard, std::uint64_t completed, const RankCount& mine);
-  // Time that the last step() waited for other ranks.
+  // Time for which the last step() waited for other ranks.
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
-  // A batch may be planned by this rank now, with so many planned and not served yet, and so many served since the run
-  // began.
+  // Whether this rank may plan a batch now, given the numbers of batches planned but not served and of those served
+  // since the run began.
   [[nodiscard]] bool may_plan(std::uint64_t backlog, std::uint64_t fresh) const noexcept {
     return !is_open_ && (!schedule_.holds_back() || schedule_.all_keep_pace() || backlog < kUntried + fresh);
   }

@@ -14,40 +14,41 @@
 
 namespace forebay::ranks {
 
-// The states that a job saves: a thread of rank 0 writes them, and what fails reaches all ranks.
-// Used by the thread that calls next().
+// Saves the states of a job: a thread of rank 0 writes them, and failures are reported on all ranks. Used by the thread
+// that calls next().
 class Saves {
  public:
-  // References must outlive it. `patience`: how long a disk may take to write a state that is waited for. `warn` is
-  // told at once what a write met, on the writer's thread: whoever saves hears of it at the next call, which may come
-  // late.
+  // References must outlive it. `patience`: how long a disk may take to write a state that is waited for. `warn`
+  // receives the error of a write immediately, on the writer's thread; the caller gets it only at the next call, which
+  // may come late.
   Saves(Communicator& communicator, Liveness& liveness, std::chrono::duration<double> patience,
         std::function<void(const char*)> warn)
       : communicator_(communicator), liveness_(liveness), patience_(patience), warn_(std::move(warn)) {}
   Saves(const Saves&) = delete;
   Saves& operator=(const Saves&) = delete;
 
-  // Collective. Has rank 0 write the text; `is_last`: it is durable then. Throws Error on all ranks alike: what failed,
-  // now or before. The others wait as long as rank 0 waits for its disk, but
-  // not for a rank 0 that falls silent meanwhile.
+  // Collective. Makes rank 0 write the text; with `is_last` it is durable on return. Throws Error on all ranks alike
+  // for a failure now or earlier. The others wait as long as rank 0 waits for its disk, but not for a rank 0 that falls
+  // silent.
   void save(const std::filesystem::path& file, std::string text, bool is_last);
-  // Collective. What was saved is durable. Throws as save().
+  // Collective. Makes everything saved durable. Throws like save().
   void finish();
-  // What this rank was given to write is durable, or has failed. Throws Error where the disk does not answer for as
-  // long as a save is waited for.
+  // Waits until everything that this rank was given to write is durable or has failed. Throws Error if the disk does
+  // not answer within the patience for a save.
   void wait();
-  // What this rank was given to write is durable, or has failed, and the writer's thread has ended. False where the
-  // disk does not answer: then that is the failure, and this object must be left as it is, with all it refers to.
+  // The same, and ends the writer's thread. False if the disk does not answer: then that is the failure, and this
+  // object and everything it refers to must be left untouched.
   [[nodiscard]] bool end();
-  // What a write met that nobody was told of, "" when nothing; it is told now.
+  // Takes the error of a write that has not been reported, "" if there is none; it then counts as reported.
   [[nodiscard]] std::string take_failure();
-  // What the saves of a feeder met in whose place this one comes.
+  // Takes over the unreported error of a feeder that this one replaces.
   void take_over(std::string failure) { failure_ = std::move(failure); }
 
  private:
-  // Runs what rank 0 does; all ranks throw what failed.
+  // Runs rank 0's part; if it fails, all ranks throw.
   void write_together(const std::function<void()>& work);
-  // What to call again and again while the disk is waited for: `meanwhile`, and throws Error once it takes too long.
+  // A hook to be called repeatedly while waiting for the disk: calls `meanwhile`, and throws Error once the wait takes
+  // too long.
   [[nodiscard]] order::StateWriter::Hook patient(std::function<void()> meanwhile) const;
 
   Communicator& communicator_;
@@ -55,7 +56,7 @@ class Saves {
   std::chrono::duration<double> patience_;
   std::function<void(const char*)> warn_;
   std::unique_ptr<order::StateWriter> writer_;  // rank 0's, from the first save() on
-  std::filesystem::path file_;                  // that was given to it last
+  std::filesystem::path file_;                  // the last one given to it
   mutable bool is_late_ = false;                // the disk has not answered in time
   std::string failure_;                         // before end() or take_over()
 };

@@ -27,9 +27,9 @@ namespace forebay::read {
 // waits, may grow past the limit. It will be read and decoded without waiting for another, and then gives everything
 // back. Growing goes before taking: whoever grows has memory that others wait for.
 //
-// Buffers that come back are kept for the next samples as far as the limit has room beside what is in flight, and freed
-// beyond: a run holds no more than the limit, or one sample that is larger. (A buffer that is used again may have up to
-// a quarter more than its sample needs.)
+// Returned buffers are kept for later samples as far as the limit has room beside what is in flight, and freed
+// otherwise: a run holds no more than the limit, or one sample that is larger. (A reused buffer may be up to a quarter
+// larger than its sample needs.)
 //
 // Any thread may call; readers may block.
 class ByteBudget final : public BufferReturn {
@@ -66,9 +66,9 @@ class ByteBudget final : public BufferReturn {
   void close() noexcept;
 
   [[nodiscard]] std::size_t in_flight() const;
-  // The most that was in flight at one time: above the limit only for a sample that was alone, or one that grew.
+  // The most bytes ever in flight: above the limit only for a sample that was alone, or one that grew.
   [[nodiscard]] std::size_t most_in_flight() const;
-  // Of memory that is kept for the next: together with what is in flight at most the limit.
+  // Bytes of memory kept for later samples; together with what is in flight at most the limit.
   [[nodiscard]] std::size_t idle() const;
   // Requests that are waiting now.
   [[nodiscard]] std::size_t waiting() const;

@@ -55,14 +55,13 @@ class CoalescedReads {
   CoalescedReads(const CoalescedReads&) = delete;
   CoalescedReads& operator=(const CoalescedReads&) = delete;
 
-  // --- issuer ---
-  // Whether plan() was told of this place.
+  // --- issuer --- Whether this place was passed to plan().
   [[nodiscard]] bool is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // Announces samples of one epoch in the order in which they will be asked for: those that lie side by side will be
   // read together. If the budget is too small for all, only the first of them are planned.
   void plan(std::span<const ReadRequest> requests);
-  // Asks for those samples of a batch that are in coalesced reads, and removes them from `requests`. REQUIRES: each is
-  // for one sample.
+  // Requests those samples of a batch that are in coalesced reads, and removes them from `requests`. REQUIRES: each
+  // request is for one sample.
   void request(std::vector<ReadRequest>& requests);
 
   // --- readers ---

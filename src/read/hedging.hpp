@@ -95,8 +95,8 @@ class HedgeRule {
 // what dataset.name() throws.
 [[nodiscard]] bool may_be_slow(const std::string& path, const Dataset& dataset);
 
-// Batches leave in order, so one slow read holds up all batches behind it. This thread watches the readers' workloads
-// and issues a read that is far slower than the others a second time, ahead of all other requests. Everything under way
+// Batches leave in order, so one slow read delays all later batches. This thread watches the readers' workloads and
+// issues a read that is far slower than the others a second time, ahead of all other requests. Everything in progress
 // is needed within queue.capacity batches, so every slow read counts, the earliest first.
 class Hedging {
  public:

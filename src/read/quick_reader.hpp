@@ -12,8 +12,8 @@
 
 namespace forebay::read {
 
-// Reads samples for the decoder thread that it belongs to, as long as reads are quick. It waits for nothing but the
-// reads: what would need a wait is asked of the readers instead.
+// Reads samples for the decoder thread that owns it, as long as reads are quick. It waits only for the reads
+// themselves: whatever would need another wait is passed to the readers.
 class QuickReader {
  public:
   // All references must outlive it. REQUIRES: links.pace is not null, and there is no throttle.

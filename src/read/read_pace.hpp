@@ -7,8 +7,8 @@
 
 namespace forebay::read {
 
-// Whether reads are so quick that their bytes must lie in memory. A decoder then reads a sample itself, which costs
-// less than to be handed it by another thread (QuickReader). Any thread may call any member.
+// Determines whether reads are so quick that their bytes must be in memory. A decoder then reads a sample itself, which
+// costs less than a hand-over between threads (QuickReader). Any thread may call any member.
 class ReadPace {
  public:
   // A read took `ns`. Threads that call at the same time may lose one of their reads, which the next makes good.

@@ -30,8 +30,8 @@ struct ReaderLinks {
   WorkerTotals& totals;
   const StorageThrottle* throttle = nullptr;  // null = no emulated store
   CoalescedReads* coalesced = nullptr;        // null = each sample is read by itself
-  ReadPace* pace = nullptr;                   // is told how long reads take; null = nobody asks
-  StoreOutage* outage = nullptr;              // is told of reads that fail; null = they are repeated for ever
+  ReadPace* pace = nullptr;                   // receives the times of reads; null = not needed
+  StoreOutage* outage = nullptr;              // receives failed reads; null = they are retried forever
 };
 
 struct ReaderOptions {

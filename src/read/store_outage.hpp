@@ -11,15 +11,15 @@
 
 namespace forebay::read {
 
-// Reads that fail and are repeated. A store that fails is taken for one that is slow: its samples are not bad, and what
-// reads them waits for it as long as for any read. Says once that reads fail, and once that they are well again. Any
+// Tracks reads that fail and are retried. A failing store is treated like a slow one: its samples are not bad, and
+// readers wait for it as long as for any read. Logs once that reads fail, and once that they have recovered. Any
 // thread.
 class StoreOutage {
  public:
   using Tell = std::function<void(const std::string& line)>;
 
-  // `limit_s`: how long the reads of one sample may fail, in time that the process runs; 0 = for ever. `time` must
-  // outlive this; null = for ever. `tell` is for people.
+  // `limit_s`: how long the reads of one sample may fail, in time for which the process runs; 0 = no limit. `time` must
+  // outlive this; null = no limit. `tell` logs a line.
   explicit StoreOutage(double limit_s = 0, const RunningTime* time = nullptr, Tell tell = {});
 
   // The reads of one sample, from the first that fails to the one that succeeds.
@@ -32,8 +32,8 @@ class StoreOutage {
     Trial(const Trial&) = delete;
     Trial& operator=(const Trial&) = delete;
 
-    // A read failed, for a reason that may pass. `name`: of what is read. Throws WatchdogError once reads have failed
-    // for too long. `reads`: of this rank that have succeeded so far.
+    // Reports a read that failed for a possibly temporary reason. `name`: the name of what is read. Throws
+    // WatchdogError once reads have failed for too long. `reads`: this rank's successful reads so far.
     void failed(const std::string& name, std::string_view reason, std::uint64_t reads);
     // A read succeeded, or its sample is no longer wanted.
     void succeeded() noexcept;

@@ -8,18 +8,18 @@
 
 namespace forebay::ring {
 
-// Batches on their way from staging memory to their slots, in the order in which their copies were started. Each is
-// published once its copy is complete (Staging's invariant S2). One thread.
+// Batches being copied from staging memory to their slots, in the order in which the copies were started. Each is
+// published once its copy is complete (Staging's invariant S2). For one thread.
 class Copies {
  public:
   // REQUIRES: store.staging(); both outlive it. Throws Error.
   Copies(SlotStore& store, SlotRing& ring)
       : store_(store), ring_(ring), stream_(store.device().make_stream()), turns_(ring.most_capacity()) {}
 
-  // Starts the copy of a complete batch. REQUIRES: the caller has acquired what the decoders wrote.
-  // In the order of the stream: wait until the last users of the slot are done, copy, draw the views of the first
-  // serving, and mark the end of both. Publication waits for that mark. Copies of one stream end in the order of their
-  // start, so first_ and last_ of a queue are all there is to know.
+  // Starts the copy of a complete batch. REQUIRES: the caller has acquired what the decoders wrote. In stream order:
+  // wait until the last users of the slot are done, copy, draw the views of the first serving, and mark the end of
+  // both, for which publication waits. Copies on one stream end in the order of their start, so the queue needs only
+  // first_ and last_.
   void start(std::uint32_t slot_number) {
     const SlotStore::Slot& slot = store_.slot(slot_number);
     store_.complete_for_device(slot_number);
@@ -29,7 +29,7 @@ class Copies {
     turn(last_++) = slot.turn;
   }
   [[nodiscard]] bool empty() const noexcept { return first_ == last_; }
-  // Publishes those that are complete by now.
+  // Publishes the batches that are complete by now.
   void publish_complete() {
     while (!empty() && store_.staging()->is_copied(turn(first_))) ring_.publish(turn(first_++));
   }

@@ -8,16 +8,16 @@
 
 namespace forebay::ring {
 
-// What the host keeps of the fields of batches on a device: classes, flags and numbers, and how many rows ragged fields
-// have. So programs read those without waiting for the device.
+// The host's copies of fields of batches on a device: classes, flags and numbers, and the row counts of ragged fields.
+// Programs read them without waiting for the device.
 class HostCopies {
  public:
   HostCopies(const make::FieldLayout& layout, std::size_t rows, std::uint32_t slots);
 
-  // What the batch in `filled` holds is what the slot is about to hold. REQUIRES: the batch is complete, and nobody
-  // reads the copies of the slot.
+  // Copies from `filled`, the batch that the slot is about to hold. REQUIRES: the batch is complete, and nobody reads
+  // the slot's copies.
   void keep(std::uint32_t slot, const std::byte* filled) noexcept;
-  // Of the entry of this number in the layout. Null: there is no copy.
+  // The copy of the layout's entry with this number; null if there is none.
   [[nodiscard]] const std::byte* values(std::uint32_t slot, std::size_t entry) const noexcept {
     return at(slot, entries_[entry].values);
   }

@@ -11,17 +11,17 @@
 
 namespace forebay::ring {
 
-// The streams beside their own on which leases are used (Lease::use_on()). Leases are known by their steps, counted by
-// this process. Any thread, but one at a time for each lease.
+// The additional streams on which leases are used (Lease::use_on()). Leases are identified by their steps, as counted
+// by this process. Any thread, but one at a time for each lease.
 class OtherStreams {
  public:
-  // Throws Error when the device has no event left.
+  // Throws Error if the device has no event left.
   explicit OtherStreams(device::Device& device) : device_(device), event_(device.make_event()) {}
 
-  // Work put on `other` from now on happens after what is on `after` now; no `after`: the batch is complete already.
-  // Once for each lease and stream: what came before the batch is on `after` from the start. Throws Error.
+  // Orders work queued on `other` from now on after what is on `after` now; without `after` the batch is already
+  // complete. Done once for each lease and stream: what precedes the batch is on `after` from the start. Throws Error.
   void add(std::uint64_t step, StreamView other, std::optional<StreamView> after);
-  // The lease ends: work put on `stream` from now on happens after what is on its other streams now. Throws Error.
+  // Ends the lease: work queued on `stream` from now on happens after what is on its other streams now. Throws Error.
   void end(std::uint64_t step, StreamView stream);
 
  private:
@@ -34,9 +34,9 @@ class OtherStreams {
   void put_after(StreamView before, StreamView after);
 
   device::Device& device_;
-  std::atomic<std::size_t> count_{0};  // of uses_
+  std::atomic<std::size_t> count_{0};  // size of uses_
   std::mutex mutex_;                   // guards what follows
-  device::DeviceEvent event_;          // a later record does not concern the waits that were put before
+  device::DeviceEvent event_;          // a later record does not affect waits queued before it
   std::vector<Use> uses_;
 };
 

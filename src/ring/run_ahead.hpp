@@ -9,14 +9,15 @@
 namespace forebay::ring {
 
 // Keeps the trainer's thread at most `steps` steps ahead of the device. A thread that only queues work on streams would
-// ask for batches long before the device needs them, find the queue empty, and reuse although a fresh batch would have
+// request batches long before the device needs them, find the queue empty, and reuse although a fresh batch would have
 // come in time.
 class RunAhead {
  public:
   // `steps`: at least 1. Throws Error.
   RunAhead(device::Device& device, std::uint32_t steps, std::uint32_t max_leases);
 
-  // The lease of a step (from 0, counted by this process) ends where the stream is now. Any thread. Throws Error.
+  // Ends the lease of a step (from 0, counted by this process) at the stream's current position. Any thread. Throws
+  // Error.
   void end(std::uint64_t step, StreamView stream);
   // Call before a step: waits until the device has finished the step `steps` before it, or, while that step's lease is
   // still held, the last earlier one whose lease has ended. Returns whether it had to wait. Consumer thread. Throws

@@ -25,9 +25,8 @@ namespace forebay::ring {
 // Invariants
 //  R1  Turns are claimed in ascending order, turn t only when it is planned and while t - head_ < capacity: at most
 //      `capacity` batches are filling or ready, so depth never exceeds capacity. The capacity only grows.
-//  R2  Turn t lives in entries_[t mod size], size >= the most that the capacity becomes. By R1 the entry's next turn t
-//  + size is claimed only
-//      after head_ has passed t, so an entry belongs to one turn at a time.
+//  R2  Turn t lives in entries_[t mod size], where size is at least the largest capacity. By R1 the entry's next turn,
+//      t + size, is claimed only after head_ has passed t, so an entry belongs to one turn at a time.
 //  R3  A batch is published once, after all of its samples are written: the store of published = t + 1 releases
 //      them and the consumer's load acquires them. Writers of one slot count down `missing` with acq_rel, so the
 //      last writer, who publishes, has acquired what the others wrote.
@@ -56,11 +55,11 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
  public:
   using Clock = WaitPoint::Clock;
 
-  // What the consumer finds.
+  // The state of the ring, as seen by the consumer.
   enum class State : std::uint8_t {
     ready,    // at least one batch can be taken
     starved,  // none yet
-    ended,    // every planned turn was taken
+    ended,    // every planned turn has been taken
   };
 
   struct Claim {
@@ -68,11 +67,11 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
     std::uint32_t slot;
   };
 
-  // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free, but for those
-  // that wait for the capacity to grow: they are the last ones by number, and the lowest of them is used first.
-  // `busy`: the workers have so many samples before them that they begin a turn that is claimed now no sooner than one
-  // that is claimed later (R9). Any thread calls it; empty = they never have.
-  // REQUIRES: slots >= capacity.most + the most that may be resident or leased after a settle() (R6).
+  // `planned`: batches that may be claimed from the start; UINT64_MAX = no end. All slots start free, except those
+  // reserved for a growing capacity: the ones with the highest numbers, of which the lowest is used first. `busy`:
+  // whether the workers have so many samples waiting that claiming a turn now would not make them begin it sooner (R9).
+  // Called on any thread; empty = never. REQUIRES: slots >= capacity.most + the most that may be resident or leased
+  // after a settle() (R6).
   SlotRing(Capacity capacity, std::uint32_t slots, std::uint64_t planned, std::function<bool()> busy = {});
   SlotRing(const SlotRing&) = delete;
   SlotRing& operator=(const SlotRing&) = delete;
@@ -80,7 +79,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // --- issuer thread ---
   // Waits for a planned turn and for room, and claims it; false when `stopped` is set.
   [[nodiscard]] bool claim(const std::atomic<bool>& stopped, Claim& out);
-  // Turns that are planned; what the consumer wrote of them may be read. Acquire pairs with plan() (R7).
+  // The number of planned turns, whose plans the issuer may read. Acquire pairs with plan() (R7).
   [[nodiscard]] std::uint64_t seen_planned() const noexcept { return planned_.load(std::memory_order_acquire); }
 
   // --- decoder threads ---
@@ -91,17 +90,18 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // Turns 0 ... turns-1 are planned (R7); never fewer than before. The issuer sees them after the next settle().
   void plan(std::uint64_t turns) noexcept { planned_.store(turns, std::memory_order_release); }
   [[nodiscard]] std::uint64_t planned() const noexcept { return planned_.load(std::memory_order_relaxed); }
-  // Turns taken so far, which is the number of the next one.
+  // Turns taken so far; also the number of the next one.
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
   [[nodiscard]] State state() noexcept;
-  // Batches ready from the next turn on, without a gap.
+  // Consecutive ready batches, from the next turn on.
   [[nodiscard]] std::uint32_t depth() noexcept;
-  // The slot of the next turn. REQUIRES: state() == ready. Retire what leaves before this, or call settle() after.
+  // Takes the next turn and returns its slot. REQUIRES: state() == ready. Retire what leaves before this, or call
+  // settle() after.
   [[nodiscard]] std::uint32_t take() noexcept;
   // Gives a slot back (R5). The issuer gets it with the next take().
   void retire(std::uint32_t slot) noexcept;
-  // Shows the issuer what was taken, retired and planned, and wakes it when it is time (R8). Call once after take() and
-  // the retirements it caused.
+  // Publishes to the issuer what was taken, retired and planned, and wakes it if it is time (R8). Call once after
+  // take() and the retirements that it caused.
   void settle() noexcept;
   // Call for a step that takes nothing: wakes the issuer once it has slept for long enough (R8).
   void pass() noexcept;
@@ -114,18 +114,17 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   }
   // Batches published so far, in order.
   [[nodiscard]] std::uint64_t produced() noexcept;
-  // Turns claimed so far; where they are more than produced(), a batch is on its way.
+  // Turns claimed so far; if more than produced(), a batch is on its way.
   [[nodiscard]] std::uint64_t claims() const noexcept { return claims_.load(std::memory_order_relaxed); }
-  // Every planned turn is published.
+  // Whether every planned turn is published.
   [[nodiscard]] bool is_complete() noexcept { return produced() == planned(); }
-  // Makes it as large as this, and as anybody wants, if it is smaller and may become so.
+  // Raises the capacity to this and to what want() asked for, as far as it may grow.
   void grow(std::uint32_t capacity) noexcept;
 
-  // --- any thread ---
-  // Batches that may be filling or ready, now and at the most.
+  // --- any thread --- Batches that may be filling or ready, now and at most.
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t most_capacity() const noexcept { return most_; }
-  // Has the consumer make the capacity that large with its next settle() or pass().
+  // Asks the consumer to raise the capacity to this with its next settle() or pass().
   void want(std::uint32_t capacity) noexcept { wanted_.store(capacity, std::memory_order_relaxed); }
   // Batches published so far, in any order, and roughly how many of them are ready. For reports.
   [[nodiscard]] std::uint64_t published() const noexcept { return published_count_.load(std::memory_order_relaxed); }
@@ -147,33 +146,33 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   [[nodiscard]] std::uint64_t limit() const noexcept { return std::min(taken_ + capacity(), planned()); }
   // The turns that can be claimed before the issuer is woken (R8).
   [[nodiscard]] std::uint32_t patience() const noexcept { return std::max(1U, capacity() / 4); }
-  // Turns that the issuer could claim and was not woken for.
+  // Turns that the issuer could claim but was not woken for.
   [[nodiscard]] std::uint64_t unannounced() noexcept;
   void announce() noexcept;
   void announce_if_due() noexcept;
   void announce_before_wait() noexcept;
-  // The workers do not need so many turns more (R8).
+  // Whether the workers can do without this many further turns (R8).
   [[nodiscard]] bool can_do_without(std::uint64_t turns) const { return turns < patience() && busy_ && busy_(); }
 
   const std::uint32_t most_;
   const std::uint64_t entry_mask_;
   const std::uint64_t free_mask_;
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> free_;  // numbers the consumer retires, for the issuer; plain, by R5 and R6
+  std::vector<std::uint32_t> free_;  // slot numbers from the consumer for the issuer; not atomic, by R5 and R6
   const std::function<bool()> busy_;
 
   // Consumer.
-  alignas(64) std::uint64_t taken_ = 0;                // next turn to take
-  std::uint64_t tail_ = 0;                             // first turn not known to be published
-  std::uint64_t retired_;                              // numbers put into free_ so far
-  std::uint32_t unused_ = 0;                           // the lowest number that never was
-  std::uint64_t announced_ = 0;                        // turns that the issuer was woken for, or has claimed (R8)
-  std::uint32_t passed_ = 0;                           // steps that took nothing since then
-  mutable std::atomic<std::int64_t> blocked_told_{0};  // the most that blocked() has returned
+  alignas(64) std::uint64_t taken_ = 0;  // next turn to take
+  std::uint64_t tail_ = 0;               // first turn not known to be published
+  std::uint64_t retired_;                // numbers put into free_ so far
+  std::uint32_t unused_ = 0;             // the lowest number not yet put there
+  std::uint64_t announced_ = 0;          // turns for which the issuer was woken, or that it has claimed (R8)
+  std::uint32_t passed_ = 0;             // steps that took nothing since then
+  mutable std::atomic<std::int64_t> blocked_told_{0};  // the largest value that blocked() has returned
   alignas(64) std::atomic<std::uint64_t> head_{0};     // taken_ as the issuer may see it
   std::atomic<std::uint64_t> planned_;
   std::atomic<std::uint32_t> capacity_;
-  std::atomic<std::uint32_t> wanted_{0};  // as want() has it
+  std::atomic<std::uint32_t> wanted_{0};  // set by want()
   // Issuer.
   alignas(64) std::uint64_t claimed_ = 0;
   std::atomic<std::uint64_t> claims_{0};  // claimed_ as the consumer may see it

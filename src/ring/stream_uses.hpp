@@ -10,19 +10,20 @@
 
 namespace forebay::ring {
 
-// Where the uses of one piece of device memory end on the trainer's streams, so that it is overwritten only after them.
-// One event covers all uses: a stream that ends a use first waits for the event and then records it again, because a
-// new record replaces the earlier one. It waits even if it recorded the event last: an equal handle may belong to
-// another stream, created after that one was destroyed.
+// Tracks where the uses of a piece of device memory end on the trainer's streams, so that it is overwritten only after
+// them. One event covers all uses: a stream that ends a use first waits for the event and then records it again,
+// because a new record replaces the earlier one. It waits even if it was the last to record the event: an equal handle
+// may belong to another stream, created after that one was destroyed.
 class StreamUses {
  public:
   // Throws Error when the device has no event left.
   explicit StreamUses(device::Device& device) : device_(device), event_(device.make_event()) {}
 
-  // A use ends where the stream is now. Any thread; threads that end uses at the same time take turns. Throws Error.
+  // Ends a use at the stream's current position. Any thread; threads that end uses concurrently take turns. Throws
+  // Error.
   void end(StreamView stream);
-  // Work put on `stream` from now on happens after the uses that have ended.
-  // REQUIRES: no use ends meanwhile, and the caller has acquired what the thread of the last one did.
+  // Orders work queued on `stream` from now on after the uses that have ended. REQUIRES: no use ends concurrently, and
+  // the caller has acquired what the thread of the last one did.
   void put_after(StreamView stream);
 
  private:
@@ -45,7 +46,7 @@ class StreamUses {
 //      for the slot and are such uses.
 class Staging {
  public:
-  // Throws Error when there is no memory.
+  // Throws Error if there is no memory.
   Staging(device::Device& device, std::size_t batch_bytes, std::uint32_t batches);
 
   // Where turn t is assembled. Any thread.
@@ -54,7 +55,8 @@ class Staging {
   // --- the thread that copies ---
   // Queues the copy of a turn on `stream`, after the uses of its destination. Throws Error.
   void copy(std::uint64_t turn, std::byte* to, StreamUses& uses, StreamView stream);
-  // The turn is copied when the stream has come so far: call once what goes with the copy is queued. Throws Error.
+  // Marks this point of the stream as the completion of the turn's copy: call it once everything that belongs to the
+  // copy is queued. Throws Error.
   void mark(std::uint64_t turn, StreamView stream) { device_.record(copied_[index(turn)], stream); }
   [[nodiscard]] bool is_copied(std::uint64_t turn) { return device_.is_complete(copied_[index(turn)]); }
   void wait_copied(std::uint64_t turn) { device_.synchronize(copied_[index(turn)]); }
@@ -72,11 +74,11 @@ class Staging {
   std::vector<device::DeviceEvent> copied_;
 };
 
-// The tensors that batches of canvases are rendered into, one for each lease that may be held. A lease gets the lowest
-// free one: a trainer that holds one lease at a time sees the same address for the whole run.
+// The tensors into which batches of canvases are rendered, one for each lease that may be held. A lease gets the lowest
+// free one, so a trainer that holds one lease at a time sees the same address for the whole run.
 class OutputTensors {
  public:
-  // Throws Error when there is no memory.
+  // Throws Error if there is no memory.
   OutputTensors(device::Device& device, std::size_t bytes, std::uint32_t count);
 
   struct Taken {
@@ -84,12 +86,13 @@ class OutputTensors {
     bool is_shared = false;  // with a lease that already shows something
   };
 
-  // A free one. If all are taken, which takes more leases than may be held, one of them is shared. Consumer thread.
+  // Takes a free one. If all are taken, because more leases are held than permitted, one of them is shared. Consumer
+  // thread.
   [[nodiscard]] Taken take() noexcept;
-  // Work put on `stream` from now on happens after the earlier uses of one that was taken. Consumer thread. Throws
-  // Error.
+  // Orders work queued on `stream` from now on after the earlier uses of a taken tensor. Consumer thread. Throws Error.
   void put_after_uses(std::uint32_t output, StreamView stream) { outputs_[output]->uses.put_after(stream); }
-  // A use of one ends where the stream is now; after the last use it is free, even if this throws Error. Any thread.
+  // Ends a use of a tensor at the stream's current position; after the last use it is free, even if this throws Error.
+  // Any thread.
   void end(std::uint32_t output, StreamView stream);
 
   [[nodiscard]] std::byte* at(std::uint32_t output) noexcept { return base_ + output * bytes_; }

@@ -17,10 +17,11 @@
 namespace forebay::ring {
 
 // Copies complete batches from staging memory into their slots on the device. It has its own thread, so that decoders
-// do not wait for the device, and calls that CUDA forbids while another thread captures a graph are made in one place.
+// do not wait for the device, and so that calls that CUDA forbids while another thread captures a graph are made in one
+// place.
 class Uploader {
  public:
-  // Called from the thread when the device fails; must not throw.
+  // Called on that thread if the device fails; must not throw.
   using Failed = std::function<void(std::exception_ptr error)>;
 
   // Starts the thread. Throws Error if the system refuses it. REQUIRES: store->staging().
@@ -29,11 +30,12 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // The batch of a slot is complete. Any thread; its writes become visible to the copying one. Throws std::bad_alloc.
+  // Hands over the complete batch in a slot. Any thread; its writes become visible to the copying thread. Throws
+  // std::bad_alloc.
   void push(std::uint32_t slot) {
     if (!complete_.enqueue(slot)) throw std::bad_alloc();
   }
-  // Publishes what is on its way to the device, then joins the thread. Idempotent. The constructing thread only.
+  // Publishes the batches being copied to the device, then joins the thread. Idempotent. The constructing thread only.
   void stop();
 
   [[nodiscard]] WorkerStatus& status() noexcept { return status_; }

@@ -12,25 +12,25 @@
 
 namespace forebay::serve {
 
-// The batches that were taken from the ring and not yet given back: the last `pool` ones may be reused, older ones
-// stay only while a lease holds them. Consumer thread only; no allocation after construction.
+// The batches taken from the ring and not yet given back: the last `pool` of them may be reused, older ones stay only
+// while leases hold them. Consumer thread only; no allocation after construction.
 class ReusePool {
  public:
-  // `retired(uses)` is told how often a batch was served when it leaves the pool.
+  // Called with the number of times that a batch was served when it leaves the pool.
   using Retired = std::function<void(std::uint64_t uses)>;
 
   ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
 
   [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
-  // Gives back slots that have left the pool and whose leases have ended since. Call before admit().
+  // Gives back slots that have left the pool and whose leases have since ended. Call before admit().
   void sweep() noexcept;
   // Takes the next batch from the ring; it becomes the current one. REQUIRES: the ring is ready, and fewer than
   // max_leases leases are held since before sweep() was called (ring invariant R6).
   [[nodiscard]] std::uint32_t admit();
-  // The slot a reuse would serve. REQUIRES: not empty.
+  // The slot that a reuse would serve. REQUIRES: not empty.
   [[nodiscard]] std::uint32_t pick() noexcept;
-  // A slot that is leased, so that another lease of it keeps no further slot (ring invariant R6); while none is, one of
-  // the pool. REQUIRES: not empty.
+  // A slot that is already leased, so that another lease on it occupies no further slot (ring invariant R6); if none is
+  // leased, one of the pool. REQUIRES: not empty.
   [[nodiscard]] std::uint32_t leased() const noexcept;
   // Slots of the pool, oldest first.
   [[nodiscard]] std::span<const std::uint32_t> slots() const noexcept { return pool_; }
@@ -45,7 +45,7 @@ class ReusePool {
   Retired retired_;
   std::vector<std::uint32_t> pool_;     // oldest first, the last is current
   std::vector<std::uint32_t> leaving_;  // evicted while leased
-  std::vector<Resident> candidates_;    // what the pick sees
+  std::vector<Resident> candidates_;    // the argument of the pick
 };
 
 }  // namespace forebay::serve

@@ -16,16 +16,16 @@
 #include "cache_entry.hpp"
 #include "cache_folder.hpp"
 
-// A cache on the node (docs/decisions/0042-a-cache-on-the-node.md): a directory with what was read from a store, shared
-// by all ranks and jobs. Whatever happens to it costs speed: then the store is asked.
+// A cache on the node (docs/decisions/0042-a-cache-on-the-node.md): a directory of data read from a store, shared by
+// all ranks and jobs. Whatever happens to it costs only speed, because the store is then asked.
 //
 //   DIR/lock         locked by each process that uses the cache
 //   DIR/used         how many bytes there are
-//   DIR/DATA/about   dataset.path, locked by each process that reads these data: others may be removed for room
-//   DIR/DATA/xx/...  an entry for each object (cache_entry.hpp)
+//   DIR/DATA/about   dataset.path, locked by each process that reads these data; unlocked data may be removed to make
+//   room DIR/DATA/xx/...  an entry for each object (cache_entry.hpp)
 namespace forebay::store {
 
-// Where the bytes of this thread's reads through a cache came from since it was last asked.
+// Where the bytes of this thread's reads through a cache came from since the last call.
 struct Traffic {
   std::uint64_t from_store = 0;
   std::uint64_t from_cache = 0;
@@ -40,38 +40,39 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   NodeCache(const NodeCache&) = delete;
   NodeCache& operator=(const NodeCache&) = delete;
 
-  // The same file, read through the cache; as it is where it is not to be cached. `path`: its name.
+  // The same file, read through the cache, or the file itself if it is not to be cached. `path`: its name.
   [[nodiscard]] OpenFile through(OpenFile file, const std::string& path) const;
-  // As store::read_object. One that is in the cache is compared with its store once in a run, by a request that brings
-  // no bytes unless it has changed.
+  // Like store::read_object(). An object in the cache is compared with its store once per run, by a request that
+  // transfers no data unless the object has changed.
   void read_object(const std::string& url, const std::function<std::span<std::byte>(std::size_t)>& reserve) const;
-  // These data are not used any more, though files may be open.
+  // Declares that these data are no longer used, although files may be open.
   void leave() const noexcept;
   [[nodiscard]] bool has_left() const noexcept { return has_left_.load(std::memory_order_relaxed); }
-  // False for a while after there was no room, or the disk failed.
+  // False for a while after there was no room or the disk failed.
   [[nodiscard]] bool may_write() const noexcept;
-  // Bytes that it takes on the disk, for other data too.
+  // The bytes that the whole cache takes on the disk, for all data.
   [[nodiscard]] std::uint64_t held() const noexcept { return use_.held(); }
 
  private:
   class File;
 
-  // What is to be cached of a file; nothing: it is not to be. Without an identity: it is read from its store.
+  // The object under which a file is cached; nothing if it is not to be cached. If it has no identity, it is read from
+  // its store.
   [[nodiscard]] std::optional<KeptObject> object_of(const OpenFile& file, const std::string& path) const;
   [[nodiscard]] bool is_local(std::uint64_t device, const std::string& path) const;
   [[nodiscard]] std::string file_of(const std::string& name) const;
-  // That of exactly this version, made if there is room; nothing: the store is to be asked.
+  // The entry of exactly this version, created if there is room; nothing: ask the store.
   [[nodiscard]] std::optional<CacheEntry> entry_of(const KeptObject& object) const;
   // A new entry, made with `fill` and then given its name; nothing if there is one of this name, or no room for
   // `bytes`.
   template <typename Fill>
   [[nodiscard]] std::optional<CacheEntry> publish(const KeptObject& object, std::uint64_t bytes, Fill&& fill) const;
-  // Not one that another has made since.
+  // Removes the entry, but not one that another process has made since.
   void remove_entry(const std::string& file, FileIdentity seen) const noexcept;
-  // Room for bytes more; data that nobody uses make room. False: there is none.
+  // Reserves room for `bytes` more, removing unused data if necessary. False: there is none.
   [[nodiscard]] bool reserve(std::uint64_t bytes) const;
   [[nodiscard]] bool may_read() const noexcept;
-  // The directory fails: said, and nothing is written for a while, or read.
+  // Handles a failure of the directory: logs it, and stops writing, or reading, for a while.
   void fails(const char* what, int error) const;
   void fails_to_read(int error) const;
 
@@ -79,7 +80,7 @@ class NodeCache : public std::enable_shared_from_this<NodeCache> {
   std::string data_;
   CacheFiles files_;
   mutable CacheUse use_;
-  mutable std::mutex mutex_;  // of what follows, and of the count in this process
+  mutable std::mutex mutex_;  // guards what follows, and this process's count
   mutable LockFile about_;
   mutable std::mutex making_;                           // large entries
   mutable std::atomic<std::uint64_t> local_device_{0};  // twice a device, and one if it is local

@@ -10,11 +10,11 @@
 
 #include "base/file_io.hpp"
 
-// What lies in the directory of a cache, and who uses it. A use is a lock of flock(), which goes with its process
-// however that ends. Paths are DIR's, as the user gave it. Any thread.
+// The content of a cache directory, and which processes use it. A process in use of it holds an flock(), which ends
+// with the process, however that ends. Paths begin with DIR, as the user gave it. Any thread.
 namespace forebay::store {
 
-// A file to be locked. Who opened it unlocks it, though a process that it forked has it open, too.
+// A file to be locked. The process that opened it unlocks it, even if a process forked from it has it open, too.
 class LockFile {
  public:
   LockFile() = default;
@@ -37,36 +37,36 @@ class LockFile {
 };
 
 enum class Lock : std::uint8_t { shared, sole };
-// Without waiting.
+// Does not wait.
 [[nodiscard]] bool try_lock(const LockFile& file, Lock lock) noexcept;
-// Whether somebody has locked it.
+// Whether any process has locked it.
 [[nodiscard]] bool is_in_use(const LockFile& about) noexcept;
-// Waits as long as `limit_s`.
+// Waits for at most `limit_s`.
 [[nodiscard]] bool lock_within(const LockFile& file, Lock lock, double limit_s) noexcept;
 
-// DIR/NAME, made if it is not there; none where the system refuses it, with errno.
+// Opens DIR/NAME, creating it if necessary; an empty LockFile, with errno, if the system refuses.
 [[nodiscard]] LockFile open_in(int folder, const std::string& name) noexcept;
-// A folder of this user's, that is no link; none with errno.
+// Opens a folder that belongs to this user and is not a link; empty, with errno, on failure.
 [[nodiscard]] FileDescriptor open_folder(int folder, const std::string& name) noexcept;
 
 enum class Room : std::uint8_t { had, full, unknown };
 
-// Of the process that uses the cache, until it leaves. Whoever comes to a cache that nobody uses, and that was
-// not left in order, counts what is there.
+// A process's use of the cache, until it leaves. A process that finds the cache unused, and not left in order, counts
+// its content.
 class CacheUse {
  public:
-  // Makes the directory, not those above it. Throws Error.
+  // Creates the directory, but not its parents. Throws Error.
   explicit CacheUse(const std::string& dir);
   ~CacheUse() { leave(); }
   CacheUse(const CacheUse&) = delete;
   CacheUse& operator=(const CacheUse&) = delete;
 
-  // May be called again. What reads on after it is still right, but counts for nobody.
+  // May be called again. Reads after that are still correct, but no longer count as use.
   void leave() noexcept;
   [[nodiscard]] int folder() const noexcept { return folder_.get(); }
-  // Bytes on the disk; 0 if that is not known.
+  // Bytes on the disk; 0 if unknown.
   [[nodiscard]] std::uint64_t held() const noexcept;
-  // Counts `more` bytes, unless that would be more than `limit`. Unknown where the count cannot be had.
+  // Adds `more` bytes to the count, unless it would exceed `limit`. Unknown if the count is unavailable.
   [[nodiscard]] Room add(std::uint64_t more, std::uint64_t limit) const noexcept;
   void subtract(std::uint64_t less) const noexcept;
 
@@ -81,22 +81,22 @@ class CacheUse {
 struct DataFolder {
   std::string path;
   std::string data;
-  std::int64_t used_s = 0;  // when it was used last
+  std::int64_t used_s = 0;  // when it was last used
   LockFile about;
 };
 // Its name in DIR.
 [[nodiscard]] std::string data_folder_name(const std::string& data);
-// Opens DIR/NAME/about, made with its folder if they are not there, and notes that the data are used, for as long as
-// it is open. None where the system refuses that.
+// Opens DIR/NAME/about, creating it and its folder if necessary, and marks the data as in use for as long as it is
+// open. Empty if the system refuses.
 [[nodiscard]] LockFile use_data_folder(int folder, const std::string& data);
-// Those that caches made, and nothing else that may lie there.
+// The data folders made by caches, and nothing else that may be there.
 [[nodiscard]] std::vector<DataFolder> data_folders(const std::string& dir);
-// What one takes that nobody uses; 0 if somebody does.
+// The bytes of data that no process uses; 0 if one does.
 [[nodiscard]] std::uint64_t unused_bytes(const DataFolder& data);
-// Removes one that nobody uses; returns the bytes that it took. Nothing if somebody does.
+// Removes data that no process uses and returns the bytes that they took; nothing if one does.
 [[nodiscard]] std::optional<std::uint64_t> remove_unused(const DataFolder& data);
 
-// For people: what is in a cache.
+// The content of a cache, for display.
 struct CachedData {
   std::string data;  // dataset.path
   std::uint64_t objects = 0;

@@ -8,19 +8,19 @@
 
 #include "signature.hpp"
 
-// Keys for S3, from where AWS's own programs take them: the environment, the profile in ~/.aws
-// (keys, or a credential_process), a web identity, a container's URI, the machine's metadata (IMDSv2).
+// Keys for S3, from the same places as for AWS's own programs: the environment, the profile in ~/.aws (keys, or a
+// credential_process), a web identity, a container's URI, the machine's metadata (IMDSv2).
 namespace forebay::store {
 
-// One profile of ~/.aws, as AWS_PROFILE names it: what `credentials` and `config` say of it.
+// The settings of one profile, named by AWS_PROFILE, in the files `credentials` and `config` of ~/.aws.
 using Profile = std::map<std::string, std::string>;
 [[nodiscard]] Profile read_profile();
 
 // The value of an environment variable, "" if it is not set.
 [[nodiscard]] std::string environment(const char* name);
 
-// Throws ConfigError, naming what is wrong, but for a secret. Keys without an id if there are none: requests are then
-// not signed.
+// Throws ConfigError, which says what is wrong without showing secrets. Returns keys without an id if there are none:
+// requests are then not signed.
 [[nodiscard]] Keys find_keys();
 
 // The process's keys. Any thread.
@@ -30,11 +30,12 @@ class Credentials {
 
   using Clock = std::chrono::system_clock;
 
-  // Asks again at three quarters of their life, earlier by chance so that not all ranks do at once, by one thread:
-  // others go on with what there is. Keys that cannot be renewed are used until they expire; then, and while what gave
-  // them fails, SampleError, transient.
+  // Renews them at 65 to 75 % of their lifetime, at random so that not all ranks do it at once, on one thread, while
+  // others continue with the current keys. Keys that cannot be renewed are used until they expire; after that, while
+  // their provider fails, throws a transient SampleError.
   [[nodiscard]] Keys keys(Clock::time_point now = Clock::now());
-  // The store says that these have expired. Throws the same if nothing gives others; false: and they never worked.
+  // To be called if the store says that these have expired. Throws likewise if there are no others; returns false if
+  // they never worked.
   [[nodiscard]] bool renew(const Keys& expired);
   // The store took them.
   void have_worked() noexcept { have_worked_.store(true, std::memory_order_relaxed); }

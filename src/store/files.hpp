@@ -9,8 +9,8 @@
 #include "objects.hpp"
 #include "url.hpp"
 
-// Files and objects by one name: a path is opened as ever, a URL by its store. The meaning and the errors are those of
-// base/file_io.hpp. Any thread.
+// One set of functions for files and objects: a path is opened as a file, a URL by its store. Semantics and errors are
+// those of base/file_io.hpp. Any thread.
 namespace forebay::store {
 
 [[nodiscard]] OpenFile open_regular(const std::string& path);

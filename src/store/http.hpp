@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-// One request over HTTP and its reply. Each thread keeps its connections open for the next one.
+// An HTTP request and its reply. Each thread keeps its connections open for the next request.
 namespace forebay::store {
 
-// Whether this build, and this machine, can make requests; else why not and what to do, as ConfigError.
+// Throws ConfigError, which says why and what to do, if this build or machine cannot make requests.
 void require_http();
 
 struct Request {
   std::string url;
   std::vector<std::string> headers = {};
   const char* method = "GET";
-  long limit_s = 0;        // 0: as long as bytes come
-  bool is_direct = false;  // past a proxy
+  long limit_s = 0;        // 0: as long as bytes arrive
+  bool is_direct = false;  // bypasses any proxy
 };
 
-// What a reply says. Texts are "" where it does not.
+// The headers of a reply; missing ones are "".
 struct Reply {
   long status = 0;
   std::string etag;
@@ -34,22 +34,23 @@ struct Reply {
   std::string date;
   std::string location;
   std::optional<std::uint64_t> length;
-  std::string text;  // the beginning of a body that is not what was asked for
+  std::string text;  // the beginning of a body that is not the requested data
 };
 
-// Takes the body of a reply with status 200 or 206.
+// Receives the body of a reply with status 200 or 206.
 class Body {
  public:
   Body() = default;
   Body(const Body&) = delete;
   Body& operator=(const Body&) = delete;
   virtual ~Body() = default;
-  // At least once, with no bytes if there are none. False: it has enough, the connection may end. May throw.
+  // Called at least once, with no bytes for an empty body. False: it needs no more, and the connection may be closed.
+  // May throw.
   virtual bool take(const Reply& reply, std::span<const std::byte> bytes) = 0;
 };
 
-// Throws what the body throws; SampleError, transient, if there is no whole reply; ConfigError for what only a user can
-// change (a certificate, a build without HTTP), without a name.
+// Throws what the body throws; a transient SampleError if the reply is incomplete; ConfigError, which does not name the
+// object, for what only the user can change (a certificate, a build without HTTP).
 [[nodiscard]] Reply perform(const Request& request, Body& body);
 
 }  // namespace forebay::store

@@ -9,21 +9,21 @@
 
 #include "video_table.hpp"
 
-// Clips of videos. What a video's packets are is found out once, when its dataset is indexed (index_video.hpp); from
-// then on a clip is a run of the file's bytes and a list of the packets in it, and is decoded without a demuxer
-// (clip_decoder.hpp). All functions are pure; any thread may call.
+// Clips of videos. A video's packets are determined once, when its dataset is indexed (index_video.hpp); after that a
+// clip is a run of the file's bytes and a list of its packets, and is decoded without a demuxer (clip_decoder.hpp). All
+// functions are pure; any thread may call.
 namespace forebay::video {
 
-// Which frames make a clip: so many, each `stride` frames after the one before.
+// The frames of a clip: `frames` of them, each `stride` frames after the previous one.
 struct ClipRule {
   std::uint32_t frames = 16;
   std::uint32_t stride = 1;
 
-  // From the first frame to the last, both counted.
+  // The number of video frames from the first to the last, inclusive.
   [[nodiscard]] constexpr std::uint64_t span() const noexcept { return std::uint64_t{frames - 1} * stride + 1; }
 };
 
-// What is known of an indexed video.
+// The facts about an indexed video.
 struct VideoFacts {
   std::uint64_t frames = 0;  // that are shown, in the order of their timestamps
   std::int32_t width = 0;    // as stored; damaged or odd files may hold frames of other sizes
@@ -31,18 +31,18 @@ struct VideoFacts {
   int orientation = 1;  // EXIF, 1 to 8, of the rotation that the container states
 };
 
-// Of a file, what holds certain frames, from the last key frame before them on.
+// The part of a file that holds certain frames, from the last key frame before them.
 struct ClipBytes {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
-  // For ClipDecoder::open(), which wants it followed by these bytes of the file.
+  // For ClipDecoder::open(), which expects it to be followed by these bytes of the file.
   std::vector<std::byte> table = {};
 };
 
-// A video that was indexed.
+// An indexed video.
 class IndexedVideo {
  public:
-  // `table`: of index_video(). Throws SampleError when it is damaged.
+  // `table`: the result of index_video(). Throws SampleError if it is damaged.
   explicit IndexedVideo(std::span<const std::byte> table);
 
   [[nodiscard]] VideoFacts facts() const noexcept;

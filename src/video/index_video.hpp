@@ -9,10 +9,10 @@
 
 namespace forebay::video {
 
-// "" where videos can be read; else why not, and what to do. The first call loads the libraries. Any thread.
+// "" if videos can be read; else why not, and what to do. The first call loads the libraries. Any thread.
 [[nodiscard]] std::string_view problem_of_videos();
 
-// A file, wherever it lies. `read` fills its span from the offset on, and throws SampleError.
+// A local or remote file. `read` fills its span from the offset on, and throws SampleError.
 struct VideoSource {
   std::uint64_t bytes = 0;
   std::function<void(std::uint64_t offset, std::span<std::byte>)> read;

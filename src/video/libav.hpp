@@ -12,8 +12,8 @@ extern "C" {
 #include <libswscale/swscale.h>
 }
 
-// FFmpeg's libraries, of the versions whose headers were there at build time. They are loaded when the first video is
-// met: a program without videos needs none of them, and they bring a hundred others.
+// FFmpeg's libraries, in the versions of the headers at build time. They are loaded for the first video: a program
+// without videos does not need them, and they depend on a hundred others.
 namespace forebay::video {
 
 #define FOREBAY_LIBAV(FUNCTION)                     \
@@ -61,13 +61,13 @@ struct Libav {
 #define FOREBAY_LIBAV_MEMBER(LIBRARY, NAME) decltype(&::NAME) NAME = nullptr;
   FOREBAY_LIBAV(FOREBAY_LIBAV_MEMBER)
 #undef FOREBAY_LIBAV_MEMBER
-  std::string problem;  // empty: everything is there
+  std::string problem;  // empty: everything was found
 
-  // What an error number of theirs means.
+  // The text of one of their error numbers.
   [[nodiscard]] std::string describe(int error) const;
 };
 
-// Loads them at the first call. Any thread.
+// Loads the libraries at the first call. Any thread.
 [[nodiscard]] const Libav& libav();
 
 struct FreeLibav {

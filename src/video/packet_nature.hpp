@@ -8,17 +8,17 @@
 
 namespace forebay::video {
 
-// What the bytes of a packet say of its part in decoding. Used by one thread, for one video.
+// Determines a packet's role in decoding from its bytes. Used by one thread, for one video.
 class PacketNature {
  public:
-  // No frame may do without it, as far as can be told.
+  // As far as can be determined, other frames may need it.
   static constexpr std::uint8_t kNeeded = UINT8_MAX;
 
-  // `codec` as libavcodec calls it; its extradata as the container has it.
+  // `codec`: libavcodec's name; the extradata are the container's.
   PacketNature(std::string_view codec, std::span<const std::byte> extradata);
 
-  // kNeeded, or the temporal layer of its frame, to which no other frame of this layer refers, nor of a lower one: it
-  // can be left out if the video has no higher layer.
+  // kNeeded, or the temporal layer of its frame if no other frame of this or a lower layer refers to it: it can be
+  // skipped if the video has no higher layer.
   [[nodiscard]] std::uint8_t layer_of(std::span<const std::byte> packet) const;
   // Whether it holds a second frame, as in avi files with "packed" frames: a decoder gives that one for the packet
   // after it, and so on, so that none of the video may be left out.

@@ -13,8 +13,8 @@ namespace forebay::video {
 // A decoder, with one thread, for a stream with these parameters. Throws SampleError.
 [[nodiscard]] LibavOwner<AVCodecContext> open_decoder(const StreamParameters& stream, std::int64_t max_pixels);
 
-// Has the packet be these bytes, kept with the padding that decoders read into in `memory`. `number` is its timestamp,
-// and so that of its frame: nothing depends on what a decoder makes of times.
+// Sets the packet to these bytes, stored in `memory` with the padding that decoders require. `number` becomes its
+// timestamp, and so its frame's: nothing depends on how a decoder treats times.
 void fill_packet(AVPacket& packet, std::span<const std::byte> bytes, std::int64_t number,
                  std::vector<std::uint8_t>& memory);
 
