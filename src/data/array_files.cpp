@@ -1,4 +1,4 @@
-// Gives arrays of NumPy by name, from an .npz archive or from .npy files of one folder, for
+// Finds NumPy arrays by name, in an .npz archive or among the .npy files of one folder, for
 // dataset_npy.cpp and its labels and fields.
 //
 // find() reads a header and checks that the elements are there; load() reads all elements in C

@@ -1,6 +1,6 @@
-// What all formats need while an index is built: what is at dataset.path (PathContents), the list
-// of classes, the log of what was left out, and the origin by which a saved index is recognised
-// later.
+// Shared by all formats while an index is built: the content of dataset.path (PathContents), the
+// list of classes, the log of what was left out, and the origin by which a saved index is
+// recognised later.
 //
 // Everything runs on the thread that opens the dataset; only listing trees and looking for VOC
 // files use threads of their own, which end before the call returns. dataset.cpp asks each format

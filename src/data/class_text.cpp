@@ -1,11 +1,11 @@
 // Labels as texts: what a single text may be (a class number, a fraction, a set, a word for none),
-// and what all labels of a dataset are together (LabelCensus).
+// and what kind all labels of a dataset are (LabelCensus).
 //
 // One label does not say whether "7" is a class number or a name, nor whether "n/a" is a mistake.
-// The census counts kinds and keeps the first of each with its line; are_numbers decides: numbers
-// if nearly all are, names if words are among them in number, and an error for what is neither,
-// which shows the first label of that kind. Lists, tables, arrays and containers all ask it, so
-// that the same labels mean the same in each.
+// The census counts kinds and keeps the first of each with its line; are_numbers() decides: numbers
+// if nearly all are, names if there are many words, and otherwise an error, which shows the first
+// offending label. Lists, tables, arrays and containers all use it, so that the same labels mean
+// the same in each.
 
 #include "class_text.hpp"
 

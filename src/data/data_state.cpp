@@ -1,11 +1,10 @@
-// What the data was like when its index was made, and whether it still is: per folder its times and
-// a sum of the names that matter, per annotation its times and a checksum.
+// The state of the data when their index was made, and whether it has changed: for each folder its
+// times and a sum of the names that matter, for each annotation its times and a checksum.
 //
 // compare() asks the file system once per folder and annotation (stat), in parallel, and looks
 // further only where times differ or were too young to be trusted: then a folder is listed, or an
 // annotation read, and only other names or other contents are a difference. So a copy of the data,
-// whose times all differ, is accepted at the cost of one more pass, and the message says that this
-// pass was needed.
+// whose times all differ, is accepted at the cost of an extra pass, which a message mentions.
 //
 // Which names matter depends on the format: a README that is added to a folder of images changes
 // nothing.

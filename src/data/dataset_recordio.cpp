@@ -3,9 +3,9 @@
 // parts. Each record begins with a header, which has the class or the number of labels that follow
 // it. An .idx file beside it adds nothing to what the parts say.
 //
-// A file is read from begin to end by one thread (shards.cpp). Whole records are taken as they lie;
-// those in several parts are joined in memory and kept in the index, as no single range of the file
-// holds them. A part whose header makes no sense ends the file.
+// A file is read from begin to end by one thread (shards.cpp). Whole records are referenced in
+// place; those in several parts are joined in memory and kept in the index, because no single range
+// of the file contains them. A part whose header makes no sense ends the file.
 
 #include <algorithm>
 #include <forebay/error.hpp>

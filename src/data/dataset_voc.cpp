@@ -7,8 +7,8 @@
 // become class numbers (the classes are known only now) and objects are left out as the options
 // say; then samples are added in the order of images.
 //
-// Each annotation left out is told with its reason: a sample that is silently missing cannot be
-// noticed in training.
+// Each annotation left out is reported with its reason, because a silently missing sample would go
+// unnoticed in training.
 
 #include <algorithm>
 #include <forebay/error.hpp>

@@ -7,8 +7,8 @@
 // results in the order of images: the number of classes is known only when all labels have been
 // read.
 //
-// An image without a label file is one without objects, as ultralytics has it; it is told as a
-// warning, because missing label files look the same. An image with a wrong line is left out whole.
+// As in ultralytics, an image without a label file has no objects; there is a warning, because
+// missing label files look the same. An image with a wrong line is left out entirely.
 
 #include <unistd.h>
 #include <algorithm>

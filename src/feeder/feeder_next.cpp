@@ -3,10 +3,10 @@
 // brings, serve a batch, plan a further one if the queue moved, render where batches are canvases,
 // record the step, return the lease.
 //
-// What all ranks agree on is thrown by all at the same step. What one rank meets alone is raised as
-// its failure instead, so that it makes the step as the others do and all end together a few steps
-// later (mpi.lag); otherwise the collective calls of the trainer itself would no longer match. Only
-// a rank without others throws at once.
+// Errors on which all ranks agree are thrown by all at the same step. An error of one rank alone is
+// instead raised as its failure, so that it makes the step like the others and all end together a
+// few steps later (mpi.lag); otherwise the trainer's own collective calls would no longer match.
+// Only a single rank throws immediately.
 
 #include <exception>
 #include <utility>

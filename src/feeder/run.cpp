@@ -1,11 +1,11 @@
-// What a run is once it is made: its parts, in the order in which they depend on each other, and
-// the functions that read several of them at once: what this rank reports to the others, what a
-// step may assume, the figures and the lines for people, and the ending. The trainer's thread calls
-// all of it but gauges(), which the telemetry thread calls too.
+// A complete run: its parts, in the order in which they depend on each other, and the functions
+// that use several of them: this rank's report to the others, what a step may assume, the figures
+// and log lines, and the shutdown. The trainer's thread calls all of it but gauges(), which the
+// telemetry thread calls too.
 //
-// The ending has an order that must hold: threads of production first, because they use everything
-// else; then the files; then the talk with the other ranks, which may abort the job, and so ends
-// the thread that saves states before it does. Every wait in it is bounded
+// The order of the shutdown matters: the production threads first, because they use everything
+// else; then the files; then the communication with the other ranks, which may abort the job and
+// therefore first ends the thread that saves states. Every wait in it is bounded
 // (docs/decisions/0032-endings-are-bounded.md). A thread that does not return is left behind, and
 // with it the Run, since the thread may wake up one day and use it.
 

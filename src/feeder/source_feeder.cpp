@@ -1,13 +1,13 @@
 // A feeder over a source of batches: a Feeder of an endless dataset whose samples are the batches
-// (source_intake.hpp), and beside it what the Feeder does not know, where epochs begin and end.
+// (source_intake.hpp), plus what the Feeder does not know: where epochs begin and end.
 //
-// Ranks agree on the end with a census of their own, which is heard two steps later: so no step
-// waits for it unless another rank is further behind. A rank that leaves says so to the others,
-// which might wait for its next report.
+// Ranks agree on the end with a census of their own, whose result is used two steps later, so no
+// step waits for it unless another rank is further behind. A rank that leaves tells the others,
+// which might otherwise wait for its next report.
 //
-// A rank that is done serves again until the others are. One that resumes there has served nothing
-// yet, so where there are several the state is the source's of one batch before, and a resumed run
-// takes that batch again without serving it.
+// A rank that is done reuses batches until the others are done. After a resume at that point it has
+// nothing to reuse, so with several ranks the state is the source's before the last batch, and a
+// resumed run takes that batch again without serving it.
 
 #include <forebay/source_feeder.hpp>
 

@@ -1,15 +1,16 @@
-// How batches of a source come into the ring. A reading thread takes a batch and hands it on as a
-// sample of one pixel whose fields are the batch. Where the epoch ends it hands on one more, so that
-// a trainer who waits for a batch wakes up and learns of it, and then waits for the next begin().
-// That one may be served again like any other, and so has the bytes of the last batch. Where there
-// was none, it must not be, and the policy serves fresh until it has left the pool.
+// Brings the batches of a source into the ring. A reader thread takes a batch and hands it on as a
+// sample of one pixel whose fields are the batch. At the end of the epoch it hands on one more
+// sample, so that a trainer that waits for a batch wakes up and learns of the end, and then waits
+// for the next begin(). That extra sample may be reused like any other, so it has the bytes of the
+// last batch. If there was none, it must not be reused, and the policy serves fresh until it has
+// left the pool.
 //
-// The order of the source is that of serving because one thread reads and one makes batches, as long
-// as reads are not quick: quick ones are made by the thread that decodes, several at a time, and a
-// batch that is there would then wait for one that is not (kQuick).
+// Batches are served in the order of the source because one thread reads and one makes batches.
+// Reads must not count as quick: those would be made by the decoder thread, several at a time, and
+// a batch that is there would wait for one that is not (kQuick).
 //
-// Whatever may fail for want of memory comes before the source is asked: a batch that it has made
-// cannot be asked for again.
+// Everything that may fail for lack of memory is done before the source is called, because a batch
+// that it has made cannot be requested again.
 
 #include "source_intake.hpp"
 

@@ -4,9 +4,9 @@
 // look-up is two reads: the entries that share the first bits of the key, then the record.
 //
 // Nothing in the file is trusted: header and counts are checked when it is opened, and a record
-// against its own checksum, seeded by the key, whenever it is read. What does not fit means "no
-// points", and the image is decoded from its beginning. A read that fails turns the index off for
-// the rest of the run, with one line for people, because images can be decoded without it.
+// against its own checksum, seeded by the key, whenever it is read. Any mismatch means "no points",
+// and the image is decoded from its beginning. A read that fails disables the index for the rest of
+// the run, with one log line, because images can be decoded without it.
 
 #include "decode_index.hpp"
 

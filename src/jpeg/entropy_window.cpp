@@ -1,8 +1,8 @@
-// Removes the byte 0x00 that JPEG stuffs behind each 0xff of entropy-coded data (T.81, B.1.1.5), a
+// Removes the byte 0x00 that JPEG stuffs after each 0xff of entropy-coded data (T.81, B.1.1.5), a
 // window at a time, so that the bit reader below it can load eight bytes at once without looking
 // for markers. On a decoder's thread. A marker ends the window: is_whole() then says that all bits
-// before it are there. kKept bytes before the current place stay when the window moves: the
-// reader's buffer holds bits of them, whose place in the file may be asked for (place_of).
+// before it are there. kKept bytes before the current position are kept when the window moves: the
+// reader's buffer holds bits of them, whose position in the file may be requested (place_of).
 
 #include "entropy_window.hpp"
 

@@ -1,7 +1,7 @@
 // The linked libjpeg-turbo as a reference: an image of noise, encoded; the same file decoded to
-// pixels, and to coefficients. Used at the start of a run by pixel_check.cpp, and by tests, never
-// on the way of a sample. libjpeg reports errors by longjmp(), so each of its calls runs inside
-// completes(), whose frames hold nothing with a destructor.
+// pixels, and to coefficients. Used at the start of a run by pixel_check.cpp, and by tests; never
+// for a sample. libjpeg reports errors by longjmp(), so each of its calls runs inside completes(),
+// whose frames hold nothing with a destructor.
 
 #include "libjpeg_images.hpp"
 

@@ -1,8 +1,9 @@
-// Decides at the start of a run whether the own JPEG decoder may be used. A few images of noise are
-// encoded and decoded by the linked libjpeg-turbo; from the same coefficients the pixel stage makes
-// pixels with each set of kernels, and the first set whose pixels are equal, byte for byte, is
-// trusted. It takes a few milliseconds, on the thread that starts the run. Why: libjpeg-turbo's
-// pixels are the contract, and distributions build it with other options or patches.
+// Decides at the start of a run whether Forebay's own JPEG decoder may be used. A few images of
+// noise are encoded and decoded by the linked libjpeg-turbo; from the same coefficients the pixel
+// stage makes pixels with each set of kernels, and the first set whose pixels are equal, byte for
+// byte, is trusted. It takes a few milliseconds, on the thread that starts the run. Why:
+// libjpeg-turbo's pixels are the contract, and distributions build it with other options or
+// patches.
 
 #include <algorithm>
 #include <array>

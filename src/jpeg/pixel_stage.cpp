@@ -1,5 +1,5 @@
-// Makes pixels of coefficients, one row of MCUs at a time, on a decoder's thread: decode() asks the
-// source for the row's coefficients, transforms them into strips of samples, one strip per
+// Computes pixels from coefficients, one row of MCUs at a time, on a decoder's thread: decode()
+// asks the source for the row's coefficients, transforms them into strips of samples, one strip per
 // component, enlarges subsampled components row by row, mixes colours, and hands each finished row
 // to the caller. What one step writes is still in the first-level cache when the next reads it.
 //

@@ -1,12 +1,12 @@
 // Entropy decoding of one scan, on a decoder's thread, a row of MCUs at a time: open() builds or
 // finds the Huffman tables and plans the blocks of an MCU; read() decodes the blocks of a row
-// between two columns and skips the others, whose bits have to be passed even though nobody wants
-// them. With points (scan_seeking.cpp) a row begins near its first wanted MCU instead; with two
-// rows in flight (scan_lanes.cpp) the latency of table look-ups overlaps.
+// between two columns and skips the others, whose bits must still be parsed. With points
+// (scan_seeking.cpp) a row begins near its first wanted MCU instead; with two rows in flight
+// (scan_lanes.cpp) the latency of table look-ups overlaps.
 //
-// Any oddity returns false, and libjpeg-turbo decodes the file. That is the safety argument of
-// src/jpeg: this code may refuse what libjpeg accepts, and must never accept what libjpeg refuses
-// or warns of, or reads differently.
+// Anything unusual returns false, and libjpeg-turbo decodes the file. That is the safety argument
+// of src/jpeg: this code may refuse what libjpeg accepts, but must never accept what libjpeg
+// refuses, warns about, or decodes differently.
 
 #include "scan_decoder.hpp"
 

@@ -1,8 +1,8 @@
 // The inverse DCT with Highway: dequantise, columns, transpose, rows, and store as bytes, for as
 // many blocks at a time as a vector has rows of eight. Equal to libjpeg's jidctint bit by bit as
 // long as nothing leaves 16 bits, which is checked along the way in Excess: a single OR per value
-// instead of branches, and looked at once for a whole row of blocks. Where the bounds are passed
-// the caller gives the file to libjpeg-turbo.
+// instead of branches, and looked at once for a whole row of blocks. If a bound is exceeded the
+// caller passes the file to libjpeg-turbo.
 //
 // Most blocks of photographs have coefficients in their corner of 4 x 4 only; for those
 // (are_corners) the multiplications with zeros are left out.

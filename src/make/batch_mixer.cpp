@@ -1,10 +1,10 @@
 // mixup (Zhang et al. 2018) and CutMix (Yun et al. 2019) with the pairs of timm's batch mode,
-// x.flip(0): two rows are mixed with each other in one pass and without memory of its own. By the
-// thread that completes a batch, before anybody else may see it.
+// x.flip(0): two rows are mixed with each other in one pass and without memory of its own. Runs on
+// the thread that completes a batch, before any other may see it.
 //
-// All machines draw and mix alike: what is drawn comes of additions, multiplications, divisions and
-// square roots, which IEEE 754 rounds correctly, and a share of pixels is a whole number of 256ths,
-// which moves no 8-bit value by more than half of its last place. Shares of labels are multiples of
+// Results are the same on all machines: draws use additions, multiplications, divisions and square
+// roots, which IEEE 754 rounds correctly, and a share of pixels is a whole number of 256ths, which
+// moves no 8-bit value by more than half of its last place. Shares of labels are multiples of
 // 2^-24, so that the weights of a row sum to exactly 1.
 
 #include "batch_mixer.hpp"

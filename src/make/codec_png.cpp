@@ -1,8 +1,8 @@
 // PNG files: open() reads the header with libpng up to the pixels, decode() inflates them, by
-// libdeflate where the file is of the commonest kind (png_inflater.hpp) and otherwise by libpng.
-// Pixels are those of Pillow's convert("RGB"). libpng leaves its callbacks by longjmp() into
-// require(), so no frame in between may hold anything with a destructor. On a decoder's thread; one
-// codec per thread.
+// libdeflate if the file is of the most common kind (png_inflater.hpp), otherwise by libpng. Pixels
+// are those of Pillow's convert("RGB"). libpng leaves its callbacks by longjmp() into require(), so
+// no frame in between may hold anything with a destructor. On a decoder's thread; one codec per
+// thread.
 
 #include <algorithm>
 #include <array>

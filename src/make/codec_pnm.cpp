@@ -1,5 +1,5 @@
-// Netpbm's files: PBM, PGM and PPM, in bytes (P4, P5, P6) or in digits (P1, P2, P3). Of a file with
-// several images the first. Called by the decoder of a decoding thread, one object per thread.
+// Netpbm files: PBM, PGM and PPM, in bytes (P4, P5, P6) or in digits (P1, P2, P3). Only the first
+// image of a file is read. Called by the decoder of a decoding thread, one object per thread.
 //
 // open() reads the header, which is text even in the forms with bytes. for_each_value() then visits
 // all values in order, in whichever form they are; three functions show them as 8-bit colours, as

@@ -1,8 +1,8 @@
 // The decoder threads. Each takes a few samples at a time from the queue of encoded samples, about
-// 100 microseconds' worth, has those that nobody has read yet read (QuickReader), hands one after
-// the other to the handler, and gives their buffers back together. The handler, the pipeline, makes
-// the sample in its slot and publishes slots that are complete. A bad sample goes to the sink and
-// the thread continues; any other exception ends the run.
+// 100 microseconds' worth, reads those that no reader has read (QuickReader), passes one after the
+// other to the handler, and returns their buffers together. The handler, the pipeline, makes the
+// sample in its slot and publishes slots that are complete. A bad sample goes to the sink and the
+// thread continues; any other exception ends the run.
 
 #include "decoder_pool.hpp"
 

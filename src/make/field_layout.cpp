@@ -1,4 +1,4 @@
-// Where each field of a sample lies in a slot. Computed once at the start of a run, on all ranks
+// Computes the place of each field in a slot. Computed once at the start of a run, on all ranks
 // alike, from the dataset's fields and the transform; refuses combinations that could only fail
 // later, with the field's name. Images come first in a slot, then each field for all samples of the
 // batch, each aligned to FieldLayout::kAlignment.

@@ -1,8 +1,8 @@
 // One interface over JPEG and the other codecs for a decoder's thread: the first bytes tell which
 // codec a file is for, its header is compared with transform.max_pixels before any memory is taken,
-// and the image is turned as its EXIF orientation says. JPEG files are decoded in part; all others
-// as a whole, since their formats have no way to do less. Codecs are made when the first file of
-// their kind comes, and kept.
+// and the image is rotated according to its EXIF orientation. JPEG files are decoded in part, all
+// others whole, because their formats do not allow less. Codecs are created for the first file of
+// their kind, and kept.
 
 #include "image_decoder.hpp"
 

@@ -1,5 +1,5 @@
 // The pixel kernels as plain loops, and the list of those that this processor can run. The loops
-// say what every vector kernel (simd_resize.cpp, simd_convert.cpp) has to give, byte for byte;
+// define what every vector kernel (simd_resize.cpp, simd_convert.cpp) must produce, byte for byte;
 // tests/kernels.cpp compares them. Pixels are four bytes in a row between the steps, the fourth
 // unused, so that a pixel is one 32-bit lane.
 

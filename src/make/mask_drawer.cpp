@@ -1,8 +1,8 @@
-// Draws masks from polygons and runs with the pixels that pycocotools gives (rleFrPoly in
-// maskApi.c): whoever trained with it gets the same masks. A polygon's edges are walked in fifths
-// of a pixel, each crossing of a column's middle is noted, and the sorted crossings are the borders
-// of runs; pixels count down the columns. Input is what the index made of an annotation, but may be
-// damaged, so every place and length is checked.
+// Draws masks from polygons and runs with the same pixels as pycocotools (rleFrPoly in maskApi.c),
+// so that programs that used it get the same masks. A polygon's edges are walked in fifths of a
+// pixel, each crossing of a column's middle is noted, and the sorted crossings are the borders of
+// runs; pixels count down the columns. The input was derived from an annotation by the index, but
+// may be damaged, so every position and length is checked.
 
 #include "mask_drawer.hpp"
 

@@ -1,6 +1,6 @@
 // A Gaussian blur in two passes, each by the kernel that averages rows: down the columns its rows
-// are those of the view, along a row they are the row itself, shifted by whole pixels. Weights come
-// of operations that IEEE 754 rounds correctly, so a view is the same on every machine.
+// are those of the view, along a row they are the row itself, shifted by whole pixels. Weights are
+// computed by operations that IEEE 754 rounds correctly, so a view is the same on every machine.
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
-// The way from an open JPEG file to the decoder in src/jpeg. libjpeg has read the header;
-// describe() takes over its tables if the file is of the plain kind, decode() decodes a region with
-// the own entropy decoder and pixel stage, and is_sound() then checks what libjpeg would have seen
+// Connects an open JPEG file to the decoder in src/jpeg. libjpeg has read the header; describe()
+// takes over its tables if the file is of the plain kind, decode() decodes a region with Forebay's
+// own entropy decoder and pixel stage, and is_sound() then checks what libjpeg would have seen
 // beyond the region. Whatever is unusual, or stops along the way, returns false, and the caller
-// decodes with libjpeg from the beginning. So nothing here may accept a file that libjpeg refuses:
-// the fuzzer in experiments/jpeg_fuzz holds that.
+// decodes with libjpeg from the beginning. So nothing here may accept a file that libjpeg refuses,
+// which the fuzzer in experiments/jpeg_fuzz checks.
 
 #include "plain_jpeg_decoder.hpp"
 

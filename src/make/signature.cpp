@@ -1,4 +1,4 @@
-// Says what a file is by its first bytes, for error messages: "not a JPEG: a PDF document". Never
+// Describes a file by its first bytes, for error messages: "not a JPEG: a PDF document". Never
 // decides how something is decoded, which each codec does by itself. Signatures are those of the
 // formats' specifications; the order matters only where one is a prefix of another.
 

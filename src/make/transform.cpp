@@ -1,4 +1,4 @@
-// What is made of each decoded image: the view by crop and mirror, drawn from (seed, epoch,
+// The processing of each decoded image: the view by crop and mirror, drawn from (seed, epoch,
 // position) alone; then rows from the resizer, converted and stored. Transform holds what is the
 // same for all samples of a run and is shared by all decoder threads; what changes lies in the
 // scratch of each thread. OperatedTransform adds a program's operations, which need the whole view

@@ -1,6 +1,6 @@
-// The arithmetic of views along each axis: which stretch of the image a view shows, and which
-// pixels its resampling reads. central_axes() reproduces what torchvision's Resize and CenterCrop
-// do one after the other (resize the shorter side to a whole number, then cut the middle), without
+// The arithmetic of views along each axis: the part of the image that a view shows, and the pixels
+// that its resampling reads. central_axes() reproduces what torchvision's Resize and CenterCrop do
+// one after the other (resize the shorter side to a whole number, then cut the middle), without
 // resizing what is cut off. CropRule is that with both sides as given, at random places, and with a
 // border, whose pixels no image has.
 

@@ -1,5 +1,5 @@
-// Lines for people on stderr, and the status line of a terminal. Any thread may write: one mutex
-// per log keeps a line and the status line from mixing, and a line erases the status line and draws
+// Writes log lines to stderr, and the status line of a terminal. Any thread may write: one mutex
+// per log keeps lines and the status line from mixing, and a line erases the status line and draws
 // it again below. A program's own logger takes the lines instead, if there is one; should it throw,
 // the line goes to the terminal after all. spdlog writes, without the lock that its console sinks
 // share across the process.

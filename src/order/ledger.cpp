@@ -1,8 +1,8 @@
-// The arithmetic of who serves which batches of an epoch, and the ledger of what is left. Two ways
-// of dealing: in turn (batch b belongs to shard b mod V, shard v to rank v mod P), and in one piece
-// (each shard is a run of neighbouring batches, which reads files in order). Everything is exact
-// integer arithmetic, in 128 bits where products may be large, because all ranks compute it and
-// must agree. On the thread of next(), at the start and at agreed steps.
+// Computes which rank serves which batches of an epoch, and keeps the ledger of what is left. There
+// are two ways of assigning batches: in turn (batch b belongs to shard b mod V, shard v to rank v
+// mod P), and contiguously (each shard is a run of consecutive batches, which reads files in
+// order). Everything is exact integer arithmetic, in 128 bits where products may be large, because
+// all ranks compute it and must agree. On the thread of next(), at the start and at agreed steps.
 
 #include "ledger.hpp"
 

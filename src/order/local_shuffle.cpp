@@ -1,7 +1,8 @@
-// dataset.order = "local". From a position to a place in four steps, each a bijection: the served positions of each
-// part are shuffled; the first of them, as many as the part exchanges, are shuffled with those of all parts; a
-// permutation of the part's room says which of its homes that is; and one that is the same in every epoch says which
-// place has this home. So without exchange a part's positions show its own homes alone.
+// dataset.order = "local". Maps a position to a place in four steps, each a bijection: the served
+// positions of each part are shuffled; the first of them, as many as the part exchanges, are
+// shuffled with those of all parts; a permutation of the part's room gives one of its homes; and a
+// permutation that is the same in every epoch gives the place with this home. So without exchange a
+// part's positions show only its own homes.
 
 #include "local_shuffle.hpp"
 

@@ -1,12 +1,12 @@
 // The batches that one rank plans, in order: its own ranges of the ledger, epoch by epoch. In an
-// epoch whose shards are dealt in turn, a "row" is walked: block 0 of each of its shards, then
-// block 1, and so on, which gives ascending batch numbers; where shards are in one piece, one range
+// epoch whose shards are assigned in turn, a "row" is walked: block 0 of each of its shards, then
+// block 1, and so on, which gives ascending batch numbers; if shards are contiguous, one range
 // after the other. next() is called by the consumer thread as often as there is room; post() and
 // apply() at exchanges; complete() at agreed ends of epochs. After each change of the ledger the
 // row is built anew (rebuild).
 //
-// Where epochs are served one after the other, `allowed_` is the last epoch that may be planned:
-// beyond it a rank would take batches that slower ranks should hand over first.
+// If epochs are served one after the other, `allowed_` is the last epoch that may be planned:
+// beyond it a rank would take batches before slower ranks have handed over theirs.
 
 #include "schedule.hpp"
 

@@ -2,7 +2,7 @@
 // that they decode faster, and keep the header and whatever follows the scan. Then unpack the
 // result and compare it with the file, byte by byte; a file for which that fails (odd padding,
 // restart markers out of place, a progressive scan) is not packed but stored as it is. One packer
-// per thread, as `forebay pack` has it; its memory is reused from file to file.
+// per thread, as in `forebay pack`; its memory is reused from file to file.
 
 #include "jpeg_packer.hpp"
 

@@ -1,7 +1,7 @@
-// Gives the pixel stage the coefficients of a packed file, row of MCUs by row, decoding only tiles
-// that the wanted region touches. A row of tiles is decoded when the first row of MCUs in it is
-// read, then its blocks are taken row by row. On a decoder's thread; memory of tiles is kept
-// between images, and given back once several images in a row have needed less.
+// Supplies the pixel stage with the coefficients of a packed file, one row of MCUs at a time,
+// decoding only tiles that the wanted region touches. A row of tiles is decoded when the first row
+// of MCUs in it is read, then its blocks are taken row by row. On a decoder's thread; memory of
+// tiles is kept between images, and freed once several consecutive images have needed less.
 
 #include "packed_coefficients.hpp"
 

@@ -5,9 +5,9 @@
 // and no end has to be looked for in the inner loops.
 //
 // A tile's streams are spread over lanes that are decoded side by side, because each look-up waits
-// for the one before it in its lane. Values that have no symbol lie behind the last lane, those of
-// the last stream first. Bytes may be damaged in any way: counts are bounded by what was decoded,
-// and require_end() finds what does not add up.
+// for the one before it in its lane. Values that have no symbol follow the last lane, those of the
+// last stream first. Bytes may be damaged in any way: counts are bounded by what was decoded, and
+// require_end() finds what does not add up.
 
 #include "packed_tile.hpp"
 

@@ -1,8 +1,8 @@
-// Takes apart the coefficients of an image into the streams of its tiles, and codes them.
-// JpegStreams adds row after row of MCUs (TileStreams::add); once all are there the packer chooses
-// a set of codes by counts() and writes each tile: lengths of all lanes but the last, the lanes,
-// and then the values of escapes, those of the last stream first, so that a decoder can find them
-// from the tile's end backwards. packed_tile.cpp reads this in the same order.
+// Splits the coefficients of an image into the streams of its tiles, and codes them. JpegStreams
+// adds row after row of MCUs (TileStreams::add); once all are there the packer chooses a set of
+// codes by counts() and writes each tile: lengths of all lanes but the last, the lanes, and then
+// the values of escapes, those of the last stream first, so that a decoder can find them from the
+// tile's end backwards. packed_tile.cpp reads this in the same order.
 
 #include "tile_writer.hpp"
 

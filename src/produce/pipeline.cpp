@@ -1,6 +1,6 @@
 // The production side of one rank. The trainer's thread plans batches (plan, plan_ahead) and never
-// waits here. The issuer thread claims a slot for the next planned turn and asks for its samples:
-// of the readers, or of the decoders where reads are quick. Readers hand bytes to decoders; a
+// waits here. The issuer thread claims a slot for the next planned turn and requests its samples:
+// from the readers, or from the decoders if reads are quick. Readers hand bytes to decoders; a
 // decoder makes its sample in place in the slot (handle) and counts it. Whoever counts the last
 // sample of a slot publishes it, on the host by itself and on a device through the uploader, which
 // copies first.

@@ -1,8 +1,8 @@
 // For a rank that ends while others may still make steps: an error that could not be agreed on, a
 // program that left its loop. Two things must happen in order: the others are told why (fail,
-// leave), and then the talk between the ranks is closed (part), which waits for a bounded time. MPI
-// gives no way to break another rank's collective call of the trainer's own, so where others wait
-// in one for this rank, the job is aborted with the cause rather than left to hang.
+// leave), and then communication between the ranks is closed (part), which waits for a bounded
+// time. MPI gives no way to break another rank's collective call of the trainer's own, so where
+// others wait in one for this rank, the job is aborted with the cause rather than left to hang.
 
 #include "early_end.hpp"
 

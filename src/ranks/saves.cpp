@@ -1,7 +1,7 @@
 // Rank 0 writes the job's state; the others only learn whether it worked. A save is collective:
 // rank 0's thread hands the text to a writer of its own thread and, where the state has to be
 // durable before the program may continue, waits for the disk while it keeps telling the others
-// that it is busy; then all ranks agree on the outcome. What a write in the background met is
+// that it is busy; then all ranks agree on the outcome. The error of a write in the background is
 // thrown by the next save, on all ranks.
 
 #include "saves.hpp"

@@ -1,8 +1,8 @@
-// Finds reads that are far slower than the others and has them begun a second time. One thread
-// wakes up when the earliest read under way could become slow, looks at each reader's workload,
-// takes away what waits behind a slow read, and pushes a second request for the slow one, ahead of
-// all others. Which of the two hands the bytes on is decided by their HedgedRead, exactly once. How
-// long "slow" is follows from recent reads (HedgeRule in the header).
+// Finds reads that are far slower than the others and issues them a second time. One thread wakes
+// up when the earliest read in progress could become slow, examines each reader's workload, takes
+// away the requests that wait behind a slow read, and pushes a second request for the slow one,
+// ahead of all others. Their HedgedRead decides, exactly once, which of the two hands the bytes on.
+// How long "slow" is follows from recent reads (HedgeRule in the header).
 
 #include "hedging.hpp"
 

@@ -1,6 +1,6 @@
-// Keeps the books of reads that fail and are repeated: for how long, of which file, whether others
-// succeed meanwhile. Every reader calls it on its thread, through a Trial per sample; reads that
-// succeed take no lock. People hear of an outage once, after a second, and once more when reads
+// Keeps account of reads that fail and are retried: for how long, of which file, and whether others
+// succeed in the meantime. Every reader calls it on its thread, through a Trial per sample; reads
+// that succeed take no lock. An outage is logged once, after a second, and once more when reads
 // succeed again; whether the run ends is decided per sample, by policy.watchdog_s of time in which
 // the process ran.
 

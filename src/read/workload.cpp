@@ -1,7 +1,7 @@
-// What one reader holds at the moment, so that another thread can see that its read is slow and
-// take the rest away. Where nothing is hedged no other thread looks and no lock is taken (lock()).
-// All members of the read under way change together under the lock; whether the bytes are handed on
-// is decided by the HedgedRead, which both sides share.
+// The work that one reader currently holds, so that another thread can detect a slow read and take
+// the rest away. Without hedging no other thread accesses it and no lock is taken (lock()). All
+// members of the read under way change together under the lock; whether the bytes are handed on is
+// decided by the HedgedRead, which both sides share.
 
 #include "workload.hpp"
 

@@ -1,4 +1,4 @@
-// Hands a batch to other libraries without copying it: as a DLPack tensor, whose owner keeps the
+// Passes a batch to other libraries without copying it: as a DLPack tensor, whose owner keeps the
 // lease until its deleter is called, and by the CUDA array interface, which owns nothing. Called on
 // the thread that holds the lease; the deleter may run on any, and then releases the lease there.
 // The layouts of the structures are those of DLPack 1.0 and of version 3 of the CUDA array

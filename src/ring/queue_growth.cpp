@@ -1,8 +1,8 @@
 // A leaky bucket in units of batches: it fills at nine tenths of the pace of fresh steps for as
 // long as the producer works, and each batch that arrives takes one out; it never falls below
-// empty. How far it is filled is how many batches a queue would have needed to have in reserve. One
-// call per step by the server, on the trainer's thread; no clocks but those of the signals, so the
-// simulator runs the same code. Why, and what it was measured with:
+// empty. Its level is the number of batches that a queue would have needed in reserve. One call per
+// step by the server, on the trainer's thread; no clocks but those of the signals, so the simulator
+// runs the same code. For the reasons and measurements see
 // docs/decisions/0022-a-queue-that-grows.md.
 
 #include "queue_growth.hpp"

@@ -1,7 +1,7 @@
-// How many batches the queue holds, at first and at the most, from the options and the bytes of a
-// slot alone. Pure functions, called once by the start of a run, before memory is taken. Ranks call
-// them with the same options, so ranks in lockstep, which compare their depths, get queues of one
-// size.
+// How many batches the queue holds, at first and at most, computed from the options and the size of
+// a slot alone. Pure functions, called once at the start of a run, before memory is allocated.
+// Ranks call them with the same options, so ranks in lockstep, which compare their depths, get
+// queues of one size.
 
 #include "queue_slots.hpp"
 

@@ -1,9 +1,10 @@
-// From packets to frames.
+// Decodes packets to frames.
 //
-// open() parses the table. decode() marks which packets the wanted frames need, and feeds them in runs: a run begins
-// where decoding may begin and ends with the last packet that is wanted of it; then the decoder gives what it holds
-// back, and forgets. Each packet carries its number as its timestamp, which comes back with its frame, so nothing
-// depends on what a decoder makes of times. A frame that does not come back is an error: a clip is whole or not at all.
+// open() parses the table. decode() marks which packets the wanted frames need, and feeds them in
+// runs: a run begins where decoding may begin and ends with the last packet needed from it; then
+// the decoder is drained and reset. Each packet carries its number as its timestamp, which comes
+// back with its frame, so nothing depends on how a decoder treats times. A frame that does not come
+// back is an error: a clip is complete or refused.
 
 #include "clip_decoder.hpp"
 

@@ -1,11 +1,13 @@
-// A video's table, from its container.
+// Makes a video's table from its container.
 //
-// libavformat takes the file apart, through a reader of ours, and gives each packet of the video with its timestamps.
-// What it also says of where a packet lies is the place of its bytes in mp4, and that of what surrounds them in mkv:
-// the bytes there are compared, and where they begin a little later, that is the place. So a clip can be read later
-// without taking the file apart again, whatever its container.
+// libavformat demuxes the file, through our own reader, and returns each packet of the video with
+// its timestamps. The position that it reports for a packet is that of its bytes in mp4, but that
+// of the enclosing element in mkv: so the bytes there are compared, and if the packet begins
+// slightly later, that is its place. A clip can then be read without demuxing the file again,
+// whatever its container.
 //
-// Its demuxers are these three, and none may open anything else: a file cannot have it read another one.
+// Only these three demuxers are permitted, and none may open anything else: a file cannot make it
+// read another file.
 
 #include "index_video.hpp"
 

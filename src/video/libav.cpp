@@ -1,5 +1,6 @@
-// Loads FFmpeg's libraries, once, and finds their functions by the names that their headers declare. A build against
-// one major version takes that one only: the structures that go to and fro have other members in the next.
+// Loads FFmpeg's libraries, once, and finds their functions by the names that their headers
+// declare. A build against one major version accepts only that version, because the shared
+// structures have other members in the next.
 
 #include "libav.hpp"
 

@@ -1,5 +1,6 @@
-// NAL units of H.264 (ITU-T H.264, 7.3.1 and table 7-1) and HEVC (ITU-T H.265, 7.3.1.2 and table 7-1), each behind its
-// length as in mp4 and mkv (ISO/IEC 14496-15); VOPs of MPEG-4 (ISO/IEC 14496-2, 6.2.5).
+// NAL units of H.264 (ITU-T H.264, 7.3.1 and table 7-1) and HEVC (ITU-T H.265, 7.3.1.2 and table
+// 7-1), each preceded by its length as in mp4 and mkv (ISO/IEC 14496-15); VOPs of MPEG-4 (ISO/IEC
+// 14496-2, 6.2.5).
 
 #include "packet_nature.hpp"
 

@@ -1,8 +1,9 @@
-// The table of a video as bytes, and what of it a clip needs.
+// A video's table as bytes, and the part of it that a clip needs.
 //
-// Numbers that may be below zero are folded (0, -1, 1, -2, ...). A packet is its size with three flags below it, how
-// far its place is from the end of the packet before, and its rank from that of the packet before: about four bytes, or
-// five where sound lies between.
+// Numbers that may be below zero are folded (0, -1, 1, -2, ...). A packet is stored as its size
+// with three flags in the lowest bits, the distance of its place from the end of the previous
+// packet, and the difference of its rank from the previous packet's: about four bytes, or five if
+// audio lies in between.
 
 #include "video_table.hpp"
 
