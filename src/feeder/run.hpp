@@ -124,10 +124,11 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
 
   // Collective, before the first step.
   void open_journal();
-  // --- the end; all waits are bounded (base/ending.hpp) Ends the threads that produce batches, and waits for them. If
-  // one is stuck in a call that does not return, soon says so, with `cause`, and finally leaves it behind and returns
-  // false: whatever it may use must then stay. `hear` is called every few milliseconds of the wait; if it throws, the
-  // function ends with that exception and may be called again.
+  // --- the end; all waits are bounded (base/ending.hpp)
+  // Ends the threads that produce batches, and waits for them. If one is stuck in a call that does not return, soon
+  // says so, with `cause`, and finally leaves it behind and returns false: whatever it may use must then stay. `hear`
+  // is called every few milliseconds of the wait; if it throws, the function ends with that exception and may be called
+  // again.
   bool end_production(const std::string& cause, const std::function<void()>& hear = {});
   // The same; then writes pending files, and disconnects from the other ranks. `cause`: why the run ends; "" =
   // normally.
@@ -135,7 +136,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   // Whether a thread was left behind.
   [[nodiscard]] bool is_left_behind() const noexcept { return is_left_behind_; }
 
-  // --- a step This rank's report to the others before the step.
+  // --- a step
+  // This rank's report to the others before the step.
   [[nodiscard]] ranks::RankReport report(Clock::time_point now) noexcept;
   [[nodiscard]] ranks::RankCount count() const noexcept;
   // What is known of it before it is served.

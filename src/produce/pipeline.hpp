@@ -85,7 +85,8 @@ class Pipeline final : private read::SampleHandler {
   // Joins all threads as soon as their current calls return, which a read may never do. Idempotent; one thread.
   void stop();
 
-  // --- consumer thread --- Batches that are planned and not yet taken.
+  // --- consumer thread ---
+  // Batches that are planned and not yet taken.
   [[nodiscard]] std::uint64_t backlog() const noexcept { return ring_.planned() - ring_.taken(); }
   // Plans the batch for the next unplanned turn. The issuer sees it with the next ring().settle(). REQUIRES: backlog()
   // is less than `ahead`.

@@ -97,8 +97,9 @@ class Ranks {
   // it lacks.
   [[nodiscard]] bool is_left_out() const noexcept { return lockstep_ && lockstep_->is_left_out(heard()); }
 
-  // --- what this rank plans The next batch to plan, given the numbers of batches planned but not served and of those
-  // served fresh; nothing if none may be planned now.
+  // --- what this rank plans
+  // The next batch to plan, given the numbers of batches planned but not served and of those served fresh; nothing if
+  // none may be planned now.
   [[nodiscard]] std::optional<BatchRef> next_batch(std::uint64_t backlog, std::uint64_t fresh);
   // Whether nothing more can be planned until what is planned has been served.
   [[nodiscard]] bool is_all_planned() const noexcept {

@@ -55,7 +55,8 @@ class CoalescedReads {
   CoalescedReads(const CoalescedReads&) = delete;
   CoalescedReads& operator=(const CoalescedReads&) = delete;
 
-  // --- issuer --- Whether this place was passed to plan().
+  // --- issuer ---
+  // Whether this place was passed to plan().
   [[nodiscard]] bool is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept;
   // Announces samples of one epoch in the order in which they will be asked for: those that lie side by side will be
   // read together. If the budget is too small for all, only the first of them are planned.

@@ -29,7 +29,8 @@ class ReadTimes {
   // A read took `time`. Any thread.
   void add(std::chrono::nanoseconds time) noexcept;
 
-  // --- one thread --- Includes the reads that were added since the last call; returns their number.
+  // --- one thread ---
+  // Includes the reads that were added since the last call; returns their number.
   std::uint64_t gather() noexcept;
   // The number of reads that the figures rest on; older ones count for less than one.
   [[nodiscard]] double weight() const noexcept { return weight_; }
@@ -66,7 +67,8 @@ class HedgeRule {
   // A read took `time`. Any thread.
   void add(std::chrono::nanoseconds time) noexcept { times_.add(time); }
 
-  // --- one thread --- Includes the reads that were added since the last call.
+  // --- one thread ---
+  // Includes the reads that were added since the last call.
   void update() noexcept {
     earned_ = std::min(earned_ + kShare * static_cast<double>(times_.gather()), kMostEarned);
     if (times_.weight() < kFewestReads) return;

@@ -121,7 +121,8 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   // Raises the capacity to this and to what want() asked for, as far as it may grow.
   void grow(std::uint32_t capacity) noexcept;
 
-  // --- any thread --- Batches that may be filling or ready, now and at most.
+  // --- any thread ---
+  // Batches that may be filling or ready, now and at most.
   [[nodiscard]] std::uint32_t capacity() const noexcept { return capacity_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t most_capacity() const noexcept { return most_; }
   // Asks the consumer to raise the capacity to this with its next settle() or pass().

@@ -139,11 +139,12 @@ class SlotStore {
     return ids_.data() + static_cast<std::size_t>(slot) * format_.batch_size;
   }
 
-  // --- issuer thread --- Assigns a claimed slot its batch and its place of assembly.
+  // --- issuer thread ---
+  // Assigns a claimed slot its batch and its place of assembly.
   void begin(std::uint32_t slot, std::uint64_t turn, const BatchRef& batch) noexcept;
 
-  // --- decoder threads --- The place of one row, or of a sample's canvas, in host memory. REQUIRES: row < batch_size *
-  // views_made(), begun.
+  // --- decoder threads ---
+  // The place of one row, or of a sample's canvas, in host memory. REQUIRES: row < batch_size * views_made(), begun.
   [[nodiscard]] make::SamplePlace sample(std::uint32_t slot, std::uint32_t row) noexcept {
     const std::span<std::byte> batch{slots_[slot].filled, format_.image_bytes()};
     SampleView& view = views(slot)[row];
@@ -177,14 +178,14 @@ class SlotStore {
   // canvases, only for what is beside them. REQUIRES: as for close_gaps().
   void keep(std::uint32_t slot) noexcept;
 
-  // --- the thread that copies to a device --- Prepares a complete batch for its copy: puts the labels beside it, and
-  // makes the host's copies.
+  // --- the thread that copies to a device ---
+  // Prepares a complete batch for its copy: puts the labels beside it, and makes the host's copies.
   void complete_for_device(std::uint32_t slot) noexcept;
   // With canvases: makes the device draw, after their copy, which views the first serving shows. Throws Error.
   void draw(std::uint32_t slot, StreamView stream);
 
-  // --- consumer thread --- Whether the batch is unchanged, as far as this use checks. It does not check all bytes: see
-  // Probes.
+  // --- consumer thread ---
+  // Whether the batch is unchanged, as far as this use checks. It does not check all bytes: see Probes.
   [[nodiscard]] bool is_unchanged(std::uint32_t slot) const noexcept {
     const Slot& batch = slots_[slot];
     return !batch.is_kept || (probes_.are_kept(slot, base_ + slot * slot_bytes_, batch.uses) &&

@@ -21,8 +21,8 @@
 //
 //   DIR/lock         locked by each process that uses the cache
 //   DIR/used         how many bytes there are
-//   DIR/DATA/about   dataset.path, locked by each process that reads these data; unlocked data may be removed to make
-//   room DIR/DATA/xx/...  an entry for each object (cache_entry.hpp)
+//   DIR/DATA/about   dataset.path, locked by each process that reads these data; unlocked data may make room for others
+//   DIR/DATA/xx/...  an entry for each object (cache_entry.hpp)
 namespace forebay::store {
 
 // Where the bytes of this thread's reads through a cache came from since the last call.
