@@ -58,10 +58,11 @@ struct Parts {
 // while the policy, and its cap on uses, allows it to reuse a resident batch.
 //
 // Threads: one thread (the trainer's) constructs the feeder and calls next(), summary() and close(); no other thread
-// makes MPI calls. request_stop() may be called from any thread and from a signal handler. Errors: the constructor
-// throws ConfigError and Error on all ranks alike; next() throws Error with path and cause, on all ranks at the same
-// step. Forks: a child process has none of the feeder's threads. Calls that could wait for them throw Error there;
-// leases may end, and the destructor does nothing, so memory and Parts stay until the process ends.
+// makes MPI calls. request_stop() may be called from any thread and from a signal handler.
+// Errors: the constructor throws ConfigError and Error on all ranks alike; next() throws Error with path and cause, on
+// all ranks at the same step.
+// Forks: a child process has none of the feeder's threads. Calls that could wait for them throw Error there; leases may
+// end, and the destructor does nothing, so memory and Parts stay until the process ends.
 class Feeder {
  public:
   // A single rank. Throws ConfigError in a process that mpirun, mpiexec or srun started as one of several, because then
