@@ -25,7 +25,7 @@ class FailureNote {
   void set(std::string_view cause);
   [[nodiscard]] std::string get() const;
 
-  // If not empty, the session ends the job with this cause instead of finalising MPI.
+  // If not empty, the session aborts the job with this cause instead of finalising MPI.
   void set_abort_cause(std::string_view cause);
   [[nodiscard]] std::string abort_cause() const;
 
@@ -45,7 +45,7 @@ class MpiCommunicator final : public Communicator {
  public:
   // Collective over `parent`.
   MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> note);
-  // Never waits for other ranks: without close() it frees what is idle and leaks the rest.
+  // Never waits for other ranks: without a prior close() it frees what is idle and leaks the rest.
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -95,16 +95,16 @@ class MpiCommunicator final : public Communicator {
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  // What a rank tells all others when it closes.
+  // A rank's message to all others when it closes.
   struct Farewell {
     std::int64_t notices = 0;  // sent to each other rank
     std::int64_t sums = 0;     // started
   };
 
-  // Everything that MPI may still read or write while an operation is open; leaked whole if one stays open.
+  // Everything that MPI may still read or write while an operation is open; leaked as a whole if one stays open.
   struct Traffic {
-    // Sums and farewells have communicators of their own: a rank that closes early, or after an all_gather() that did
-    // not end, must not be matched with whatever the others are doing.
+    // Sums and farewells have their own communicators: the calls of a rank that closes early, or after an unfinished
+    // all_gather(), must not be matched with whatever the others are doing.
     MPI_Comm sums = MPI_COMM_NULL;
     MPI_Comm partings = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;

@@ -6,8 +6,8 @@
 
 namespace forebay::mpi {
 
-// Throws Error naming `call` and MPI's own explanation when `code` is not MPI_SUCCESS. Works for calls on
-// communicators whose errors return; others abort inside MPI.
+// Throws Error with `call` and MPI's own explanation if `code` is not MPI_SUCCESS. Works for communicators whose error
+// handler returns; others abort inside MPI.
 void check(int code, const char* call);
 
 // True between MPI_Init and MPI_Finalize. Any thread.

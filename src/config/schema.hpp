@@ -11,9 +11,9 @@
 
 #include <forebay/options.hpp>
 
-// One table of every key of the configuration. Reading, checking, writing, suggesting and the tables of
-// docs/configuration.md all work from it: a new key is a member in options.hpp, which has its default, and an entry in
-// schema.cpp. That page also has the rest of the documentation of a key.
+// One table of every key of the configuration. Reading, checking, writing, suggestions and the tables of
+// docs/configuration.md are all based on it: a new key is a member in options.hpp, which has its default, and an entry
+// in schema.cpp. That page also has the rest of the documentation of a key.
 namespace forebay::config {
 
 // The member of Options that holds a key's value.
@@ -53,9 +53,9 @@ struct Bytes {  // an integer, or text such as "256MiB"
 struct Automatic {  // an integer, or "auto"
   Place<std::int64_t> field;
   Range<std::int64_t> range;   // of the integer
-  std::int64_t automatic = 0;  // what "auto" is in the options; outside of the range
+  std::int64_t automatic = 0;  // the value of "auto" in the options; outside of the range
 };
-struct Real {  // integers are accepted too
+struct Real {  // integers are also accepted
   Place<double> field;
   Range<double> range;
 };
@@ -79,7 +79,7 @@ struct WholeList {
 struct TextList {
   Place<std::vector<std::string>> field;
 };
-struct Choice {  // an enum whose enumerators are the places of their names
+struct Choice {  // an enum whose enumerators are the indices of their names
   std::span<const std::string_view> names;
   std::size_t (*get)(const Options&);
   void (*set)(Options&, std::size_t);
@@ -101,34 +101,34 @@ struct Key {
 struct Section {
   std::string_view name;
   std::string_view help;    // may be empty
-  bool of_samples = false;  // what a sample's bytes in a batch depend on: a saved job resumes with the same
+  bool of_samples = false;  // affects a sample's bytes in a batch, so a saved job resumes only with the same value
 };
 
 // In the order of the file; keys of one section follow each other.
 [[nodiscard]] std::span<const Key> keys() noexcept;
 [[nodiscard]] std::span<const Section> sections() noexcept;
 
-// Null when there is none.
+// Null if there is none.
 [[nodiscard]] const Key* find_key(std::string_view section, std::string_view name) noexcept;
 [[nodiscard]] const Section* find_section(std::string_view name) noexcept;
 
 // The keys of every section [fields.NAME]. They apply to the last of options.dataset.fields. REQUIRES: there is one.
 [[nodiscard]] std::span<const Key> field_keys() noexcept;
-// Null when there is none.
+// Null if there is none.
 [[nodiscard]] const Key* find_field_key(std::string_view name) noexcept;
-// Makes the field of this name the last one; adds it if there is none.
+// Moves the field of this name to the end; adds it if there is none.
 void select_field(Options& options, std::string_view name);
 
 // "policy.low"; "seed" for a key at the top.
 [[nodiscard]] std::string full_name(std::string_view section, std::string_view name);
 [[nodiscard]] inline std::string full_name(const Key& key) { return full_name(key.section, key.name); }
 
-// Messages for names that do not exist: what was probably meant, or else what exists. In suggest.cpp. "unknown key
-// policy.beto: did you mean policy.beta?"; a key of a known section ("" = top of the file).
+// Messages for unknown names: what was probably meant, or else what exists. In suggest.cpp. "unknown key policy.beto:
+// did you mean policy.beta?"; a key of a known section ("" = top of the file).
 [[nodiscard]] std::string unknown_key(std::string_view section, std::string_view name);
 // "unknown section [polcy]: did you mean [policy]?"
 [[nodiscard]] std::string unknown_section(std::string_view name);
-// "; did you mean index?": the nearest of the words that exist. "" if none is near.
+// "; did you mean index?": the closest of the known words. "" if none is close.
 [[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 
 // Distinguishes the kinds: std::visit(Overloaded{...}, key.kind).

@@ -15,7 +15,7 @@
 // The permitted values of keys, and values as text.
 namespace forebay::config {
 
-// What a value of this kind must be, to follow the word "expected": "a whole number from 1 to 4096".
+// A description of values of this kind, to follow the word "expected": "a whole number from 1 to 4096".
 [[nodiscard]] std::string expectation(const Kind& kind);
 
 // The shortest text that reads back to the same double, always with a point, an exponent, or inf/nan: a TOML float.
@@ -38,10 +38,10 @@ struct Problem {
   std::string message;  // includes the name of the key
 };
 
-// The first value, or combination of values, that cannot be honoured; nothing when all is well.
+// The first value, or combination of values, that cannot be honoured; nothing if all are valid.
 [[nodiscard]] std::optional<Problem> find_problem(const Options& options);
 
-// Every key with its value: what the runs of a comparison may differ in. In values.cpp.
+// Every key with its value, in which the runs of a comparison may differ. In values.cpp.
 [[nodiscard]] measure::Settings settings_of(const Options& options);
 
 }  // namespace forebay::config

@@ -12,11 +12,11 @@
 #include "make/image.hpp"
 #include "read/requests.hpp"
 
-// JPEG files decoded by a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.
+// Decodes JPEG files on a GPU. Defined in nvjpeg/gpu_decoding.cpp or, in a build without nvJPEG, in no_nvjpeg.cpp.
 namespace forebay::device {
 
-// For the decoder threads of a pipeline: a decoder for each, made at the start. Each thread calls with its own number,
-// from 0.
+// Decoders for the decoder threads of a pipeline, one for each, created at the start. Each thread calls with its own
+// number, from 0.
 class GpuDecoding {
  public:
   static constexpr std::size_t kMost = 32;  // samples that a thread begins together
@@ -26,19 +26,20 @@ class GpuDecoding {
   GpuDecoding(const GpuDecoding&) = delete;
   GpuDecoding& operator=(const GpuDecoding&) = delete;
 
-  // What a thread decodes next. REQUIRES: at most kMost; they stay where they are until the thread's next begin().
+  // Starts decoding a thread's next samples. REQUIRES: at most kMost; they stay in place until the thread's next
+  // begin().
   virtual void begin(std::span<const read::EncodedSample> samples, const Dataset& dataset, unsigned thread) = 0;
-  // The picture of one of them, null when libjpeg-turbo has to decode it. Valid until the thread's next call. Throws
-  // Error when the GPU fails. REQUIRES: asked for in the order of begin().
+  // The picture of one of them; null if libjpeg-turbo has to decode it. Valid until the thread's next call. Throws
+  // Error if the GPU fails. REQUIRES: requested in the order of begin().
   [[nodiscard]] virtual const make::StoredPicture* picture(const read::EncodedSample& sample, unsigned thread) = 0;
 };
 
 struct GpuDecodingChoice {
-  std::unique_ptr<GpuDecoding> decoding;  // none where it cannot be
+  std::unique_ptr<GpuDecoding> decoding;  // null if impossible
   std::string notice;                     // which decoder it is, or why there is none
 };
 
-// What workers.jpeg = "nvjpeg" comes to on this device, for up to so many decoder threads.
+// The result of workers.jpeg = "nvjpeg" on this device, for up to `threads` decoder threads.
 [[nodiscard]] GpuDecodingChoice make_gpu_decoding(const TransformOptions& options, std::shared_ptr<Device> device,
                                                   unsigned threads);
 

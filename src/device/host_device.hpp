@@ -9,12 +9,12 @@
 
 namespace forebay::device {
 
-// Batches in ordinary memory. An arena asks for transparent huge pages and touches every page at once, so that no
-// page fault is left for the first epoch. Copies are made at once; whoever orders them has ordered the threads.
+// Batches in ordinary memory. An arena requests transparent huge pages and touches every page immediately, so that the
+// first epoch has no page faults. Copies are made immediately; callers are responsible for ordering their threads.
 class HostDevice final : public Device {
  public:
-  // `huge_page`: bytes of a transparent huge page; 0 where the system does not say. Pages of 64 KiB come with huge ones
-  // of 512 MiB. Those are not asked for: the first byte of a slot would take memory for many that are never used.
+  // `huge_page`: the size of a transparent huge page in bytes; 0 if unknown. Systems with pages of 64 KiB have huge
+  // ones of 512 MiB, which are not requested: the first byte of a slot would take memory for many that are never used.
   explicit HostDevice(std::size_t huge_page = huge_page_of_system()) : huge_page_(huge_page) {}
 
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }

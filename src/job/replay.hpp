@@ -8,14 +8,14 @@
 
 #include "measure/recording.hpp"
 
-// What the feeder knows of recordings: what goes into one, and whether one belongs to this run.
+// Recordings, as used by the feeder: what goes into one, and whether one belongs to this run.
 namespace forebay::job {
 
-// Evaluation asks no policy, so it has nothing to record or to repeat.
+// Evaluation uses no policy, so it has nothing to record or repeat.
 [[nodiscard]] bool is_recorded(const Options& options) noexcept;
 [[nodiscard]] bool is_replay(const Options& options) noexcept;
 
-// What a recording of this run begins with. `first_step`: of the run, above 0 when it resumes from a saved state.
+// The head of a recording of this run. `first_step`: above 0 if the run resumes from a saved state.
 [[nodiscard]] measure::RecordingHeader recording_header(const Options& options, const Dataset& dataset,
                                                         std::uint32_t rank, std::uint32_t ranks,
                                                         std::uint64_t first_step);
@@ -25,21 +25,21 @@ void note_loop(measure::RecordingHeader& header, bool by_epochs);
 // A simulated run knows no ends of epochs: a run of either kind may repeat it.
 void note_any_loop(measure::RecordingHeader& header);
 
-// What the policy and its rules are made from. A replay's recording becomes this rank's file, and the rules that would
-// change decisions are off: the recording holds what they did.
+// The options from which the policy and its rules are made. A replay's recording becomes this rank's file, and rules
+// that would change decisions are off, because the recording contains their effects.
 [[nodiscard]] PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step);
 
 // The recording that a replay follows, as far as the feeder needs it.
 class ReplayedRun {
  public:
-  // Reads this rank's file and compares all but the dataset, which need not be open yet. Throws ConfigError naming
-  // policy.recording, the file, and what differs; also when telemetry would overwrite the recording.
-  // REQUIRES: is_replay(options).
+  // Reads this rank's file and compares everything except the dataset, which need not be open yet. Throws ConfigError
+  // naming policy.recording, the file, and what differs; also if telemetry would overwrite the recording. REQUIRES:
+  // is_replay(options).
   ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step);
 
-  // Throws ConfigError when the run was recorded with another dataset.
+  // Throws ConfigError if the run was recorded with another dataset.
   void require_dataset(const Dataset& dataset) const;
-  // Throws ConfigError when the run was recorded in the other kind of loop and has several ranks.
+  // Throws ConfigError if the run was recorded in the other kind of loop and has several ranks.
   void require_loop(bool by_epochs) const;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 

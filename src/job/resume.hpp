@@ -17,32 +17,32 @@
 #include "order/job_state.hpp"
 #include "order/ledger.hpp"
 
-// Resuming from a saved state: reading and making one, and whether it belongs to this run.
+// Resuming from a saved state: reading and making states, and checking whether one belongs to this run.
 namespace forebay::job {
 
-// The settings that decide which batches there are, pixels included, by full name of the key, as TOML: two runs must
-// have them in common.
+// The settings that determine the batches, pixels included, by full name of the key, as TOML. A resumed run must have
+// the same ones.
 [[nodiscard]] std::map<std::string, std::string> batch_settings(const Options& options);
 
 // Adds the keys of these full names.
 void add_settings(std::map<std::string, std::string>& settings, const Options& options,
                   std::span<const std::string_view> names);
 
-// A job's state as it was saved, and where it came from, for messages.
+// A saved state of a job, and its source, for messages.
 struct SavedState {
   std::string text;
   std::string source;
 };
 
-// The state in `file`, which rank 0 reads, on every rank; nothing when there is no such file, or "" on rank 0. The
-// other ranks' `file` is not looked at. Collective and blocking. Throws ConfigError on all ranks alike.
+// The state in `file`, read by rank 0, on every rank; nothing if there is no such file, or "" on rank 0. The other
+// ranks' `file` is ignored. Collective and blocking. Throws ConfigError on all ranks alike.
 [[nodiscard]] std::optional<SavedState> share_state(const std::filesystem::path& file, Communicator& communicator);
 
-// Where a run begins: at its beginning, or where a saved job was.
+// Where a run starts: at the beginning, or at the position of a saved job.
 class ResumePoint {
  public:
   ResumePoint() = default;
-  // Throws ConfigError as parse_state(), and in an evaluation, which begins at the beginning.
+  // Throws ConfigError like parse_state(), and in an evaluation, which always starts at the beginning.
   ResumePoint(SavedState saved, const Options& options);
 
   [[nodiscard]] bool is_saved() const noexcept { return !saved_.source.empty(); }
@@ -52,12 +52,12 @@ class ResumePoint {
   [[nodiscard]] std::uint64_t fresh_samples() const noexcept { return job_.fresh_samples; }
   // dataset.nodes of the saved job; 0: there is none.
   [[nodiscard]] std::int64_t parts() const noexcept;
-  // The run was over by then.
+  // Whether the saved run was already over.
   [[nodiscard]] bool is_end_of(const RunOptions& run) const noexcept;
-  // Throws ConfigError naming the source and the first thing in which the saved job differs from `ours`, which
-  // begin_state() made.
+  // Throws ConfigError naming the source and the first difference between the saved job and `ours`, made by
+  // begin_state().
   void require_same_job(const order::JobState& ours) const;
-  // What is left to serve. Once: the ranges move.
+  // What is left to serve. May be called once, because it moves the ranges.
   [[nodiscard]] order::Ledger take_ledger(const order::Partition& partition);
   // "resumes from FILE: step 40, ...".
   [[nodiscard]] std::string describe() const;
@@ -67,7 +67,7 @@ class ResumePoint {
   order::JobState job_;
 };
 
-// What one rank adds to the state of its job.
+// One rank's part of the state of its job.
 struct RankPart {
   std::uint64_t steps = 0;              // that it has made since the beginning of the run
   std::uint64_t fresh_samples = 0;      // that it has served since this process began
@@ -75,13 +75,13 @@ struct RankPart {
   bool has_lost = false;                // a batch that it served, when its device failed
 };
 
-// What a state begins with: all but what changes from step to step. Goes through the whole index.
+// The start of a state: everything that does not change from step to step. Reads the whole index.
 [[nodiscard]] order::JobState begin_state(const Options& options, const Dataset& dataset, const Order& order,
                                           std::uint32_t ranks);
 
-// The state of the job with every rank's part, on every rank. `state`: from begin_state(), with `opened` as it is and
-// `fresh_samples` as of the origin. Collective and blocking. Throws Error on all ranks alike when they are not at the
-// same step, or one has lost a batch.
+// The state of the job with every rank's part, on every rank. `state`: from begin_state(), with the current `opened`
+// and the starting point's `fresh_samples`. Collective and blocking. Throws Error on all ranks alike if they are not at
+// the same step, or one has lost a batch.
 [[nodiscard]] order::JobState gather_state(order::JobState state, const RankPart& mine, Communicator& communicator);
 
 }  // namespace forebay::job

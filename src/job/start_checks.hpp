@@ -14,11 +14,11 @@
 #include "make/operation_chain.hpp"
 #include "produce/tuner.hpp"
 
-// What is checked before a run starts: whether it fits into memory (a process that is killed for its memory says
-// nothing), and whether its options are meant.
+// Checks before a run starts: whether it fits into memory (a process killed for lack of memory cannot explain itself),
+// and whether its options look intended.
 namespace forebay::job {
 
-// A memory cgroup with a limit that a process is in.
+// A memory cgroup with a limit that applies to this process.
 struct MemoryGroup {
   std::string folder;
   std::string id;          // the kernel's: containers give theirs the same folder
@@ -27,57 +27,59 @@ struct MemoryGroup {
   bool is_certain = true;  // it is known which are
 };
 
-// Bytes that this process may still take without swapping. Page cache counts as free: the kernel gives it up.
+// Bytes that this process may still allocate without swapping. Page cache counts as free, because the kernel reclaims
+// it.
 struct AvailableMemory {
   std::optional<std::uint64_t> node = std::nullopt;  // MemAvailable of /proc/meminfo
   unsigned ranks = 1;                                // of the node
   std::vector<MemoryGroup> groups = {};
 };
 
-// Looks into `root` + "/proc" and "/sys/fs/cgroup" (versions 1 and 2, every level). What cannot be read is left empty.
+// Looks into `root` + "/proc" and "/sys/fs/cgroup" (versions 1 and 2, every level). Unreadable values are left empty.
 [[nodiscard]] AvailableMemory available_memory(const std::string& root = "");
 
-// The ids of its groups in a line, for the other ranks of a node.
+// The ids of its groups as one line, to be sent to the other ranks of the node.
 [[nodiscard]] std::string ids_of_groups(const AvailableMemory& room);
-// Counts the ranks of the node, and those in each group. `all`: ids_of_groups() of all, with the own one among them; of
-// ranks that do not know of each other so many times the own one, and is_certain = false.
+// Counts the ranks of the node, and those in each group. `all`: ids_of_groups() of all ranks, including this one; if
+// ranks do not know of each other, this rank's repeated, with is_certain = false.
 void count_ranks(AvailableMemory& room, const std::vector<std::string>& all, bool is_certain);
 
 // The ring of one rank, for messages.
 struct RingNeed {
   std::uint64_t slots = 0;
   std::uint64_t bytes = 0;  // of all slots
-  bool on_host = true;      // false: slots are a GPU's, and these are the batches that are assembled for it
+  bool on_host = true;      // false: slots are on a GPU, and these are the batches being assembled for it
   bool are_clips = false;
 };
 
-// Throws ConfigError, naming the keys to lower, when the rings of all ranks in a group, or on the node, do not fit into
-// it: ranks are alike. Returns a warning where it is not certain that they share the group; else an empty string.
+// Throws ConfigError, naming the keys to lower, if the rings of all ranks in a group, or on the node, do not fit into
+// its memory; ranks are assumed to be alike. Returns a warning if it is not certain that they share the group; else an
+// empty string.
 [[nodiscard]] std::string require_memory(const RingNeed& need, const AvailableMemory& room);
 
-// The equal part of it that this rank may take. Without bounds where nothing is known.
+// This rank's equal share of it. Unlimited if nothing is known.
 [[nodiscard]] std::uint64_t room_of_rank(const AvailableMemory& room) noexcept;
 
-// Memory of this process that lies in RAM and is not shared with files; 0 = not known.
+// Resident memory of this process that is not shared with files; 0 = unknown.
 [[nodiscard]] std::uint64_t resident_bytes();
 
 // "154 MiB", rounded; "0.3 MiB" below ten.
 [[nodiscard]] std::string mebibytes(std::uint64_t bytes);
 
-// Says that run.steps leaves a part of an evaluation out, which has so many batches on each rank; empty: it does not.
+// A warning if run.steps omits a part of an evaluation, which has `batches` batches on each rank; else empty.
 [[nodiscard]] std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches);
 
-// What is allowed and hardly ever meant, each with what to do about it: normalising 8-bit pixels as if they were 0 to
-// 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of so many
-// ranks much more than others, where nothing is handed over, and sections of operations and of mixing that change
-// nothing.
+// Warnings about options that are permitted but hardly ever intended, with advice: normalising 8-bit pixels as if they
+// were 0 to 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of
+// so many ranks much more than others, where nothing is handed over, and sections of operations and of mixing that
+// change nothing.
 [[nodiscard]] std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan,
                                                       std::uint32_t ranks);
 
-// What the index has to say when a run starts (Skipped::told): the first few, and how many more there are.
+// The index's notes at the start of a run (Skipped::told): the first few, and how many more there are.
 [[nodiscard]] std::vector<std::string> index_warnings(std::span<const Skipped> skipped);
 
-// Throws ConfigError when an operation may move pixels and a field would have to follow.
+// Throws ConfigError if an operation may move pixels and a field would have to follow.
 void refuse_moved_fields(std::span<const Field> fields, const make::OperationChain& operations);
 
 }  // namespace forebay::job
