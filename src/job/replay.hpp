@@ -20,9 +20,9 @@ namespace forebay::job {
                                                         std::uint32_t rank, std::uint32_t ranks,
                                                         std::uint64_t first_step);
 
-// Ranks that end each epoch together serve padding where others would not, so a recording says which it was.
+// Records the kind of loop: ranks that end each epoch together serve padding where others would not.
 void note_loop(measure::RecordingHeader& header, bool by_epochs);
-// A simulated run knows no ends of epochs: a run of either kind may repeat it.
+// For a simulated run, which has no ends of epochs: a run of either kind may repeat it.
 void note_any_loop(measure::RecordingHeader& header);
 
 // The options from which the policy and its rules are made. A replay's recording becomes this rank's file, and rules
