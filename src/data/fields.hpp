@@ -29,7 +29,7 @@ namespace forebay::data {
 // The name, while an index is built, of the field that clip.segment stands for; no section can have it.
 inline constexpr std::string_view kSegmentField = "clip.segment";
 
-// Where the dataset has a field: `from`, or the field's own name.
+// A field's source in the dataset: `from`, or the field's own name.
 [[nodiscard]] const std::string& place_of(const FieldOptions& options) noexcept;
 
 // The section of this name; null if there is none.

@@ -135,8 +135,8 @@ struct RecordLayout {
     source,
     number,
     flags,
-    offset,  // of a clip the first frame that it may show
-    length,  // and how many these are
+    offset,  // for clips: the first frame that may be shown
+    length,  // for clips: the number of these frames
     before,
     after,
     key_end,

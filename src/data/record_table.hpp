@@ -65,8 +65,8 @@ struct RecordTable {
     friend auto operator<=>(const Kind&, const Kind&) = default;
   };
   static constexpr std::size_t kMostKinds = 65536;
-  // Of the video that is its source, the frames that a clip may show: [first, first + frames). Where they are too few
-  // for one, it begins with the first.
+  // The frames of its source, a video, that a clip may show: [first, first + frames). If they are too few for one, it
+  // begins with the first.
   struct Clip {
     std::uint64_t first = 0;
     std::uint64_t frames = 1;  // at most kLargestSampleFile

@@ -20,7 +20,7 @@ namespace forebay::data {
 
 class PathContents;
 
-// Why a row cannot be a sample.
+// Thrown for a row that cannot be a sample, with the reason.
 struct BadRow {
   std::string reason;
 };

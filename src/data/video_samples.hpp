@@ -38,8 +38,8 @@ void center_clips(Dataset& dataset) noexcept;
   return clip.frames <= span ? clip : RecordTable::Clip{clip.first + (clip.frames - span) / 2, span};
 }
 
-// What a reader of a clip needs of the video with this table. Throws SampleError, also if the file has not as many
-// bytes. REQUIRES: file_bytes is not negative.
+// The parts of the video with this table that a reader of a clip needs. Throws SampleError, also if the file does not
+// have that many bytes. REQUIRES: file_bytes is not negative.
 [[nodiscard]] video::ClipBytes clip_at(std::span<const std::byte> table, const RecordTable::Clip& at,
                                        const video::ClipRule& rule, std::int64_t file_bytes);
 // Reserves memory for a clip and fills in the table; the file's bytes must be read into the returned rest.

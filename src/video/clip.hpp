@@ -46,9 +46,9 @@ class IndexedVideo {
   explicit IndexedVideo(std::span<const std::byte> table);
 
   [[nodiscard]] VideoFacts facts() const noexcept;
-  // What a reader needs for a clip that begins at any of the frames [first, first + starts), and shows none from `end`
-  // on, or behind the video's end: where it is longer than that, it repeats the last one. Throws SampleError where
-  // these are not frames of it.
+  // The bytes that a reader needs for a clip that begins at any of the frames [first, first + starts) and shows none
+  // from `end` on, nor past the video's end: a longer clip repeats the last frame. Throws SampleError if these frames
+  // do not exist.
   [[nodiscard]] ClipBytes clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule,
                                std::uint64_t end = UINT64_MAX) const;
 
