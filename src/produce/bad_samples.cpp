@@ -56,9 +56,9 @@ void BadSamples::will_retry(const read::ReadRequest& request, std::string_view r
   }
 }
 
-// bad_alloc says nothing of where; an Error with the limits of the process takes its place if there
-// is memory for it. The first failure that is raised wins, and `failed_` breaks the waits so that
-// next() throws it.
+// bad_alloc does not say where; it is replaced by an Error with the limits of the process if there
+// is memory for that. The first failure raised wins, and `failed_` breaks the waits so that next()
+// throws it.
 void BadSamples::worker_failed(std::exception_ptr error) noexcept {
   try {
     std::rethrow_exception(error);
@@ -97,7 +97,7 @@ void BadSamples::settle(const read::ReadRequest& request, std::string_view reaso
   requests_.push_urgent({&again, 1});
 }
 
-// A sample that is asked for again, as in the next epoch, is replaced again and not logged again.
+// A sample that is requested again, as in the next epoch, is replaced again but not logged again.
 // found_ is stored last: collect() takes the lock only when it has changed.
 void BadSamples::quarantine(const read::ReadRequest& request, const std::string& path, std::string_view reason,
                             std::optional<std::uint64_t> replacement) {

@@ -52,15 +52,15 @@ std::unique_ptr<read::CoalescedReads> make_coalesced_reads(const PipelineLinks& 
 }
 
 // Decoders make quick reads themselves where a reader would have to take its core from a decoder
-// (docs/decisions/0023-decoders-read-what-is-quick.md). Not where the store may hang, because a
-// decoder that hangs holds samples that are ready, and not where reads are coalesced, because those
-// are made ahead of what is needed.
+// (docs/decisions/0023-decoders-read-what-is-quick.md). Not if the store may hang, because a
+// hanging decoder would hold back samples that are ready, and not if reads are coalesced, because
+// those are made in advance.
 bool decoders_may_read(const PipelineLinks& links, const WorkerPlan& plan, bool is_throttled, bool coalesces) {
   const bool use_all_cores = plan.first.decode != plan.most.decode || plan.first.decode >= plan.cores;
   return use_all_cores && !links.may_be_slow && links.gpu_decoding == nullptr && !is_throttled && !coalesces;
 }
 
-// One for each decoder thread there may ever be, so that a thread that starts later finds its own.
+// One for each possible decoder thread, so that a thread that starts later finds its own.
 std::vector<make::SampleMaker::Workspace> make_workspaces(unsigned threads, const PipelineLinks& links,
                                                           make::TableCache& tables) {
   std::vector<make::SampleMaker::Workspace> workspaces(threads);
@@ -167,7 +167,7 @@ void Pipeline::stop() {
   if (uploader_) uploader_->stop();
 }
 
-// The note of the batch comes before ring_.plan(), whose release shows it to the issuer (R7).
+// The batch is recorded before ring_.plan(), whose release publishes it to the issuer (R7).
 void Pipeline::plan(const BatchRef& batch) noexcept {
   const std::uint64_t turn = ring_.planned();
   plan_[turn & (plan_.size() - 1)] = batch;
@@ -277,8 +277,8 @@ void Pipeline::prepare(std::span<const read::EncodedSample> samples, unsigned th
   links_.gpu_decoding->begin(samples, links_.dataset, thread);
 }
 
-// Counted before the sample can be served: whoever was served all knows the counts of all.
-// nvJPEG decodes several images at once (prepare); here one of them is picked up.
+// Counted before the sample can be served, so whoever was served all samples sees the counts of
+// all. nvJPEG decodes several images at once (prepare); here one of them is picked up.
 const make::StoredPicture* Pipeline::decoded_on_gpu(const read::EncodedSample& encoded, unsigned thread) {
   const make::StoredPicture* const decoded = links_.gpu_decoding->picture(encoded, thread);
   const read::ReadRequest& request = encoded.request;
@@ -324,9 +324,9 @@ std::uint32_t Pipeline::handle(const read::EncodedSample& encoded, unsigned thre
   return made;
 }
 
-// What decoders make of a sample: its views, or the canvas that they are drawn from later. A view is
-// drawn by a position of its own. Label and id stand before it is known whether the bytes are good:
-// if they are not, whoever stands in writes its own.
+// Makes a sample: its views, or the canvas from which they are drawn later. Each view is drawn by a
+// position of its own. Label and id are written before it is known whether the bytes are good: if
+// not, the replacement overwrites them.
 void Pipeline::add_members(const read::ReadRequest& request, std::vector<make::SampleMaker::Member>& members) {
   const std::uint32_t views = store_->format().views_made();
   const Sample sample = links_.dataset.sample(request.sample);
@@ -385,8 +385,8 @@ void Pipeline::count(make::SampleMaker::Workspace& workspace) noexcept {
   add(totals_.indexed_jpeg, workspace.indexed_jpeg);
 }
 
-// Masks and boxes are cut and mirrored like the view that they go with. Views of a canvas are drawn
-// later; what is beside it is the same in all of them.
+// Masks and boxes are cropped and mirrored like their view. Views of a canvas are drawn later; the
+// other fields are the same in all of them.
 void Pipeline::make_fields(const read::EncodedSample& encoded, const read::ReadRequest& request,
                            make::SampleMaker::Workspace& workspace) {
   const std::size_t fields = links_.dataset.fields().size();
@@ -420,7 +420,7 @@ bool Pipeline::make_together(const read::EncodedSample& encoded, const make::Sto
   return true;
 }
 
-// In evaluation a stand-in would be evaluated twice: the batch is smaller instead.
+// In evaluation a replacement would be evaluated twice, so the batch is smaller instead.
 void Pipeline::leave_out(const read::ReadRequest& request) {
   store_->leave_out(request.slot, request.index);
   finish(request.slot, 1);

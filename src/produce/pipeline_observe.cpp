@@ -36,7 +36,7 @@ bool has_sample(Activity activity) {
          activity == Activity::decoding || activity == Activity::waiting_budget;
 }
 
-// What Workers::busy leaves out: a thread that does nothing cannot hold up an ending.
+// The threads that Workers::busy omits: one that does nothing cannot delay a shutdown.
 bool is_rest(Activity activity) {
   return activity == Activity::idle || activity == Activity::parked || activity == Activity::stopped;
 }

@@ -16,8 +16,8 @@ HostCopies::HostCopies(const make::FieldLayout& layout, std::size_t rows, std::u
   copies_.resize(slot_bytes_ * slots);
 }
 
-// By the thread that completed the batch, from the bytes in staging memory, before they are copied
-// to the device.
+// Called by the thread that completed the batch, with the bytes in staging memory, before they are
+// copied to the device.
 void HostCopies::keep(std::uint32_t slot, const std::byte* filled) noexcept {
   std::byte* const copies = copies_.data() + slot * slot_bytes_;
   for (const Part& part : parts_) std::copy_n(filled + part.from, part.bytes, copies + part.to);

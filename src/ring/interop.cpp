@@ -18,7 +18,7 @@ using dlpack::DLDataType;
 using dlpack::DLManagedTensor;
 using dlpack::DLManagedTensorVersioned;
 
-// One lane: a vector type such as float4 is nothing that a batch has.
+// One lane: batches have no vector types such as float4.
 DLDataType dlpack_type(DType dtype) noexcept {
   const auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
   switch (dtype) {
@@ -39,7 +39,8 @@ void must_be_held(const Lease& lease, const char* caller) {
               "release() and before the lease is moved from");
 }
 
-// A managed tensor, what it points to, and what it keeps. Freed through the tensor's deleter.
+// A managed tensor, the data that it points to, and the owners that it keeps alive. Freed by the
+// tensor's deleter.
 template <typename Managed>
 struct Export {
   Managed managed{};
@@ -139,7 +140,8 @@ CudaArrayInterface cuda_array_interface(const Lease& lease) {
   }
   described.shape = images.shape;
   if (images.elements() != 0) described.data = reinterpret_cast<std::uintptr_t>(images.data);
-  // The interface forbids 0 and has 1 for the legacy default stream, which is what a null handle means here.
+  // The interface forbids 0 and uses 1 for the legacy default stream, which a null handle means
+  // here.
   const auto stream = reinterpret_cast<std::uintptr_t>(lease.stream().handle);
   described.stream = stream == 0 ? 1 : stream;
   return described;

@@ -79,8 +79,8 @@ void Lease::release(StreamView stream) noexcept {
   if (!store_) return;
   if (slot_ != LeaseMaker::kEmpty) {
     store_->end_use(slot_, serving_.output, serving_.served, stream);
-    // Release: what this thread read of the batch, and put on its stream, happens before a producer writes to the slot
-    // again (R5, S3).
+    // Release: this thread's reads of the batch, and the work that it queued on its stream, happen
+    // before a producer writes to the slot again (R5, S3).
     store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
   }
   store_->held_.fetch_sub(1, std::memory_order_release);
@@ -134,8 +134,8 @@ TensorView Lease::field(std::size_t number) const {
 
 TensorView Lease::field(std::string_view name) const { return field(LeaseMaker::number_of(*store_, name)); }
 
-// Without a copy from the device: labels and small fields are kept on the host beside it
-// (HostCopies), images and masks are not.
+// Makes no copy from the device: the host keeps labels and small fields (HostCopies), but not
+// images and masks.
 std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
   if (number == 1) return labels_on_host();
   TensorView view = field(number);

@@ -12,11 +12,11 @@
 
 namespace forebay::ring {
 
-// Of a few steps there is no pace yet: then the bucket does not fill, and nothing grows.
+// A few steps give no pace yet: until then the bucket does not fill, and nothing grows.
 double QueueGrowth::pace() const noexcept { return fresh_ < kFewest || fresh_s_ <= 0 ? 0 : fresh_ / fresh_s_; }
 
-// One batch behind is what every source is now and then. Computed in double, and compared before it
-// is converted: after a long outage it may exceed 32 bits.
+// Every source is one batch behind now and then. Computed in double, and compared before it is
+// converted: after a long outage it may exceed 32 bits.
 std::uint32_t QueueGrowth::needed() const noexcept {
   if (behind_ < 1) return 0;
   const double batches = std::ceil(static_cast<double>(kLeastCapacity) + kReserve * (behind_ - 1));

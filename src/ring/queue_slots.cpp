@@ -13,8 +13,8 @@
 namespace forebay::ring {
 namespace {
 
-// A queue that takes no more than this is not worth saving at, so it starts as large as fits into
-// it. Chosen, not measured.
+// Below this size saving memory is not worthwhile, so a queue starts as large as fits into it.
+// Chosen, not measured.
 constexpr std::size_t kSmall = std::size_t{16} * 1024 * 1024;
 // The highest queue.capacity that the schema lets a configuration give as a number.
 constexpr std::int64_t kMost = 4096;
@@ -26,8 +26,8 @@ std::int64_t least_capacity(const Options& options) noexcept {
 
 }  // namespace
 
-// queue.memory pays for every slot, those of residents and leases included, so what is left of it
-// for the queue is less those.
+// queue.memory covers every slot, including those of residents and leases, which are subtracted
+// from what the queue gets.
 std::uint32_t most_capacity(const Options& options, std::size_t slot_bytes) {
   const QueueOptions& queue = options.queue;
   const std::int64_t least = least_capacity(options);
@@ -52,7 +52,7 @@ std::uint32_t most_capacity(const Options& options, std::size_t slot_bytes) {
 std::uint32_t first_capacity(const Options& options, std::size_t slot_bytes) {
   const std::uint32_t most = most_capacity(options, slot_bytes);
   const auto least = static_cast<std::uint32_t>(least_capacity(options));
-  // All ranks in lockstep decide by one depth, and so with queues of one size.
+  // All ranks in lockstep decide by the same depth, so their queues must have the same size.
   if (!is_automatic(options.queue) || options.mpi.mode == MpiMode::lockstep) return most;
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(kSmall / slot_bytes, least, most));
 }

@@ -2,9 +2,9 @@
 
 namespace forebay::ring {
 
-// A mark is reused size_ steps later. A lease that is held for longer has no mark any more and is not waited for. At
-// most max_leases - 1 leases are older than the previous step, so with that many extra marks only trainers that keep a
-// lease for good get there.
+// A mark is reused size_ steps later. A lease held for longer than that no longer has a mark and is
+// not waited for. At most max_leases - 1 leases are older than the previous step, so with that many
+// extra marks this happens only if a trainer never ends a lease.
 RunAhead::RunAhead(device::Device& device, std::uint32_t steps, std::uint32_t max_leases)
     : device_(device),
       steps_(steps),

@@ -20,13 +20,13 @@
 namespace forebay::ring {
 namespace {
 
-// A page: so direct transfers and locked memory work on whole slots, and a slot never shares a page
-// with its neighbour.
+// A page, so that direct transfers and locked memory cover whole slots, and neighbouring slots
+// share no page.
 constexpr std::size_t kSlotAlignment = 4096;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment; }
 
-// For evaluation, where a bad sample leaves a gap: the samples behind it move up, with all their
+// For evaluation, in which a bad sample leaves a gap: the samples after it move up, with all their
 // fields.
 void move_fields(const make::FieldLayout& layout, std::byte* slot, std::uint32_t from, std::uint32_t to) {
   for (const make::FieldLayout::Entry& entry : layout.entries) {
@@ -35,7 +35,7 @@ void move_fields(const make::FieldLayout& layout, std::byte* slot, std::uint32_t
   }
 }
 
-// What programs get to see of a slot's memory.
+// The parts of a slot's memory that programs can see.
 std::vector<ProbedRange> ranges_of(const SlotFormat& format) {
   std::vector<ProbedRange> ranges;
   if (!format.canvas && format.tensor_bytes() >= sizeof(std::uint64_t)) ranges.push_back({0, format.tensor_bytes()});
@@ -72,8 +72,8 @@ std::vector<Field> SlotFormat::all_fields() const {
 
 namespace forebay {
 
-// On a device labels lie in the slot too, behind the images; on the host they are a table of their
-// own.
+// On a device labels are also in the slot, after the images; on the host they are in a separate
+// table.
 std::size_t SlotStore::slot_bytes(const ring::SlotFormat& format, bool on_host) noexcept {
   return ring::rounded_up(on_host ? format.resident_bytes() : format.device_bytes());
 }
@@ -135,7 +135,8 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   slot.missing.store(batch.size, std::memory_order_relaxed);
 }
 
-// By the thread that completed the slot, before it is published, so nobody else sees it move.
+// Called by the thread that completed the slot, before it is published, so nobody else sees samples
+// move.
 void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   Slot& slot = slots_[slot_number];
   std::uint32_t kept = 0;
@@ -157,7 +158,8 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
   slot.batch.size = kept;
 }
 
-// Nothing is kept of a batch on a device: reading it back would cost more than it finds out.
+// No words of a batch on a device are kept, because reading it back would cost more than the check
+// is worth.
 void SlotStore::keep(std::uint32_t slot_number) noexcept {
   if (!device_->is_host()) return;
   probes_.keep(slot_number, images(slot_number));
@@ -165,8 +167,7 @@ void SlotStore::keep(std::uint32_t slot_number) noexcept {
   slots_[slot_number].is_kept = true;
 }
 
-// Labels are kept on the host and copied with the images, so that one copy brings all of a batch
-// over.
+// Labels are kept on the host and copied with the images, so that one copy transfers a whole batch.
 void SlotStore::complete_for_device(std::uint32_t slot_number) noexcept {
   std::byte* const filled = slots_[slot_number].filled;
   std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.rows());
@@ -213,8 +214,8 @@ make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t
           .use_index = use_index};
 }
 
-// By the thread that copies, before the batch is published: nobody renders the slot's batch yet, and
-// renderings of the one before it have been waited for (Staging's invariant S3).
+// Called by the thread that copies, before the batch is published: nobody renders the slot's batch
+// yet, and renderings of the previous one have been waited for (Staging's invariant S3).
 void SlotStore::draw(std::uint32_t slot_number, StreamView stream) {
   if (renderer_) renderer_->draw(serving_of(slot_number, 0), slot_number, stream);
 }

@@ -25,8 +25,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A wait looks at the other ranks, at signals and at the watchdog this often. Chosen: far below
-// what a person notices of Ctrl-C, and far above the microseconds that a look costs.
+// How often a wait checks the other ranks, signals and the watchdog. Chosen: far below the delay
+// that a user notices after Ctrl-C, and far above the microseconds that a check costs.
 constexpr auto kSlice = 5ms;
 // How long a stop waits for a batch that ranks in lockstep have decided for, where no watchdog ends
 // the wait. Chosen (docs/decisions/0032-endings-are-bounded.md).
@@ -56,9 +56,9 @@ bool Server::wait_for_first_batch() {
   return is_ready;
 }
 
-// The policy is asked again after each wait, with the time that was waited, until it decides for
-// something that can be done. Whatever breaks the wait or the policy ends in padding, which is a
-// reuse that no training counts.
+// The policy is asked again after each wait, with the time waited, until it decides something that
+// can be done. If the wait or the policy fails, the step serves padding, a reuse that does not
+// count as training.
 Served Server::serve(const StepContext& context, Clock::time_point now) {
   const bool is_out = is_out_of_leases();  // before the sweep: a lease that ends now still has its slot (R6)
   pool_.sweep();
@@ -104,14 +104,15 @@ Server::Alike Server::serve_alike(const StepContext& context, const std::optiona
   watch(!context.must_pad && depth == 0);
   const std::optional<Decision> decision = shared ? decide_alike(*shared) : std::nullopt;
   if (!decision) return {pad(depth), std::nullopt};
-  // Told once the step is served: a wait that ends by an exception is made again.
+  // Reported only once the step is served, because a wait that ends with an exception is repeated.
   Served served = is_out ? serve_leased(depth) : serve_decided(*decision, context, depth);
   if (is_out) served.decided_fresh = decision == Decision::fresh;
   (void)tell_policy(*decision, *shared);
   return {served, decision};
 }
 
-// A fresh decision at a known depth of 0 is a policy's will to wait; each rank then waits for its own batch.
+// A fresh decision at a known depth of 0 means that the policy wants to wait; each rank then waits
+// for its own batch.
 Served Server::serve_decided(Decision decision, const StepContext& context, std::uint32_t depth) {
   const auto decided = [&](Served served) {
     served.decided_fresh = decision == Decision::fresh;
@@ -119,8 +120,8 @@ Served Server::serve_decided(Decision decision, const StepContext& context, std:
   };
   if (context.must_pad) return decided(pad(depth));
   if (decision == Decision::reuse) {
-    // The ranks decide by what they have in common. Where this one was padded before, its own batch may have had all
-    // the uses that it may have: then it is padded again.
+    // The ranks decide by what they have in common. If this one was padded before, its own batch
+    // may already be at the cap of uses: then it is padded again.
     const std::uint32_t candidate = pool_.pick();
     return serve_again(candidate, most_uses_ > 0 && links_.store.slot(candidate).uses >= most_uses_, depth);
   }
@@ -162,7 +163,7 @@ bool Server::tell_policy(Decision decision, const Signals& now) {
   }
 }
 
-// Told on the step that crosses the cap, once; the summary counts all of them.
+// Logged once, at the step that first exceeds the cap; the summary counts all such reuses.
 void Server::served(Decision decision, const Signals& now) {
   policy_->served(decision, now);
   consider_growth(decision, now);
@@ -172,7 +173,7 @@ void Server::served(Decision decision, const Signals& now) {
               " times (on_max_uses = \"warn\"; this is said once)");
 }
 
-// Nothing to do at the largest capacity, where most runs are after a while.
+// Nothing to do at the largest capacity, which most runs reach after a while.
 void Server::consider_growth(Decision decision, const Signals& now) noexcept {
   if (now.capacity == links_.ring.most_capacity()) return;
   growth_.became(now.capacity);  // the workers may have asked for more
@@ -245,7 +246,8 @@ void Server::found_change(std::uint32_t slot) {
             "arithmetic such as tensor.div_(2) or tensor[...] = 0")));
 }
 
-// A batch for a step that a rank must make without a lease to spare. It is not for training: the run is over.
+// A batch for a step that a rank must make although all leases are taken. It is not for training:
+// the run is over.
 Served Server::serve_leased(std::uint32_t depth) {
   if (has_nothing_to_pad_with()) return {.decision = Decision::fresh, .padding = true, .depth = depth};
   return serve_again(pool_.leased(), true, depth);
@@ -256,8 +258,9 @@ Served Server::pad(std::uint32_t depth) {
   return serve_again(pool_.pick(), true, depth);
 }
 
-// Another rank serves a fresh batch at this step, and its trainer may wait there for this one's: a stop that is asked
-// for breaks no wait, and comes at the next step. Bounded where no watchdog is.
+// Another rank serves a fresh batch at this step, and its trainer may wait there for this one's: so
+// a requested stop does not break the wait, but takes effect at the next step. Bounded if there is
+// no watchdog.
 bool Server::wait_alike() {
   if (wait_for_batch(Clock::time_point::max())) return true;
   const auto since = Clock::now();
@@ -281,7 +284,8 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
   const NvtxRange range("waiting for a batch");
   for (;;) {
     const auto now = Clock::now();
-    // A stop that was asked for before leaves the batch a slice to come: ranks in lockstep have decided for it.
+    // After a requested stop the wait lasts one more slice for the batch, because ranks in lockstep
+    // have decided for it.
     const bool stopping = links_.stop_requested();
     const auto state = links_.ring.wait(std::min(deadline, now + kSlice), [this, stopping] {
       return links_.failure.happened() || (!stopping && links_.stop_requested());
@@ -300,8 +304,8 @@ bool Server::wait_for_batch(Clock::time_point deadline) {
 
 void Server::watch(bool needs_batch) {
   const std::uint64_t arrived = links_.ring.produced();
-  // A reserve hides a dead store for long, and so do ranks that are waited for: what counts is what arrives, as soon as
-  // something is on its way. A queue that is full expects nothing.
+  // A reserve hides a dead store for a long time, and so do ranks that are waited for: so arrivals
+  // count, as soon as something is on its way. A full queue expects nothing.
   const bool expects = (needs_batch || links_.ring.claims() > arrived) && !is_paused();
   if (std::exchange(arrived_, arrived) != arrived || !expects) watchdog_.feed();
   if (!expects) return;

@@ -38,9 +38,11 @@ void UsesLimit::Mean::add(double value, double weight) noexcept {
 // are known to be exact.
 void UsesLimit::arrived(const Signals& signals) noexcept {
   const double unblocked_s = signals.now_s - signals.blocked_s;
-  // Before the clock runs, in lockstep for some steps, the queues fill: that says nothing.
+  // Before the clock starts, which in lockstep takes some steps, the queues are filling, which says
+  // nothing.
   if (signals.now_s > 0) {
-    // Batches that came in no time, as while a full queue stopped the producer, count with the next.
+    // Batches that arrived in no producer time, for example while a full queue blocked it, count
+    // with the next one.
     if (unblocked_s <= unblocked_s_) return;
     learn_batches(static_cast<double>(signals.produced - produced_), unblocked_s - unblocked_s_);
     // A trainer that waits is not slow.
@@ -60,13 +62,13 @@ void UsesLimit::learn_batches(double batches, double seconds) noexcept {
   batch_s_.add(is_first ? each : std::min(each, kLongest * batch_s_.value()), batches);
 }
 
-// Logarithms, because single steps take far longer than all others: the first, and those before which a model was
-// evaluated.
+// Logarithms, because single steps take far longer than all others: the first one, and those that
+// follow an evaluation.
 void UsesLimit::learn_steps(double steps, double seconds) noexcept {
   if (steps > 0 && seconds > 0) log_step_s_.add(std::log(seconds / steps), steps);
 }
 
-// 0 is "no limit", until there is enough to judge by, and where the limit would not fit its type.
+// 0 means "no limit": until enough has been observed, and if the limit would not fit its type.
 std::uint64_t UsesLimit::found() const noexcept {
   if (batch_s_.weight() < kEnough || log_step_s_.weight() < kEnough) return 0;
   const double ratio = batch_s_.value() / std::exp(log_step_s_.value());
