@@ -122,7 +122,7 @@ const Options& Feeder::options() const noexcept { return impl_->run().options; }
 std::string Feeder::describe() const { return impl_->run().describe(); }
 Summary Feeder::summary() const { return own().run().summary(); }
 Profile Feeder::profile() const { return own().run().journal->profile(summary()); }
-// A save that has failed meanwhile is thrown here, last: there is no later call that could.
+// The error of a failed save is thrown here, last, because no later call could do so.
 void Feeder::close() {
   own().end_reads();
   impl_->close();

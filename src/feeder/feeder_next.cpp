@@ -26,7 +26,8 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
   if (is_alone_) {
     std::optional<Lease> lease = step(stream, called);
-    // Of an evaluation's batch all samples may be bad. Nobody waits for this rank, so it need not be told.
+    // All samples of an evaluation's batch may be bad. Nobody waits for this rank, so it need not
+    // be reported.
     while (lease && lease->size() == 0) lease = step(stream, Clock::now());
     return lease;
   }
@@ -79,8 +80,9 @@ std::optional<Lease> Feeder::Impl::step(StreamView wanted, Clock::time_point cal
   return lease;
 }
 
-// A mistake of this rank's trainer. A single rank throws at once and makes no step. With several ranks the others make
-// the step and its collectives, so this one keeps serving until all end with the error, at the same step.
+// A mistake of this rank's trainer. A single rank throws immediately and makes no step. With
+// several ranks the others make the step and its collectives, so this one keeps serving until all
+// end with the error, at the same step.
 StreamView Feeder::Impl::checked(StreamView stream) {
   try {
     run_->server->require_free_lease();
@@ -126,7 +128,7 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
   try {
     if (run_->store->keep_pace(run_->server->counts().steps)) return Clock::now();
   } catch (...) {
-    run_->failure.raise(std::current_exception());  // all ranks end on it, at one step
+    run_->failure.raise(std::current_exception());  // all ranks end with it, at the same step
   }
   return called;
 }
@@ -154,7 +156,7 @@ bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   return false;
 }
 
-// The journal is finished before anything is said or thrown: the run's time ends here.
+// The journal is finished before anything is logged or thrown, because the run's time ends here.
 void Feeder::Impl::end_run(ranks::Verdict verdict, Clock::time_point entered) {
   feeder::Run& run = *run_;
   ended_ = true;
@@ -185,8 +187,9 @@ serve::Served Feeder::Impl::serve(Clock::time_point entered) {
   return step.served;
 }
 
-// Mostly the issuer cannot claim what is planned here before the next batch is taken, because as many turns as it may
-// claim are planned already; what an exchange brings is settled in agree_to_continue().
+// Usually the issuer cannot claim what is planned here before the next batch is taken, because as
+// many turns as it may claim are already planned; what an exchange brings is settled in
+// agree_to_continue().
 void Feeder::Impl::plan_further(std::uint64_t fresh) {
   ring::SlotRing& ring = run_->pipeline->ring();
   const std::uint64_t backlog = run_->pipeline->backlog();
@@ -200,8 +203,8 @@ std::uint32_t Feeder::Impl::render(const serve::Served& served, StreamView strea
   return run_->store->render(served.slot, served.use_index, stream, refused_);
 }
 
-// Other ranks hear of it at their next step and all end at one; until then this one serves, whatever the tensor shows,
-// since the trainer's own collectives wait for every rank.
+// Other ranks hear of it at their next step, and all end at the same one; until then this rank
+// serves, whatever the tensor shows, because the trainer's own collectives wait for every rank.
 void Feeder::Impl::end_if_device_refused(Clock::time_point entered) {
   if (!refused_) return;
   run_->failure.raise(refused_);

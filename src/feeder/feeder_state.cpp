@@ -84,7 +84,7 @@ std::string Feeder::Impl::state() {
 
 void Feeder::Impl::save(const std::string& file) {
   std::string text = state();
-  // Once the run has ended nothing is held up any more, and the program may end.
+  // Once the run has ended no step is delayed any longer, and the program may end.
   run_->saves->save(file, std::move(text), ended_);
 }
 
@@ -92,8 +92,8 @@ void Feeder::Impl::finish_saves() {
   if (!closed_) run_->saves->finish();  // close() has
 }
 
-// A state is written on a thread of its own, so its failure shows later than the save() that asked
-// for it.
+// A state is written on a thread of its own, so a failure may show only after the save() that
+// requested it.
 void Feeder::Impl::throw_failed_save() {
   if (const std::string failure = run_->saves->take_failure(); !failure.empty()) throw Error(failure);
 }
@@ -151,10 +151,10 @@ void Feeder::Impl::end_early(const char* what) {
   cause_ = run_->early_end->fail(what);
 }
 
-// Others would wait in their collective calls while this rank heard its program.
+// Otherwise others would wait in their collective calls while this rank runs the program's hook.
 void Feeder::Impl::end_reads() {
   if (closed_ || !is_alone_ || !run_->given.while_waiting) return;
-  ended_ = true;  // whatever becomes of the wait, no batch is served any more
+  ended_ = true;  // however the wait ends, no further batch is served
   run_->journal->stop_profile();
   (void)run_->end_production(cause_, run_->given.while_waiting);
 }
@@ -175,7 +175,8 @@ void Feeder::Impl::close() {
 }
 
 void Feeder::Impl::leave() {
-  // What state(), save() or next_epoch() threw: it is over for this rank although no next() said so.
+  // After an exception from state(), save() or next_epoch() the run is over for this rank, although
+  // no next() said so.
   if (const ranks::Liveness& liveness = run_->ranks->liveness(); liveness.is_over()) {
     end_early(liveness.cause().c_str());
   } else {

@@ -18,8 +18,8 @@ std::unique_ptr<const jpeg::DecodeIndex> open_decode_index(const std::string& da
   const std::string file = jpeg::decode_index_of(dataset_index);
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) return nullptr;
-  // Errors of the bytes are alike on all ranks and told by the first; a store that fails may do so
-  // for this rank alone.
+  // Errors in the bytes are the same on all ranks and are logged by the first; a store may fail for
+  // this rank alone.
   const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const jpeg::DecodeIndex> {
     if (is_first || is_own) console.warn(std::string(error.what()) + "; images are decoded without it");
     return nullptr;
@@ -37,9 +37,9 @@ std::unique_ptr<const jpeg::DecodeIndex> open_decode_index(const std::string& da
 
 }  // namespace
 
-// The own decoder needs kernels that are known to give libjpeg-turbo's pixels
-// (choose_pixel_kernels); without them libjpeg-turbo takes every file. nvJPEG comes on top of
-// either, because it leaves some files to the CPU.
+// Forebay's own decoder needs kernels known to give libjpeg-turbo's pixels (choose_pixel_kernels);
+// without them libjpeg-turbo takes every file. nvJPEG is used on top of either, because it leaves
+// some files to the CPU.
 JpegDecoding choose_jpeg_decoding(const Options& options, std::shared_ptr<device::Device> device, unsigned threads,
                                   measure::ConsoleLog& console, bool is_first) {
   JpegDecoding decoding;

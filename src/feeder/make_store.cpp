@@ -50,9 +50,9 @@ ring::SlotFormat format_of(const Run& run, make::FieldLayout& fields) {
   return format;
 }
 
-// A device's memory, and that which it copies from, is taken at the start: there a queue has its
-// full size at once. Half of this rank's part of the free memory at most: the other half is left to
-// the trainer.
+// A device's memory, and the memory from which it copies, is allocated at the start, so a queue
+// there has its full size from the beginning. At most half of this rank's part of the free memory
+// is used: the other half is left to the trainer.
 ring::Capacity capacity_on(const Run& run, std::size_t slot_bytes) {
   const auto most = static_cast<std::uint32_t>(run.queue.capacity);
   if (!ring::is_automatic(run.options.queue) || !run.device->is_host()) return most;
@@ -77,8 +77,8 @@ void make_store_on_device(Run& run) {
       .run_ahead = static_cast<std::uint32_t>(options.queue.run_ahead),
       .probes_seed = options.seed};
   const ring::SlotMemory memory = SlotStore::memory_of(format, counts, on_host);
-  // What must be there when the run starts. On the host a queue that may grow needs only what it
-  // begins with; on a device the host's part is the staging memory.
+  // The memory required when the run starts. On the host a queue that may grow needs only its
+  // initial size; on a device the host's part is the staging memory.
   const job::RingNeed need{
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
       .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,

@@ -33,8 +33,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// An ending that takes longer is told of.
-// Chosen: an ending that takes a second looks like a hang to whoever pressed Ctrl-C.
+// A shutdown that takes longer is logged. Chosen: to a user who pressed Ctrl-C, a shutdown that
+// takes a second looks like a hang.
 constexpr auto kSoon = 1s;
 // As in the waits of next(): what Parts::while_waiting promises.
 constexpr auto kHearEvery = 5ms;
@@ -53,14 +53,15 @@ std::string clips_text(const ClipOptions& clip) {
          (clip.stride > 1 ? ", each " + std::to_string(clip.stride) + " after the one before" : "");
 }
 
-// Of a thread that decodes, beside what it decodes from.
+// The memory of a decoder thread, besides what it decodes from.
 std::string decoder_text(const ClipOptions& clip) {
   if (clip.frames > 0) return "the frames that a codec keeps";
   return std::to_string(make::ImageDecoder::kBytesPerPixel) + " bytes per pixel of the largest ordinary JPEG, up to " +
          std::to_string(make::ImageDecoder::kMostBytesPerPixel) + " of other images";
 }
 
-// What a field with more than 8 bits for each number needs besides: a float for each of three channels.
+// The extra memory for a field with more than 8 bits per number: a float for each of three
+// channels.
 std::string wide_text(std::span<const Field> fields) {
   const bool is_any = std::ranges::any_of(fields, [](const Field& field) {
     const bool is_picture = field.kind == FieldKind::image || field.kind == FieldKind::mask;
@@ -100,8 +101,8 @@ std::uint64_t Run::job_fresh_samples() const noexcept {
   return resume_point.fresh_samples() + (heard != nullptr ? static_cast<std::uint64_t>(heard->samples) : 0);
 }
 
-// Made when it is first asked for: its fingerprint of the dataset costs time that runs which
-// neither save nor resume need not spend.
+// Made when first requested, because the dataset's fingerprint costs time that runs which neither
+// save nor resume need not spend.
 const order::JobState& Run::job() {
   if (!job_) job_ = job::begin_state(options, *safe_dataset, *order, communicator->size());
   return *job_;
@@ -143,7 +144,7 @@ void Run::open_journal() {
                   .console = *console});
 }
 
-// May be called several times, also after an exception from `hear`: the work of ending goes on in a
+// May be called several times, even after an exception from `hear`: the shutdown continues on a
 // thread of its own, and each call only waits for it.
 bool Run::end_production(const std::string& cause, const std::function<void()>& hear) {
   if (!pipeline || is_left_behind_) return !is_left_behind_;
@@ -178,7 +179,7 @@ void Run::close(const std::string& cause) {
   (void)end_production(cause);
   end_files();
   try {
-    early_end->part([this] { end_saves(); });  // what was saved is to outlive the job
+    early_end->part([this] { end_saves(); });  // saved states must outlive the job
   } catch (...) {
     end_saves();
     throw;
@@ -210,7 +211,8 @@ void Run::end_saves() noexcept {
 // under them would be worse.
 void EndOfRun::operator()(Run* run) const noexcept {
   std::unique_ptr<Run> owned(run);
-  // Twice: memory that was refused may be there again. Without any the threads are left behind.
+  // Tries twice, because memory that was refused may have become available. Otherwise the threads
+  // are left behind.
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
       if (run->end_production("the feeder could not start") && !run->is_left_behind()) return;
@@ -332,8 +334,8 @@ measure::Gauges Run::gauges() const {
           .bad_samples = quarantine->count()};
 }
 
-// A node reads its part in order "local", and in any other anything. What a sample takes is what reads took on average,
-// in the whole blocks that the cache counts.
+// In order "local" a node reads its part, in any other order everything. A sample is assumed to
+// take what reads took on average, in whole blocks as counted by the cache.
 double Run::cache_bound() const {
   const read::WorkerTotals& totals = pipeline->totals();
   const std::uint64_t reads = totals.reads.load(std::memory_order_relaxed);

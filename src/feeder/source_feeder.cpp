@@ -34,13 +34,13 @@ namespace feeder {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kTitle = "forebay.source";
-// As Feeder::close() waits for other ranks.
+// As long as Feeder::close() waits for other ranks.
 constexpr double kPartingS = 5;
 
 struct SourcePlace {
   std::uint64_t epoch = 0;
   std::uint64_t served = 0;  // batches of it
-  std::uint64_t passed = 0;  // of those, that come after the source's state; without one it begins the epoch
+  std::uint64_t passed = 0;  // of those, the ones after the source's state; without a state it begins the epoch
   std::string source = {};   // the source's state
 };
 
@@ -112,7 +112,7 @@ class AgreedEnd {
   }
   // Throws what another rank gave as its cause, if one has left.
   void hear() { liveness_.begin(steps_); }
-  // This rank makes no further step, and the others throw `cause` where they would make it.
+  // Tells the others that this rank makes no further step; they throw `cause` at that step.
   void leave(std::string_view cause) {
     if (!liveness_.is_over()) liveness_.leave(steps_, cause);
   }
@@ -127,8 +127,8 @@ class AgreedEnd {
   std::uint64_t steps_ = 0;
 };
 
-// One batch is one sample, read and passed on by one thread each, and never read twice. What is said of images, files
-// and evaluation is nothing that a source has.
+// One batch is one sample, read and made by one thread each, and never read twice. Settings for
+// images, files and evaluation do not apply to a source.
 inline Options options_of(Options options) {
   if (options.mpi.mode == MpiMode::lockstep) {
     throw ConfigError(
@@ -145,7 +145,8 @@ inline Options options_of(Options options) {
   return options;
 }
 
-// Ranks that begin with different epochs, or are to end after different ones, could not go on together. Collective.
+// Collective: refuses ranks that begin with different epochs or end after different ones, because
+// they could not continue together.
 inline void require_same_epoch(Communicator& ranks, std::uint64_t epoch, std::uint64_t epochs) {
   const auto places = ranks.all_gather(std::to_string(epoch) + " of " + std::to_string(epochs));
   const auto other = std::ranges::find_if(places, [&](const std::string& each) { return each != places[0]; });
@@ -189,7 +190,8 @@ class FeederOfSource final : public SourceFeeder {
     }
     feeder_.emplace(std::move(options), communicator, std::move(parts));
   }
-  // In a fork nothing, as Feeder has it: locks may be held for ever, and threads are the parent's.
+  // Does nothing in a fork, like Feeder: locks may be held forever, and the threads are the
+  // parent's.
   ~FeederOfSource() override {
     if (feeder_->is_forked()) {
       static_cast<void>(end_.release());    // NOLINT(bugprone-unused-return-value)
@@ -241,7 +243,7 @@ class FeederOfSource final : public SourceFeeder {
   [[nodiscard]] const Feeder& feeder() const noexcept override { return *feeder_; }
   void request_stop() noexcept override { feeder_->request_stop(); }
 
-  // Others are told first: they may wait for this one's next step.
+  // The others are told first, because they may wait for this rank's next step.
   void close() override {
     if (end_ && !feeder_->is_forked()) end_->leave(named("its feeder of a source was closed"));
     feeder_->close();
@@ -307,7 +309,8 @@ class FeederOfSource final : public SourceFeeder {
     is_open_ = false;
   }
 
-  // What this rank meets alone ends the run for the others too, which would wait for its next step.
+  // An error of this rank alone also ends the run for the others, which would otherwise wait for
+  // its next step.
   void tell_others() {
     if (end_) end_->leave(named(ranks::described(std::current_exception()).text));
   }

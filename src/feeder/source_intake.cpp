@@ -101,7 +101,7 @@ std::optional<std::string> SourceIntake::state(std::uint64_t back) const {
   return states_[served - 1 - back - first_state_];
 }
 
-// A feeder that closes gets ends without waiting: they are never served.
+// A feeder that is closing gets end samples without waiting; they are never served.
 void SourceIntake::take() const {
   {
     std::unique_lock lock(mutex_);

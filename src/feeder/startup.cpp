@@ -32,9 +32,8 @@
 namespace forebay::feeder {
 namespace {
 
-// Memory that the ranks of a node share.
-// Zero at first, and changed by atomic operations of several processes only, so each member is one
-// naturally aligned 64-bit number.
+// Memory that the ranks of a node share. Initially zero, and changed only by atomic operations of
+// several processes, so each member is one naturally aligned 64-bit number.
 struct NodeBoard {
   std::int64_t bandwidth;
   std::int64_t ranks;
@@ -80,7 +79,7 @@ class Startup {
   }
 
   Run& run_;
-  ranks::Loop loop_;  // of the feeder in whose place this one comes
+  ranks::Loop loop_;  // that of the feeder that this one replaces
   Run::Clock::time_point began_;
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
@@ -93,7 +92,7 @@ class Startup {
 // dataset is known.
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
-  run_.options.queue.pool = ring::pool_of(run_.options.queue);  // as recordings and other parts of the run have it
+  run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
   collectively([this] { agree_on_operations(); });
 }
 
@@ -111,7 +110,7 @@ void Startup::resume_from(std::optional<job::SavedState> saved) {
   if (saved) run_.resume_point = job::ResumePoint(*std::move(saved), run_.options);
 }
 
-// Saved states and recordings name them, so they are in the options from here on.
+// Saved states and recordings contain them, so they are in the options from here on.
 void Startup::agree_on_parts() {
   run_.given_nodes = run_.options.dataset.nodes;
   run_.options.dataset.nodes =
@@ -184,7 +183,7 @@ void Startup::agree_on_recording() {
     run_.recorded_steps = std::min<std::uint64_t>(run_.recorded_steps, std::stoull(steps));
 }
 
-// Before the logs, whose warnings depend on how many cores this rank has.
+// Before the logs, because their warnings depend on this rank's number of cores.
 void Startup::meet_the_node() {
   run_.node_memory = job::share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
@@ -267,8 +266,8 @@ ranks::RunPlan Startup::run_plan() const {
   return plan;
 }
 
-// The share is one of all entries, those that the index left out included, or leaving out many
-// would make the budget of the rest smaller.
+// The share refers to all entries, including those left out by the index; otherwise leaving out
+// many would make the budget for the rest smaller.
 ranks::BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
   const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
@@ -297,7 +296,7 @@ void Startup::choose_device() {
     run_.stream = choice.device->make_stream();
   });
   if (!choice.notice.empty() && run_.node.local_rank == 0) run_.console->info(choice.notice);
-  // Ranks that know of each other are told below which of them share a GPU.
+  // Ranks that know of each other learn below which of them share a GPU.
   if (!choice.doubt.empty() && (ranks() == 1 || choice.device->is_host())) run_.console->warn(choice.doubt);
   run_.may_leave_device = run_.options.device == "auto" && !choice.device->is_host();
   const std::vector<std::string> gpus = run_.communicator->all_gather(choice.gpu);
@@ -393,7 +392,7 @@ void Startup::wait_for_first_batch() {
     if (run_.stop_requested()) return;
     run_.ranks->report_failure();
     if (run_.failure.happened()) run_.failure.rethrow();
-    // Another rank wants to end: which, and why, is settled by what the ranks do together next.
+    // Another rank wants to end; the next collective step settles which one, and why.
   });
   const auto stops = run_.communicator->all_gather(run_.stop_requested() ? "stop" : "");
   run_.startup_s = std::chrono::duration<double>(Run::Clock::now() - began_).count();

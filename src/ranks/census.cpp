@@ -28,8 +28,8 @@ std::size_t usable_lag(const Communicator& communicator, std::size_t lag) {
   return communicator.size() == 1 ? 0 : lag;
 }
 
-// What the values of a report are, in this order: what is summed over the ranks comes first, and then what the least is
-// taken of. The most uses are the least with the sign turned.
+// The values of a report, in this order: first those that are summed over the ranks, then those of
+// which the minimum is taken. The maximum of uses is a minimum with the sign inverted.
 constexpr std::array kCounts{
     std::pair(&RankReport::stop, &JobReport::stops), std::pair(&RankReport::error, &JobReport::errors),
     std::pair(&RankReport::left, &JobReport::left), std::pair(&RankReport::idle, &JobReport::idle),
@@ -64,7 +64,7 @@ void Census::post(const RankReport& report) {
   if (communicator_.size() > 1) communicator_.start_reduction(channel, sent.values, kMinima);
 }
 
-// The last report that was posted says who left with it: if not all did, somebody made that step.
+// The last posted report says how many left with it: if not all did, somebody made that step.
 bool Census::others_went_on() {
   const std::size_t channel = (posted_ - 1) % sent_.size();
   return communicator_.test(channel) && sent_[channel].values[kLeft] < static_cast<std::int64_t>(communicator_.size());

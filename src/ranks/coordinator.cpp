@@ -56,8 +56,8 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
   if (bad_samples() > limit_.allowed) throw Error(too_many_bad() + what_to_do());
 }
 
-// Reasons are kept for messages, which show three: the bound is for runs that allow a large share
-// to be bad.
+// Reasons are kept for messages, which show three; the bound matters in runs that allow a large
+// share to be bad.
 void Coordinator::report_bad(std::uint64_t sample, std::string_view reason) {
   if (!seen_bad_.insert(sample).second) return;
   new_bad_.push_back(sample);
@@ -70,8 +70,8 @@ void Coordinator::report_error(std::string_view cause, ErrorKind kind) {
   liveness_.alert();
 }
 
-// Where an epoch may have ended at this very step, the newer reports are waited for as well, up to
-// this step's own.
+// If an epoch may have ended at this very step, the newer reports are awaited as well, up to this
+// step's own.
 Verdict Coordinator::step(RankReport report) {
   waited_ = {};
   if (verdict_ != Verdict::proceed) return verdict_;
@@ -104,7 +104,8 @@ Verdict Coordinator::hear(const JobReport& job) {
   return judge(job);
 }
 
-// Each rank serves one batch in a step at most. A function of what all ranks know alike, so all wait at the same steps.
+// Each rank serves at most one batch per step. Depends only on what all ranks know alike, so all
+// wait at the same steps.
 bool Coordinator::may_have_ended_epoch() const noexcept {
   if (!ends_each_epoch_) return false;
   const std::uint64_t steps_since = steps_ - 1 - known_at_;
@@ -124,8 +125,8 @@ void Coordinator::resume_step(bool stop_requested) {
   liveness_.go_on();
 }
 
-// A step that was begun and not served is the first that this rank does not make. The report that
-// says so can be posted only where no other one of the same step was.
+// A step that was begun but not served is the first that this rank does not make. The report that
+// says so can be posted only if no other was posted at that step.
 void Coordinator::leave(std::string_view cause, bool in_step) {
   left_step_ = steps_ - (in_step && steps_ > 0 ? 1 : 0);
   liveness_.leave(*left_step_, cause);
@@ -143,7 +144,7 @@ bool Coordinator::has_made_all_steps() const noexcept {
 }
 
 // Round and epoch are equal on all ranks at a step, and are kept beside the report so that judge()
-// knows what it was about when it comes back.
+// knows what it referred to when it comes back.
 void Coordinator::complete(RankReport& report) const noexcept {
   report.stop = stop_requested_;
   report.error = error_.has_value();
@@ -175,7 +176,8 @@ Verdict Coordinator::judge(const JobReport& job) {
     return fail(std::move(agreed.text));
   }
 
-  // The sum counts a sample once per rank that met it; only the exchange tells how many are distinct.
+  // The sum counts a sample once per rank that found it; only the exchange shows how many are
+  // distinct.
   const std::uint64_t agreed_bad = bad_samples() - new_bad_.size();
   const std::uint64_t bad_at_most = agreed_bad + static_cast<std::uint64_t>(job.new_bad);
   const bool may_be_lost = limit_.lost && job.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
@@ -208,11 +210,12 @@ Verdict Coordinator::fail(std::string cause) {
   return Verdict::failed;
 }
 
-// More bad samples than allowed on this rank alone: the job will fail, so nobody need wait for a batch any more.
+// This rank alone has more bad samples than allowed: the job will fail, so nobody need wait for a
+// batch any longer.
 bool Coordinator::wants_to_end() const noexcept { return stop_requested_ || error_ || bad_samples() > limit_.allowed; }
 
-// Collective: everybody's new samples as raw 64-bit numbers, which ranks of one job share the byte
-// order of. The set of the union is equal on all ranks afterwards.
+// Collective: exchanges all new samples as raw 64-bit numbers, whose byte order the ranks of a job
+// share. Afterwards the union is equal on all ranks.
 void Coordinator::exchange_bad() {
   const std::string_view mine(reinterpret_cast<const char*>(new_bad_.data()), new_bad_.size() * sizeof(std::uint64_t));
   for (const std::string& theirs : communicator_.all_gather(mine)) {
@@ -247,8 +250,8 @@ std::string Coordinator::too_many_bad() const {
   return message;
 }
 
-// Collective: the rank that met a sample knows what is wrong with it.
-// The lowest numbers, so that all ranks write the same text.
+// Collective, because the rank that found a sample knows what is wrong with it. The lowest numbers,
+// so that all ranks write the same text.
 std::string Coordinator::examples(std::vector<std::uint64_t> first) {
   if (!limit_.name) return "";
   constexpr std::size_t kMost = 3;

@@ -22,7 +22,7 @@ const std::string& EarlyEnd::fail(const char* what) {
   return cause_;
 }
 
-// An exception that unwinds past the feeder is told apart from a loop that was left on purpose.
+// Distinguishes an exception that unwinds past the feeder from a loop that was left on purpose.
 void EarlyEnd::leave(std::uint64_t steps) {
   cause_ = "rank " + std::to_string(communicator_.rank()) + " has left " +
            (steps == 0 ? "before the first step" : "after step " + std::to_string(steps - 1)) +
@@ -32,7 +32,7 @@ void EarlyEnd::leave(std::uint64_t steps) {
   ranks_.leave(cause_);
 }
 
-// While close() waits, the hook notes whether others made a step that this rank has left.
+// While close() waits, the hook records whether others made a step without this rank.
 void EarlyEnd::part(const std::function<void()>& before_abort) {
   bool others_went_on = false;
   communicator_.while_waiting([&] { others_went_on = others_went_on || ranks_.others_went_on(); });
@@ -49,7 +49,7 @@ void EarlyEnd::wait_for_others(const std::function<void()>& before_abort, const 
   // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
   constexpr double kTimeout = 5;
   bool came = communicator_.close(kTimeout);
-  // They got a batch for a step that this rank has left, and did not come back.
+  // They got a batch for a step that this rank does not make, and did not come back.
   if (!came && others_went_on && watchdog_s_ > 0) {
     warn_(cause_);
     came = communicator_.close(std::max(0.0, watchdog_s_ - kTimeout));
@@ -58,7 +58,7 @@ void EarlyEnd::wait_for_others(const std::function<void()>& before_abort, const 
       communicator_.abort(cause_);
     }
   }
-  // Whoever has not come by now cannot be waited for at the program's end either.
+  // Ranks that have not arrived by now cannot be waited for at the program's end either.
   if (!came && has_failed_) communicator_.abort_at_end(cause_);
 }
 

@@ -30,7 +30,7 @@ namespace {
 constexpr std::string_view kEnd = "end";         // the speaker wants to end
 constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in it
 constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no report shows that
-constexpr std::string_view kBusy = "busy";       // the speaker does what is waited for
+constexpr std::string_view kBusy = "busy";       // the speaker is busy with what is waited for
 constexpr std::string_view kHasLeft = "left";    // STEP GATHERS CAUSE: a Departure
 constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
 
@@ -77,10 +77,11 @@ void Liveness::alert_at_once() {
   communicator_.tell(kEnd);
 }
 
-// Each group of ranks, twice as large as the one before, leaves that one time to be heard. A report says the same; so
-// where no rank waits for its storage all have ended meanwhile and nothing is told.
+// Each group of ranks, twice as large as the previous one, first gives that one time to be heard. A
+// report says the same, so unless a rank waits for its storage, all have ended by then and no
+// notice is sent.
 std::chrono::milliseconds Liveness::hold_off() const noexcept {
-  // Chosen, like the next: with few ranks all may tell all at once.
+  // Chosen, like the next: with few ranks all may tell all immediately.
   constexpr std::uint32_t kFew = 64;
   constexpr std::chrono::milliseconds kToBeHeard{50};
   return communicator_.size() <= kFew ? std::chrono::milliseconds(0)
@@ -98,7 +99,7 @@ void Liveness::hear() {
   while (const auto notice = communicator_.listen()) understand(*notice);
 }
 
-// Kinds that it does not know are ignored.
+// Unknown kinds are ignored.
 void Liveness::understand(const Notice& notice) {
   std::istringstream text(notice.text);
   std::string kind;
@@ -117,7 +118,8 @@ void Liveness::understand(const Notice& notice) {
   }
   if (kind == kBusy && patience_.time != nullptr) began_ = patience_.time->now();
   if (kind != kHasLeft && kind != kGaveUp) return;
-  // No reason to break a wait: the steps before are whole, and a rank that is slower has a right to its batches.
+  // No reason to break a wait: the earlier steps are complete, and a slower rank is entitled to its
+  // batches.
   Departure departure;
   departure.rank = notice.rank;
   departure.gave_up = kind == kGaveUp;
@@ -129,7 +131,7 @@ void Liveness::understand(const Notice& notice) {
   std::ranges::sort(departures_, {}, [](const Departure& d) { return std::tuple(d.step, d.rank); });
 }
 
-// A rank that left after it had completed a gather took part in it, however late this one comes to it.
+// A rank that left after completing a gather took part in it, however late this rank gets there.
 void Liveness::end_if_missed(bool gathers) {
   const auto gone = std::ranges::find_if(departures_, [&](const Departure& departure) {
     return gathers ? departure.gathers <= communicator_.gathers() : departure.step <= step_;
@@ -140,7 +142,7 @@ void Liveness::end_if_missed(bool gathers) {
 }
 
 void Liveness::name_leaver() {
-  // Its notice came on its way before its report.
+  // Its notice was sent before its report.
   constexpr auto kBound = std::chrono::seconds(30);
   const auto start = std::chrono::steady_clock::now();
   while (departures_.empty() && std::chrono::steady_clock::now() - start < kBound) {
@@ -155,8 +157,8 @@ void Liveness::end(const std::string& cause) {
   throw Error(cause);
 }
 
-// Several ranks miss the same ones, and lose patience within a moment of each other, each in its own words.
-// Sleeps in steps of a millisecond, bounded by settling(), which is two seconds at most.
+// Several ranks miss the same ones and lose patience within a moment of each other, each with its
+// own text. Sleeps in steps of a millisecond, bounded by settling(), which is two seconds at most.
 void Liveness::end_together() {
   constexpr std::chrono::milliseconds kPause{1};
   for (hear(); std::chrono::steady_clock::now() - *given_up_at_ < patience_.settling(); hear()) {
@@ -179,8 +181,7 @@ bool Liveness::has_gone_on(std::uint64_t step) {
   return latest_on_ && *latest_on_ >= step;
 }
 
-// After its own end a rank says nothing more: what it would say is known, or it has been told by
-// another.
+// After its own end a rank sends nothing more: what it would say is already known.
 void Liveness::leave(std::uint64_t step, std::string_view cause) {
   if (is_over()) return;
   over_ = cause;
@@ -200,7 +201,8 @@ void Liveness::wait(bool gathers) {
   if (wished_) alert();
   require_all(gathers);
   if (patience_.time == nullptr || patience_.limit_s <= 0) return;
-  // Whoever waits for the same ranks as one that gave them up has no words of its own for it.
+  // A rank that waits for the same ranks as one that has given them up does not announce a text of
+  // its own.
   if (given_up_at_) {
     if (std::chrono::steady_clock::now() - *given_up_at_ >= patience_.settling()) end_together();
     return;
@@ -210,8 +212,8 @@ void Liveness::wait(bool gathers) {
   waits_in_ = event;
   const double waited_s = std::chrono::duration<double>(patience_.time->since(began_)).count();
   say_here(event, waited_s);
-  // A rank that waits for its own storage has the same limit, and knows more: it speaks first. So does one that said
-  // that it wants to end, and needs a step or two to come to it.
+  // A rank that waits for its own storage has the same limit but knows more, so it speaks first;
+  // likewise one that has said that it wants to end and needs a step or two to do so.
   const double grace_s = 1 + patience_.limit_s * (is_alerted_ ? 1.25 : 0.25);
   if (waited_s >= patience_.limit_s + grace_s) give_up(event, waited_s);
 }
@@ -227,7 +229,7 @@ void Liveness::say_here(std::uint64_t event, double waited_s) {
   communicator_.tell(std::string(kHere) + " " + std::to_string(event));
 }
 
-// Four times within the others' patience, so that one lost quarter does no harm.
+// Four times per period of the others' patience, so that missing one does no harm.
 void Liveness::excuse() {
   if (patience_.time == nullptr || patience_.limit_s <= 0) return;
   constexpr double kShare = 0.25;
@@ -249,8 +251,8 @@ void Liveness::give_up(std::uint64_t event, double waited_s) {
   end_together();
 }
 
-// Those that have not come as far as this event and have not spoken since this rank did. None, if
-// all are waiting: then the program has its collective calls in different orders.
+// The ranks that have not reached this event and have not spoken since this rank did. If all are
+// waiting there are none: then the program makes its collective calls in different orders.
 std::string Liveness::missing(std::uint64_t event) const {
   constexpr std::size_t kNamed = 8;
   std::vector<std::size_t> ranks;

@@ -28,8 +28,8 @@ Lockstep::Lockstep(std::uint32_t ranks, std::size_t lag, const QueueOptions& que
   pool_.reserve(pool_size_);
 }
 
-// The product of fresh decisions and ranks must be the sum that was reported: the cheapest proof
-// that all have decided alike, and it is checked at every step.
+// Fresh decisions times ranks must equal the reported sum: the cheapest proof that all have decided
+// alike, checked at every step.
 Signals Lockstep::signals(const JobReport* heard) {
   fresh_before_[step_ % fresh_before_.size()] = fresh_;
   Signals signals{.step = step_,
@@ -46,11 +46,12 @@ Signals Lockstep::signals(const JobReport* heard) {
   const Progress& least = heard->least;
   const auto taken = static_cast<std::int64_t>(fresh_ - fresh_then);
   if (least.ready == Progress::kDrained) {
-    signals.depth = capacity_;  // nobody has anything to save
+    signals.depth = capacity_;  // nobody has anything to spare
   } else if (least.ready != Progress::kIdle) {
     signals.depth = static_cast<std::uint32_t>(std::max<std::int64_t>(least.ready - taken, 0));
   }
-  // Never fewer than before: a rank that had nothing left for a while may have produced less than the others since.
+  // Never fewer than before, because a rank that had nothing left for a while may have produced
+  // less than the others since.
   if (least.produced != Progress::kDrained) produced_ = std::max(produced_, static_cast<std::uint64_t>(least.produced));
   signals.produced = produced_;
   signals.now_s = seconds(least.now_ns);
@@ -58,7 +59,7 @@ Signals Lockstep::signals(const JobReport* heard) {
   return signals;
 }
 
-// As ReusePool does it: the oldest leaves, a reuse adds to the uses of the one that the pick names.
+// Like ReusePool: the oldest leaves, and a reuse adds to the uses of the one picked.
 void Lockstep::served(Decision decision) {
   ++step_;
   if (decision == Decision::reuse) {

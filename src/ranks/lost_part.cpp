@@ -41,9 +41,9 @@ std::string place_of(std::string_view name) {
   return slash == std::string_view::npos ? std::string() : std::string(name.substr(0, slash + 1));
 }
 
-// Calls look(id) for each sample until it returns false. In steps of the golden section, made
-// coprime to the number of samples so that each comes once: samples of one class or folder mostly
-// lie side by side, and this meets all of them early.
+// Calls look(id) for each sample until it returns false, in steps of the golden section, made
+// coprime to the number of samples so that each comes once: samples of one class or folder are
+// usually adjacent, and this reaches all of them early.
 template <typename Look>
 void look_around(std::uint64_t samples, Look&& look) {
   std::uint64_t stride = std::max<std::uint64_t>(static_cast<std::uint64_t>(0.618 * static_cast<double>(samples)), 1);
@@ -54,8 +54,8 @@ void look_around(std::uint64_t samples, Look&& look) {
 
 }  // namespace
 
-// A part that was cleared is looked at again only when more of it is bad. Classes sort after
-// places, so the last one that is left is the more telling.
+// A part that was cleared is examined again only when more of it is bad. Classes sort after places,
+// so the last one left is the more informative.
 std::optional<LostPart> LostParts::find(const std::unordered_set<std::uint64_t>& bad) {
   std::map<Part, Members> left = suspects(bad);
   std::map<Part, std::size_t> looked_at;
@@ -110,8 +110,8 @@ void LostParts::clear(std::map<Part, Members>& suspects, const std::unordered_se
   });
 }
 
-// A damaged container file loses its later samples without a trace in the index but its entry among
-// the skipped; so its count is compared with the mean of the sound files.
+// A damaged container file loses its later samples, and only its entry among the skipped ones shows
+// that in the index; so its count is compared with the mean of the sound files.
 std::optional<std::string> LostParts::unreadable_file() const {
   if (dataset_.size() == 0 || container_of(dataset_.name(0)).empty()) return std::nullopt;
   std::map<std::string, std::uint64_t, std::less<>> held;  // samples by file

@@ -93,11 +93,11 @@ void Ranks::complete(RankReport& report) const noexcept {
   report.to_serve = schedule_.ledger().to_serve(epochs_completed());
   if (!lockstep_) return;
   report.fresh = lockstep_->fresh();
-  // Comparable also where some were padded: as many as a rank has that never was.
+  // Comparable even if some ranks were padded: the count of a rank that never was.
   if (report.progress.produced != Progress::kDrained) report.progress.produced = report.fresh + report.progress.ready;
 }
 
-// Epochs that are complete, and batches that change hands.
+// Completes epochs, and hands batches over.
 bool Ranks::share_work(const RankCount& mine) {
   const std::uint64_t completed = epochs_completed();
   if (rebalancer_) return rebalancer_->step(heard(), completed, mine);
@@ -154,13 +154,14 @@ bool Ranks::may_be_waited_for() const noexcept {
   return said != nullptr && said->epoch == epoch && schedule_.upcoming() != epoch;
 }
 
-// Half of what is left of the epoch, or more, is this rank's and planned: the others have no use for its reserve.
+// At least half of what is left of the epoch is planned by this rank, so a reserve would not help
+// the others.
 bool Ranks::is_waited_for(std::uint64_t planned) const noexcept {
   return may_be_waited_for() &&
          2 * planned >= schedule_.ledger().to_serve(epochs_completed()) - static_cast<std::uint64_t>(heard()->served);
 }
 
-// As soon as this thread knows: the others need not wait for their watchdogs.
+// As soon as this thread knows, so that the others need not wait for their watchdogs.
 void Ranks::report_failure() {
   if (failure_reported_ || !failure_.happened()) return;
   failure_reported_ = true;

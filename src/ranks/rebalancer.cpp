@@ -32,7 +32,7 @@ Rebalancer::Rebalancer(Communicator& communicator, order::Schedule& schedule, st
 void Rebalancer::keep_epoch_order() noexcept {
   schedule_.keep_epoch_order();
   if (!schedule_.holds_back()) return;
-  // The first batch was ready when the run began: it says nothing of the pace.
+  // The first batch was ready when the run began, so it says nothing about the pace.
   std::ranges::fill(paces_, Pace{.fresh_then = 1, .offered_then = 1});
 }
 
@@ -48,7 +48,8 @@ bool Rebalancer::step(const JobReport* heard, std::uint64_t completed, const Ran
     schedule_.complete(completed);
     return true;
   }
-  // What is posted must lie as it does on the other ranks until it is applied, so epochs are completed in between only.
+  // The posted array must have the same layout on all ranks until it is applied, so epochs are
+  // completed only in between.
   const bool is_new = completed != schedule_.ledger().completed();
   schedule_.complete(completed);
   if (!is_due(heard)) return is_new;
@@ -58,7 +59,7 @@ bool Rebalancer::step(const JobReport* heard, std::uint64_t completed, const Ran
 }
 
 // Nothing is left to hand over once everything is planned. Idle ranks bring an exchange forward,
-// but not below kShortest: each of them costs the others the right to plan for `lag` steps.
+// but not below kShortest, because each exchange forbids the others to plan for `lag` steps.
 bool Rebalancer::is_due(const JobReport* heard) const noexcept {
   const order::Ledger& ledger = schedule_.ledger();
   if (ledger.is_all_open() && ledger.ranges().empty()) return false;
@@ -82,7 +83,8 @@ void Rebalancer::post(const RankCount& mine) {
 }
 
 void Rebalancer::apply() {
-  // Every rank posts at the step at which it posts the census that is complete by now: nobody can be away for long.
+  // Every rank posts at the same step as the census that is now complete, so nobody can be far
+  // behind.
   waited_ = wait_for(communicator_, channel_, while_waiting_);
   is_open_ = false;
   const std::vector<order::RankWork> ranks = works();
@@ -104,7 +106,7 @@ std::vector<order::RankWork> Rebalancer::works() {
   const bool holds_back = schedule_.holds_back();
   const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
   const std::uint64_t kept = 4 * kPeriod - passed;
-  // A rank that was not tried yet is given little where the others may have to wait for it.
+  // A rank whose pace is not yet known is given little if the others may have to wait for it.
   const std::uint64_t untried = holds_back ? order::RankWork::kPace / 8 : order::RankWork::kPace;
   const auto since = [](std::uint64_t& then, std::uint64_t now) {
     const std::uint64_t before = std::exchange(then, std::max(then, now));

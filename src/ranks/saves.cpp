@@ -33,14 +33,14 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
           });
     }
     is_late_ = false;
-    file_ = std::filesystem::absolute(file);  // as it is now, should the program go to another folder
+    file_ = std::filesystem::absolute(file);  // resolved now, in case the program changes its working directory
     writer_->save(file_, std::move(text), patient([this] { liveness_.excuse(); }));
     if (is_last) wait();
   });
 }
 
 void Saves::finish() {
-  (void)communicator_.all_gather("");  // all are here, and only the disk is waited for
+  (void)communicator_.all_gather("");  // all have arrived, and only the disk is awaited
   write_together([this] { wait(); });
 }
 
