@@ -182,9 +182,9 @@ class _Modules:
         return {}
 
     def public(self):
-        tree = self.trees["__init__"]
-        names = next(n.value for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "__all__")
-        return [name for name in ast.literal_eval(names) if not name.startswith("__")]
+        """What the package imports under its own name: `from .feeder import Feeder as Feeder`."""
+        imports = (node for node in self.trees["__init__"].body if isinstance(node, ast.ImportFrom))
+        return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
 
     def lazy(self):
         """Modules that forebay.__getattr__ imports when they are asked for."""
