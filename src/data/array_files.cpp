@@ -60,7 +60,8 @@ std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noex
   return std::span(elements).subspan(static_cast<std::size_t>(i) * entry_bytes(), entry_bytes());
 }
 
-// What is no .npy is taken for an archive, whose constructor says what is wrong if it is none.
+// A file that is not .npy is assumed to be an archive, whose constructor says what is wrong if it
+// is not.
 ArrayFiles::ArrayFiles(const std::string& path) : path_(path) {
   const auto& file = *files_.emplace("", std::make_unique<OpenFile>(store::open_patiently(path))).first->second;
   std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));

@@ -52,7 +52,7 @@ bool is_set_of_labels(std::string_view text) {
 
 }  // namespace
 
-// What pandas, R and spreadsheets write for a missing value.
+// The words that pandas, R and spreadsheets write for a missing value.
 bool is_missing_value(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords{"nan", "na", "n/a", "#n/a", "<na>", "null", "none", "?", "-nan"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return equals_ignoring_case(text, word); });

@@ -113,7 +113,7 @@ std::unique_ptr<ByteSource> open_gzip(const OpenFile& file) { return std::make_u
 // little is read in vain where images of 100 KB lie between them. On an error the window is
 // emptied, as it may be half filled.
 std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t length) {
-  // Of an object each is a request, and takes a label that stands beside the next header along.
+  // For an object each window is a request, which also covers a label beside the next header.
   const std::size_t window = file_ != nullptr && file_->remote != nullptr ? 16384 : 4096;
   if (!has(offset, length)) {
     throw at_byte(size_, "it ends here, where " + std::to_string(length) + " bytes from byte " +

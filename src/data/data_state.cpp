@@ -58,7 +58,7 @@ std::string_view what_decides(DataState::Names kind) {
   return are_annotations ? "annotations" : "images, annotations and folders";
 }
 
-// What it is now; false if it is not there, or not for this process.
+// Reads its current status; false if it does not exist, or is not accessible to this process.
 bool look_patiently(const std::string& path, struct stat& status) {
   try {
     read_patiently(path, [&] {
@@ -72,9 +72,8 @@ bool look_patiently(const std::string& path, struct stat& status) {
   }
 }
 
-// The first of many findings, whichever thread comes to it first.
-// Of the item with the lowest number, so that the message is the same in every run, whatever thread
-// was first.
+// The finding for the item with the lowest number, so that the message is the same in every run,
+// whichever thread was first.
 class FirstFinding {
  public:
   void add(std::size_t number, std::string what) {

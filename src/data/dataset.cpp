@@ -192,8 +192,9 @@ ConfigError no_labels(std::string_view format) {
                      formats_with(&Format::takes_labels) + ")"};
 }
 
-// What a run should know of labels from which it would learn nothing, or the wrong thing. Where samples have something
-// else to learn from, only `forebay index` says that there are none, unless there seem to be labels.
+// Notes for a run about labels from which it would learn nothing, or the wrong thing. Where samples
+// have something else to learn from, only `forebay index` says that there are none, unless there
+// seem to be labels.
 void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
   const auto& labels = draft.table.label;
   const auto is_none = [](std::int32_t label) { return label < 0; };
@@ -283,7 +284,7 @@ std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const Inde
   return data::build_dataset_with({.options = options, .progress = progress, .threads = data::index_threads()});
 }
 
-// Of what ids mean, not of times or paths: ranks compare it before a run, and they may have
+// Covers the meaning of ids, not times or paths: ranks compare it before a run, and they may have
 // different copies of the data. A dataset of the program's own is what its serialize() says; if
 // that gives an index, only the content counts, as for others.
 std::uint64_t fingerprint(const Dataset& dataset) {

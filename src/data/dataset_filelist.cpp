@@ -260,8 +260,8 @@ PathList places_of(const std::string& root, const Entries& entries) {
   return places;
 }
 
-// False when no image has an annotation.
-// What was looked at is remembered even if nothing was found: an annotation may appear there later.
+// False when no image has an annotation. Places that were searched are remembered even if nothing
+// was found, because an annotation may appear there later.
 bool add_annotated(const BuildContext& context, const Entries& entries, IndexDraft& draft) {
   const std::string& root = draft.root;
   std::vector<std::string_view> paths;

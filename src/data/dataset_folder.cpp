@@ -95,7 +95,7 @@ std::string listed_names(const std::vector<std::string>& names) {
   return text + (names.size() > kNamed ? ", ... (" + std::to_string(names.size()) + ")" : "");
 }
 
-// What is probably not meant, so that a run says it.
+// A remark, for a run, on what is probably not intended.
 void remark_on_classes(const DatasetOptions& options, const Scan& scan, const std::vector<std::string>& folders,
                        SkipLog& skipped) {
   if (!options.classes.empty()) return;

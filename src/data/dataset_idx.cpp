@@ -127,7 +127,7 @@ std::vector<std::uint8_t> load_labels(const std::string& path, std::uint32_t rec
 
 std::vector<std::string> list_classes(const DatasetOptions& options, const std::vector<std::uint8_t>& labels,
                                       const std::string& file) {
-  // Of a file with one dimension: four bytes of magic and one number of 32 bits.
+  // The header of a file with one dimension: four bytes of magic and one 32-bit number.
   constexpr std::size_t kHeader = 8;
   const auto& given = options.classes;
   if (given.empty()) {

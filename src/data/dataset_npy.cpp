@@ -31,8 +31,8 @@
 namespace forebay::data {
 namespace {
 
-// Common names for arrays of images, the likeliest first.
-// From Keras' archives, MedMNIST and numpy.savez, which calls unnamed arrays arr_0, arr_1.
+// Common names for arrays of images, the likeliest first. Names used by Keras' archives, MedMNIST
+// and numpy.savez, which calls unnamed arrays arr_0, arr_1.
 constexpr std::array<std::string_view, 12> kImageArrays{
     "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
 // The part of a name that means images, and its counterparts for labels, the likeliest first.
@@ -330,8 +330,9 @@ auto naming_path(const DatasetOptions& options, Work&& work) {
   }
 }
 
-// The index holds labels, fields and compressed images. An archive's directory has the checksums of all of them.
-// Of plain files, the images are not hashed: their file has a stamp in the index.
+// The index holds labels, fields and compressed images. An archive's directory has the checksums of
+// all of them. The images of plain files are not hashed, because their file has a stamp in the
+// index.
 std::uint64_t hash_npy(const DatasetOptions& options) {
   return naming_path(options, [&] {
     ArrayFiles arrays(options.path);

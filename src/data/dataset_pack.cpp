@@ -1,5 +1,5 @@
-// What `forebay pack` writes: a folder of shards. Their indexes have everything but the bytes of
-// images and of fields that lie beside them, so a dataset of any size opens by a few reads of each
+// The output of `forebay pack`: a folder of shards. Their indexes have everything except the bytes
+// of images and of the fields beside them, so a dataset of any size opens by a few reads of each
 // shard.
 //
 // The headers of all shards are read first, in parallel, and must be those of one complete set;
@@ -65,7 +65,7 @@ OpenedShard open_shard(PathContents& contents, const std::string& name, const Pa
   });
 }
 
-// Those of the codec are the same in all shards, which problem_of_pack() has seen to.
+// The codec's tables are the same in all shards, which problem_of_pack() has checked.
 std::vector<std::byte> tables_in(PathContents& contents, const std::string& name) {
   return with_shard(contents, name, [](const PackShard& shard) { return read_pack_tables(shard); });
 }

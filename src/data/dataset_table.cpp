@@ -227,8 +227,7 @@ class TableBuilder {
 
   static std::string text_of(StatedSize size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
 
-  // What an earlier row states.
-  // Kinds exist only from the first stated size on.
+  // What an earlier row of the same sample states. Kinds exist only from the first stated size on.
   static StatedSize size_of(std::size_t sample, const RecordTable& table) {
     if (sample >= table.kind.size()) return {};
     const RecordTable::Kind& kind = table.kinds[table.kind[sample]];
@@ -317,7 +316,8 @@ Cells first_row(std::string_view text, char separator) {
   return cells;
 }
 
-// By the name, unless the row of names has only the other one. Throws ConfigError for other separators.
+// Chosen by the file's name, unless the row of names contains only the other separator. Throws
+// ConfigError for others.
 char separator_of_table(const DatasetOptions& options, std::string_view text) {
   const bool is_tsv = options.path.ends_with(".tsv") || options.path.ends_with(".tab");
   const std::string_view line = text.substr(0, text.find_first_of("\r\n"));

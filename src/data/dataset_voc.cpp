@@ -273,7 +273,7 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
   return scan;
 }
 
-// What "auto" makes of images that it finds in no class folder, with no annotation anywhere.
+// The error of "auto" for images that are in no class folder, with no annotation anywhere.
 [[noreturn]] void bare_images(const BuildContext& context, const Scan& scan) {
   const bool is_one = scan.images.size() == 1;
   throw path_error(

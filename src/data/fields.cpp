@@ -33,7 +33,7 @@ constexpr std::uint64_t kLookedAt = 8;
   throw ConfigError("fields." + field.name + (key.empty() ? "" : ".") + std::string(key) + ": " + problem);
 }
 
-// What losses take: classes as int64, as PyTorch's cross entropy does.
+// The types that loss functions expect: classes as int64, as for PyTorch's cross entropy.
 DType usual_type(FieldKind kind) {
   switch (kind) {
     case FieldKind::mask:

@@ -107,8 +107,8 @@ bool begins_with_tag(std::string_view text, std::string_view lower_case) noexcep
   return equals_ignoring_case(text.substr(0, lower_case.size()), lower_case);
 }
 
-// What a web server or an object store answered in place of the file.
-// Object stores answer with a document <Error><Code>...; other XML is left to its reader.
+// The answer of a web server or an object store, saved in place of the file. Object stores answer
+// with a document <Error><Code>...; other XML is left to its reader.
 std::string_view error_page(std::string_view head) noexcept {
   const auto text = head.substr(std::min(head.find_first_not_of("\xEF\xBB\xBF \t\r\n"), head.size()));
   for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {

@@ -23,7 +23,8 @@
 namespace forebay::data {
 namespace {
 
-// What a folder's name says of it. Each word stands for one part of a dataset, under whichever spelling.
+// The role that a folder's name suggests. Each word stands for one part of a dataset, in any
+// spelling.
 struct Role {
   std::string_view word;   // "train", "images"; "" if it says nothing
   bool is_target = false;  // what belongs to images and is none

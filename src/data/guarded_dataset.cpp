@@ -19,7 +19,7 @@
 namespace forebay::data {
 namespace {
 
-// What was thrown, for a message. REQUIRES: within a catch.
+// Describes the current exception, for a message. REQUIRES: called within a catch block.
 std::string what_was_thrown() {
   try {
     throw;

@@ -163,8 +163,7 @@ class HeaderBytes {
   std::uint64_t begin_ = 0;
 };
 
-// Of EXIF data outside of a JPEG: only its beginning matters.
-// Chosen.
+// For EXIF data outside of a JPEG, of which only the beginning matters. Chosen.
 constexpr std::uint64_t kMostExif = std::uint64_t{1} << 20U;
 
 ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
@@ -212,7 +211,8 @@ ImageExtent size_of_jpeg(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
-// What libpng drops: chunks that are too short, have another checksum, or do not begin like TIFF.
+// The chunks that libpng drops: those that are too short, have a wrong checksum, or do not begin
+// like TIFF.
 bool is_png_exif(HeaderBytes& header, std::uint64_t at, std::uint64_t length) {
   if (length < 2) return false;
   const auto first = header.big(at + 8, 1);

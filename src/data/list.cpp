@@ -6,8 +6,8 @@
 // goes through the text once. Records are views of the text, or of `quoted` for fields in quotes,
 // so lists of millions of lines cost no allocation per line.
 //
-// What could be meant in two ways is an error with its line: a label that is taken for a path would
-// train on wrong labels.
+// Anything ambiguous is an error that names the line: a label that is taken for a path would train
+// on wrong labels.
 
 #include "list.hpp"
 

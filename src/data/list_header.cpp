@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 15> kPathWords{"path",       "file",      "filename",  "filepath",  "image",
                                                       "img",        "imagepath", "imagefile", "imagename", "imageid",
                                                       "imageindex", "imgpath",   "imgname",   "fname",     "picture"};
-// Of the images' names where no column is called like a path.
+// Columns of image names, used if no column has a name like a path.
 constexpr std::array<std::string_view, 5> kIdWords{"id", "idcode", "imgid", "fileid", "uid"};
 constexpr std::array<std::string_view, 13> kLabelWords{
     "label",      "labels", "class", "classname", "classid",      "classindex",   "category",

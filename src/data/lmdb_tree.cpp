@@ -66,9 +66,8 @@ bool LmdbTree::read_meta(std::uint64_t offset) {
   return true;
 }
 
-// Reads a database's record: flags, depth, counts, root.
-// Of MDB_db: flags at 4, root page at 40. Databases with several values per key have another layout
-// of leaves.
+// Reads a database's record: flags, depth, counts, root. Offsets in MDB_db: flags at 4, root page
+// at 40. Databases with several values per key have another layout of leaves.
 void LmdbTree::use_database(std::uint64_t offset) {
   const auto flags = bytes_.number<std::uint16_t>(offset + 4);
   root_ = bytes_.number<std::uint64_t>(offset + 40);

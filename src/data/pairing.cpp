@@ -186,7 +186,7 @@ bool AnnotationLookup::Place::operator()(std::size_t annotation, std::string_vie
   return (*this)(place, annotation);
 }
 
-// Of several annotations with one place the first is kept, which is the representative of the
+// If several annotations have the same place, the first is kept, which is the representative of the
 // others.
 AnnotationLookup::AnnotationLookup(std::span<const std::string_view> annotations)
     : places_(0, Place{annotations}, Place{annotations}) {

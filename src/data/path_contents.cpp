@@ -31,7 +31,7 @@ std::vector<std::string> files_of_pattern(const DatasetOptions& options, const s
 
 }  // namespace
 
-// What exists under the very name is taken as that. Only if nothing has the name may it be
+// If something has exactly this name, that is used. Only if nothing has the name may it be
 // "FILE.yaml:PART" or a pattern: file names may contain ':', '*' and braces.
 PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
   if (options().path.empty()) {

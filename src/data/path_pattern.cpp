@@ -56,7 +56,7 @@ std::vector<std::string> expand_range(std::string_view inside, std::size_t dots)
   return names;
 }
 
-// What stands between braces.
+// The text between braces.
 std::vector<std::string> expand_braces(std::string_view inside) {
   const auto dots = inside.find("..");
   if (inside.find(',') == std::string_view::npos && dots != std::string_view::npos) return expand_range(inside, dots);

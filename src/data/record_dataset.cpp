@@ -224,7 +224,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
   }
-  // What a decoder has to know of the clip, and then its bytes of the file, by one request.
+  // The decoder's table of the clip, and then the clip's bytes of the file, by one request.
   void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
     const std::string table = text_of(Layout::video_end, layout_.videos, file);
     RecordTable::Clip at{.first = static_cast<std::uint64_t>(number(Layout::offset, id)),
@@ -258,7 +258,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return around;
   }
 
-  // Of the image alone; `after` is 0 unless it is checked.
+  // For the image alone; `after` is 0 unless it is checked.
   [[nodiscard]] Placement image_placement(std::uint64_t id) const {
     const Extent extent = extent_of(id);
     Placement placement{.source = file_of(id), .offset = extent.offset, .length = extent.length};

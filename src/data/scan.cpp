@@ -77,7 +77,7 @@ struct FolderLink {
   ino_t inode = 0;
 };
 
-// What a listing says about a name.
+// The kind of an entry, from its name and the listing.
 struct Entry {
   mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a broken link
   bool is_link = false;

@@ -228,7 +228,7 @@ std::int64_t ShardDraft::odd_number(const std::string& what) {
   return kOdd - static_cast<std::int64_t>(odd_.size() - 1);
 }
 
-// What labels mean is decided after all files have been read, so they are kept as numbers in
+// The meaning of labels is decided after all files have been read, so they are kept as numbers in
 // disjoint ranges (shards.hpp). A number of class is below 2^22, chosen: more classes than any
 // dataset has, and a list of them fits into memory.
 std::int64_t ShardDraft::label_number(const FoundLabel& label) {
@@ -373,7 +373,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
       tell(records, std::max(records, static_cast<std::uint64_t>(expected)));
     }
   };
-  // Who waits for answers needs no core.
+  // Threads that wait for answers need no core.
   run_parallel(task, is_remote ? std::max(contents.context().threads, 32U) : contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   drafts.reserve(read.size());

@@ -60,7 +60,7 @@ void append_number(std::vector<std::byte>& bytes, std::string_view cell, DType d
   }
 }
 
-// From several columns, or from one whose cells have all numbers.
+// Numbers from several columns, or from one column whose cells contain all of them.
 class NumbersOfTable final : public TableField {
  public:
   NumbersOfTable(const FieldOptions& options, const TableHeader& header) : TableField(options) {

@@ -52,7 +52,7 @@ bool has_sum(std::span<const char> block) noexcept {
 
 }  // namespace
 
-// By the checksum, as archives from before POSIX have no magic.
+// Recognised by the checksum, because archives from before POSIX have no magic number.
 bool starts_as_tar(std::span<const std::byte> head) noexcept {
   if (head.size() < kTarBlock) return false;
   const std::span block(reinterpret_cast<const char*>(head.data()), kTarBlock);

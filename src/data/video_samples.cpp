@@ -99,7 +99,7 @@ bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const v
                              [&](const auto& part) { return std::ranges::any_of(part.clips, takes_too_much); });
 }
 
-// What holds something else than its name says is better known than what a demuxer makes of it.
+// If a file is not what its name says, that is more helpful than a demuxer's message.
 std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& source, std::vector<double>* shown_at) {
   if (source.bytes == 0) throw SampleError("the file is empty");
   try {
@@ -164,7 +164,7 @@ void take_rows(RecordTable::FieldColumn& field, std::span<const std::size_t> row
   }
 }
 
-// What a run should know, and what `forebay index` says besides.
+// Notes for a run, and further ones for `forebay index`.
 void log(const ClipOptions& clip, const std::vector<std::string>& paths, const std::vector<Video>& videos,
          const std::string& root, SkipLog& skipped) {
   const video::ClipRule rule = clip_rule(clip);
@@ -198,7 +198,7 @@ void log(const ClipOptions& clip, const std::vector<std::string>& paths, const s
                                 "; clip.short_videos = \"repeat_last\" keeps them");
 }
 
-// Of videos none of which has one.
+// The error for videos none of which has a clip.
 ConfigError no_clip(const DatasetOptions& options, std::span<const Video> videos, const IndexDraft& draft) {
   std::uint64_t longest = 0;
   for (const Video& video : videos) longest = std::max(longest, video.facts.frames);

@@ -108,9 +108,9 @@ void take_classes(const std::string& file, YoloImages& images) {
   }
 }
 
-// What the places of a configuration are relative to. It is often written for another machine.
-// Relative paths are tried from the file's folder and from the working directory. If neither exists
-// but the last component is that of the file's folder, the dataset was moved.
+// The folder to which the places of a configuration are relative. It was often written for another
+// machine. Relative paths are tried from the file's folder and from the working directory. If
+// neither exists but the last component is that of the file's folder, the dataset was moved.
 std::string folder_of_config(const YoloConfig& config, const std::string& file) {
   std::string here(parent_folder(file));
   if (config.path.empty()) return here;

@@ -82,8 +82,8 @@ void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member)
   }
 }
 
-// What a directory claims of a member is memory that somebody takes for it.
-// Sizes come before any reading: a claim of terabytes must not make anyone allocate them.
+// The size that a directory claims for a member is memory that somebody will allocate. Sizes come
+// before any reading: a claim of terabytes must not make anyone allocate them.
 void require_possible_size(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) return;  // refused when it is read
   const auto sizes = [&](const char* between) {

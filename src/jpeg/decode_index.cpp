@@ -61,7 +61,7 @@ struct RecordHead {
 };
 static_assert(std::has_unique_object_representations_v<RecordHead>);
 
-// From so many files on, a count is of 32 to 64 entries in the mean.
+// From this many files on, each count covers 32 to 64 entries on average.
 constexpr std::uint64_t kEntriesOfCount = 64;
 // Bounds what a hostile file can make a look-up read.
 constexpr std::uint64_t kMostOfCount = 4096;  // no file whose keys are hashes has as many

@@ -17,7 +17,7 @@
 namespace forebay::jpeg {
 namespace {
 
-// Of 8-bit images a DC difference has 11 bits at most; 15 is what libjpeg accepts.
+// A DC difference of an 8-bit image has at most 11 bits; libjpeg accepts up to 15.
 constexpr std::uint32_t kMostDcBits = 15;
 
 // The entry's fields: bits taken in all, how far the position moves, the value.

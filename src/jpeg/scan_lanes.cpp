@@ -16,7 +16,7 @@ namespace forebay::jpeg {
 
 namespace {
 
-// What changes with every look.
+// The state that changes with every look.
 struct LaneState {
   scan::Bits bits;
   const HuffmanTable* table = nullptr;  // null: the lane has ended

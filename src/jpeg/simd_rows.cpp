@@ -91,9 +91,9 @@ struct Colours16 {
   V16 blue;
 };
 
-// Of chroma from which 128 was taken. libjpeg multiplies by 1.402, 1.772, 0.34414 and 0.71414 in 16
-// bits of fraction and rounds; these products are equal to its tables for all 256 indices. Factors
-// beyond 1 are split, because the fixed-point multiplication takes 15 bits.
+// For chroma from which 128 was subtracted. libjpeg multiplies by 1.402, 1.772, 0.34414 and 0.71414
+// in 16 bits of fraction and rounds; these products are equal to its tables for all 256 indices.
+// Factors beyond 1 are split, because the fixed-point multiplication takes 15 bits.
 HWY_INLINE Colours16 coloured(V16 luma, V16 cb, V16 cr) {
   const D16 d;
   // 1.402 = 1 + 0.402, 1.772 = 2 - 0.228

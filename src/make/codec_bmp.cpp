@@ -108,8 +108,7 @@ class BmpCodec final : public Codec {
     return compression_ == kBitFields || compression_ == kAlphaBitFields;
   }
 
-  // What is refused here is told with what to do: run lengths are rare enough not to be worth a
-  // decoder.
+  // Refusals say what to do: run lengths are rare enough not to be worth a decoder.
   void check_kind() const {
     if (compression_ == 1 || compression_ == 2) {
       throw refusal("compressed by run lengths (RLE), which is not read; store it uncompressed or as PNG");

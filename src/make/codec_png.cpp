@@ -121,7 +121,7 @@ class PngCodec final : public Codec {
   void require(const Step& step) {
     // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
     if (setjmp(escape_) != 0) {
-      // What libpng and zlib say where the system refuses memory.
+      // The messages of libpng and zlib if the system refuses memory.
       const std::string_view said = message_.data();
       for (const std::string_view words : {"ut of memory", "nsufficient memory"}) {
         if (said.find(words) != std::string_view::npos) throw std::bad_alloc();

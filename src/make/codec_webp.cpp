@@ -24,7 +24,8 @@ std::string webp_status_text(VP8StatusCode status) {
   }
 }
 
-// Of a file of several frames the first is shown, where it lies on the canvas; around it the canvas is black.
+// Shows the first frame of a file with several, at its place on the canvas, which is black around
+// it.
 class WebpCodec final : public Codec {
  public:
   CodecHeader open(std::span<const std::byte> bytes) override {

@@ -30,7 +30,7 @@ class JpegDecoder::Impl {
 
   [[nodiscard]] int orientation() const noexcept { return library_.opened().orientation; }
 
-  // What the first one cannot decode, and every refusal, is the library's.
+  // Whatever the first one cannot decode, and every refusal, is left to the library.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     was_own_ = shrink == 1 && plain_ != nullptr && decode_plain(region, out);
     if (was_own_) return library_.close();

@@ -242,9 +242,9 @@ bool LibjpegDecoder::changes_upsampling(std::int32_t width) const noexcept {
   });
 }
 
-// What has to be decoded for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs across, with
-// kReach more pixels on each side, where there are any; above and below libjpeg sees to that itself. The last iMCU
-// can be narrow; then the one before it is decoded too.
+// The part to decode for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs
+// across, with kReach more pixels on each side, where there are any; above and below libjpeg sees
+// to that itself. The last iMCU can be narrow; then the one before it is decoded too.
 Box LibjpegDecoder::needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
   const auto width = static_cast<std::int32_t>(info_.output_width);
   Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),

@@ -174,7 +174,7 @@ Row* JpegMemory::take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION 
 
 namespace {
 
-// What libjpeg's own sources go on with behind the end of a file, after a warning.
+// The marker with which libjpeg's own sources continue past the end of a file, after a warning.
 constexpr std::array<JOCTET, 2> kEndOfImageMarker{0xff, JPEG_EOI};
 
 }  // namespace

@@ -100,7 +100,7 @@ void MaskDrawer::follow_outline(const Mask& mask) {
 void MaskDrawer::draw_polygon(std::uint8_t value, Mask& out) {
   follow_outline(out);
   std::ranges::sort(turns_);
-  // As pycocotools has it: a last crossing without another begins a run that goes to the end.
+  // As in pycocotools, a last unpaired crossing begins a run that extends to the end.
   if (turns_.size() % 2 != 0) turns_.push_back(pixels_in(out));
   for (std::size_t i = 0; i < turns_.size(); i += 2) fill_pixels(turns_[i], turns_[i + 1], value, out);
 }

@@ -140,7 +140,8 @@ bool PlainJpegDecoder::describe(const OpenJpeg& file) {
   return true;
 }
 
-// Those of files that are so small are not looked for: what they save would be less than the search takes.
+// Points of files smaller than this are not looked up, because they would save less than the search
+// costs.
 jpeg::ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
   const jpeg::McuRegion& wanted = scan_.wanted;
   const std::int64_t passed =
@@ -149,9 +150,9 @@ jpeg::ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
   return index_->find(file.bytes, frame_, points_);
 }
 
-// What libjpeg sees of a file besides the part: rows that it decodes on the way to the last one
-// wanted, and the end of the image if that is the last one of all. Files with points in the index
-// were found sound as a whole when it was written.
+// Checks what libjpeg would also read: rows that it decodes on the way to the last one wanted, and
+// the end of the image if that is the last one of all. Files with points in the index were found
+// sound as a whole when it was written.
 bool PlainJpegDecoder::is_sound(const OpenJpeg& file, const Box& part) {
   if (was_indexed()) return true;
   if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;

@@ -69,8 +69,8 @@ void Resizer::surround(std::int32_t left, std::int32_t top, std::int32_t width, 
 
 const std::uint8_t* Resizer::row(std::int32_t y) { return is_surrounded_ ? surrounded_row(y) : resized_row(y); }
 
-// What is resized is copied to its place in a row that has the fill on both sides already. Only views
-// with a border pay for that.
+// The resized pixels are copied to their place in a row that already has the fill on both sides.
+// Only views with a border pay for that.
 const std::uint8_t* Resizer::surrounded_row(std::int32_t y) {
   if (y < top_ || y >= top_ + rows_.out()) return outside_.front().data();
   std::memcpy(surrounded_[static_cast<std::size_t>(left_)].data(), resized_row(y - top_),

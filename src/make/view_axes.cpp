@@ -44,8 +44,8 @@ Stretch pixels(const ViewAxis& axis) noexcept {
           axis.origin + last.first() + last.count()};
 }
 
-// Of the middle as Python rounds it: halves to even. Of a part that is larger than the whole, what
-// lies before it, rounded down: as torchvision's CenterCrop pads.
+// The offset of the centre, rounded as in Python: halves to even. Of a part that is larger than the
+// whole, what lies before it, rounded down: as torchvision's CenterCrop pads.
 std::int32_t middle(std::int32_t whole, std::int32_t part) noexcept {
   const std::int32_t twice = whole - part;
   return twice / 2 + (twice % 4 == 3 ? 1 : 0);

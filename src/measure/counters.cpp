@@ -67,7 +67,7 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTot
       read_s(seconds_of(totals.read_ns)),
       decode_s(seconds_of(totals.decode_ns)) {}
 
-// What describes the last step stays; what is counted begins anew.
+// Values that describe the last step are kept; counts restart.
 void IntervalWindow::begin(const Snapshot& now) noexcept {
   start_ = now;
   Interval next;

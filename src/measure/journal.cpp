@@ -1,5 +1,5 @@
-// What a run writes down about itself: it joins counters, telemetry, profiler, the log of the run
-// and the trainer's track in a timeline, and is called by the trainer's thread at each step. step()
+// The records of a run about itself: it joins counters, telemetry, profiler, the log of the run and
+// the trainer's track in a timeline, and is called by the trainer's thread at each step. step()
 // fills in the times of the step's record: between two returns of next() lies the trainer's own
 // time, from the call to the return the wait. Nothing is written by this thread: telemetry takes
 // the record through a ring.

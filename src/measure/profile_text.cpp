@@ -69,7 +69,8 @@ double decoding_cores(const Profile& p) { return decoder_cores(p) * (1 - p.decod
 double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
 bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
 
-// Who had the cores that decoders waited for: this process's own readers do not count as other load.
+// Which load had the cores that decoders waited for: this process's own readers do not count as
+// other load.
 std::string who_had_the_cores(const Profile& p) {
   if (p.process_cores <= 0) return "";
   if (p.process_cores >= kBusy * p.cores) {

@@ -72,7 +72,7 @@ void Reporter::open_metrics() {
   lately_figures_ = figures(lately_, snapshot(0), 0);
   metrics_ = std::make_unique<MetricsOutput>(
       place, metrics_text({.rank = setup_.rank, .since_start = lately_figures_, .lately = lately_figures_}), console_);
-  // Those of other ranks follow from rank 0's, unless the system chose.
+  // The other ranks' ports follow from rank 0's, unless the system chose them.
   const auto& port = metrics_->port();
   if (port && (setup_.rank == 0 || place.port == 0)) console_.info("metrics at " + port->url());
 }

@@ -61,8 +61,9 @@ std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
 
 auto order_of(const BatchRange& range) noexcept { return std::tuple(range.epoch, range.shard, range.begin); }
 
-// What the ledger holds, and in each shard of an opened epoch what a rank has planned and what was then handed to
-// another. It does not depend on the ranks: what many of them left may be saved again by a few.
+// The most ranges that a state may have: the ledger's, and in each shard of an open epoch what a
+// rank has planned and what was then handed to another. It does not depend on the ranks: what many
+// of them left may be saved again by a few.
 std::uint64_t most_ranges(const JobState& state) noexcept {
   constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 22U;
   const Partition partition{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
@@ -182,7 +183,8 @@ class StateReader {
                       ": resume with the Forebay that saved it");
   }
 
-  // Of the bytes, not of their meaning: a state can be written in one way only, so no change slips through.
+  // A checksum of the bytes, not of their meaning: a state can be written in only one way, so no
+  // change goes unnoticed.
   void require_checksum() const {
     if (!text_.ends_with('\n')) refuse_cut();
     constexpr std::string_view kWhy = ": it was edited, reformatted or damaged";

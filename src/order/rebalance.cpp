@@ -4,8 +4,8 @@
 // than a quarter gives, those furthest below theirs take, until givers are at their share. Costs n
 // log n in ranges and ranks, since it runs inside a step.
 //
-// What is given are the batches that the giver would serve last, so that its own plan is not
-// disturbed; one taker gets all that it lacks before the next gets any, which keeps ranges long.
+// A giver gives the batches that it would serve last, so that its own plan is not disturbed; one
+// taker gets all that it lacks before the next gets any, which keeps ranges long.
 
 #include "rebalance.hpp"
 
@@ -130,8 +130,8 @@ class Dealer {
       if (gives(rank)) givers.push_back(rank);
     }
     if (givers.empty()) return;
-    // Who takes never gives in the same epoch: it is filled to its share, and a giver is beyond that by a batch at
-    // least. So what the givers own is what they own now.
+    // A taker never gives in the same epoch: it is filled to its share, and a giver is beyond that
+    // by a batch at least. So what the givers own is what they own now.
     const Owned owned(ranges_, first, end, work_.size());
     Takers takers;
     for (std::uint32_t rank = 0; rank < work_.size(); ++rank) takers.add({room(rank), rank});

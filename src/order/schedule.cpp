@@ -99,8 +99,8 @@ void Schedule::post(std::span<std::int64_t> planned) const {
   }
 }
 
-// What the others have planned is checked against what is known: ranks of different builds would
-// hand over different batches, and that shows here first.
+// The others' plans are checked against what is known: ranks of different builds would hand over
+// different batches, and that shows here first.
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<BatchRange> ranges(ledger_.ranges().begin(), ledger_.ranges().end());
   for (std::size_t i = 0; i < ranges.size(); ++i) {

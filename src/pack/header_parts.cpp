@@ -21,7 +21,7 @@ constexpr std::size_t kMostChosen = 63;
 // together. Chosen.
 constexpr std::size_t kMostBytesOfPart = std::size_t{16} << 10;
 constexpr std::size_t kMostBytesChosen = std::size_t{48} << 10;
-// Of a longer part, more bytes do not count: in how many files it is does.
+// Further bytes of a longer part do not matter; the number of files that contain it does.
 constexpr std::size_t kMostBytesCounted = std::size_t{1} << 10;
 
 std::string text_of(std::span<const std::byte> bytes) {

@@ -11,7 +11,7 @@ namespace {
 // need fewer lengths and fill the lanes better. Chosen.
 constexpr std::int32_t kTileWidth = 256;  // pixels
 constexpr std::int32_t kTileHeight = 128;
-// Of blocks in a tile: fewer are read as fast from one lane, which takes no lengths.
+// Blocks per tile: fewer are read equally fast from one lane, which needs no lengths.
 constexpr std::size_t kBlocksForLanes = 128;
 
 // In MCUs, at least one and no more than the image has.
@@ -49,7 +49,7 @@ TileGrid grid_for(const jpeg::JpegFrame& frame) noexcept {
           .height = mcus_of(kTileHeight, frame.max_v, frame.mcus_down)};
 }
 
-// Of both kinds of blocks, luma and chroma.
+// For both kinds of blocks, luma and chroma.
 std::size_t lanes_for(const jpeg::JpegFrame& frame) noexcept {
   const TileGrid grid = grid_for(frame);
   std::size_t blocks = static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height);

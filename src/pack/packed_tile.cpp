@@ -135,7 +135,7 @@ class PackedTile::Loading {
     return part;
   }
 
-  // What follows the symbols is zeroed as far as kernels read beyond the end.
+  // Bytes after the symbols are zeroed as far as kernels read past the end.
   [[nodiscard]] Part decode(std::size_t kind, Stream stream, std::size_t count) {
     const Part part = reserve(count, count);
     std::uint8_t* const out = memory(part);

@@ -264,7 +264,7 @@ bool ByteBudget::may_grow(std::uint64_t order, const std::byte* buffer) const {
 void ByteBudget::admit(std::size_t bytes) noexcept {
   in_flight_ += bytes;
   most_in_flight_ = std::max(most_in_flight_, in_flight_);
-  // What lies idle makes room for what is used, large buffers first.
+  // Idle buffers make room for used ones, large ones first.
   for (auto buffers = idle_.rbegin(); idle_bytes_ > room() && buffers != idle_.rend(); ++buffers) {
     for (; idle_bytes_ > room() && !buffers->empty(); buffers->pop_back()) {
       idle_bytes_ -= buffers->back().capacity();
@@ -319,8 +319,8 @@ std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {
   return take_idle(size_class);
 }
 
-// Of exactly its class: a larger one would waste what others need, a smaller one would be grown at
-// once.
+// A buffer of exactly its class: a larger one would waste what others need, a smaller one would be
+// grown at once.
 std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
   auto& buffers = idle_[size_class];
   if (buffers.empty()) return {};

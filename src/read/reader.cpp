@@ -122,7 +122,7 @@ class Reader::Target final : public ReadTarget {
       if (bytes > SIZE_MAX / 4) throw std::length_error("");  // so that no sum overflows
       take();
     } catch (const std::bad_alloc&) {
-      // What no sample needs, a dataset has asked for by mistake.
+      // A size that no sample needs was requested by mistake.
       if (bytes > kLargestSampleFile)
         throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
       throw out_of_memory("for the " + std::to_string(bytes) + " bytes of a sample");

@@ -41,7 +41,7 @@ void Reader::serve(const ReadRequest& request) {
 
 bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept {
   if (!is_truncated(error)) return error.is_transient();
-  // What a decoder has read counts too, unless the store failed since.
+  // A decoder's failed read counts too, unless the store has failed since.
   truncated = truncated == 0 ? std::min(retry, options_.attempts - 1) + 1 : truncated + 1;
   return truncated < options_.attempts;
 }

@@ -108,7 +108,7 @@ ClipDecoder::Facts ClipDecoder::open(std::span<const std::byte> bytes, std::int6
 void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, const Take& take) {
   Tools& tools = *tools_;
   tools.plan(start, rule);
-  // What an earlier clip left when it failed.
+  // Discards what an earlier clip left when it failed.
   libav().avcodec_flush_buffers(tools.context.get());
   bool has_begun = false;
   for (std::uint32_t i = 0; i < tools.uses.size(); ++i) {

@@ -30,7 +30,7 @@ LibavOwner<AVCodecContext> open_decoder(const StreamParameters& stream, std::int
   // Of a stream that does not say how far frames are reordered, H.264's decoder would drop those that surprise it.
   context->has_b_frames = static_cast<int>(stream.delay);
   context->thread_count = 1;
-  // What is wrong is said by errors, whatever the program prints of its own videos.
+  // Problems are reported as errors, whatever the program logs about its own videos.
   constexpr int kBelowAll = 100;
   context->log_level_offset = kBelowAll;
   // H.264's decoder keeps frames behind an open group's key frame back when it is asked for all that it holds: it does
