@@ -92,9 +92,10 @@ nb::list views_of(const Batch& batch) {
 }
 
 void bind_tensor(nb::module_& module) {
-  nb::class_<Tensor>(module, "Tensor",
-                     "A field of a batch, where it lies: for any library that takes DLPack. Read-only, and it keeps "
-                     "the batch's place in memory for as long as it lives.")
+  nb::class_<Tensor>(
+      module, "Tensor",
+      "A field of a batch, without a copy, for any library that reads DLPack. It is read-only, and keeps "
+      "the batch's place in memory for as long as it lives.")
       .def_prop_ro("shape", &Tensor::shape, nb::sig("def shape(self) -> tuple[int, ...]"),
                    "The extents, the number of rows first: transform.views for each sample.")
       .def_prop_ro(
@@ -111,12 +112,13 @@ void bind_tensor(nb::module_& module) {
             return self.dlpack(stream, max_version, device, copy);
           },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(), "dl_device"_a = nb::none(),
-          "copy"_a = nb::none(), "For from_dlpack() of any library. Raises BufferError for what cannot be had.")
+          "copy"_a = nb::none(),
+          "For from_dlpack() of any library. Raises BufferError for a request that cannot be met.")
       .def("__dlpack_device__", &Tensor::device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-           "DLPack's number of the kind of device, and which of them.")
+           "DLPack's number for the kind of device, and the device's index.")
       .def_prop_ro("__cuda_array_interface__", &Tensor::cuda_array_interface,
                    nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
-                   "For libraries that know it instead of DLPack. Only tensors on a GPU have it.");
+                   "For libraries that use this interface instead of DLPack. Only tensors on a GPU have it.");
 }
 
 void bind_facts(nb::class_<Batch>& batch) {
@@ -134,13 +136,14 @@ void bind_facts(nb::class_<Batch>& batch) {
           "The number of this step, from 0; a resumed run continues counting.")
       .def_prop_ro(
           "use_index", [](const Batch& self) { return self.use_index; },
-          "How often the batch was served before: 0 = it is fresh.")
+          "How often the batch was served before this step; 0 means that it is fresh.")
       .def_prop_ro(
-          "is_fresh", [](const Batch& self) { return self.use_index == 0; }, "It is served for the first time.")
+          "is_fresh", [](const Batch& self) { return self.use_index == 0; },
+          "True if the batch is served for the first time.")
       .def_prop_ro(
           "job_fresh_samples", [](const Batch& self) { return self.job_fresh_samples; },
-          "Samples that all ranks had served fresh, equal on all ranks at the same step.")
-      .def_prop_ro("is_released", &Batch::is_released, "It has ended, and its fields can no longer be had.");
+          "Samples that all ranks together had served fresh; the same on every rank at the same step.")
+      .def_prop_ro("is_released", &Batch::is_released, "True once the batch has ended and its fields are gone.");
 }
 
 void bind_fields(nb::class_<Batch>& batch) {
@@ -158,7 +161,7 @@ void bind_fields(nb::class_<Batch>& batch) {
       .def(
           "__getitem__", [](const Batch& self, std::string_view name) { return self.field(self.number_of(name)); },
           "name"_a, nb::sig("def __getitem__(self, name: str) -> typing.Any"),
-          "A field by its name: \"image\", \"label\", or what the dataset has.")
+          "The field of this name: \"image\", \"label\", or one of the dataset's own.")
       .def(
           "__getattr__",
           [](const Batch& self, std::string_view name) {
@@ -178,16 +181,16 @@ void bind_fields(nb::class_<Batch>& batch) {
       .def(
           "counts", [](const Batch& self, std::string_view name) { return self.counts(self.number_of(name)); },
           "name"_a, nb::sig("def counts(self, name: str) -> typing.Any"),
-          "Of a ragged field (boxes, bytes): how many entries of each row are filled, [rows] of int32.")
+          "For a ragged field (boxes, bytes): how many entries of each row are filled, [rows] of int32.")
       .def("views", &views_of, nb::sig("def views(self) -> list[typing.Any]"),
-           "What each sample shows of its image, for targets of your own: a list of SampleView.");
+           "The region of its image that each row shows, as a list of SampleView, for targets of your own.");
 }
 
 void bind_hand_over(nb::class_<Batch>& batch) {
   batch
       .def(
           "tensor", [](const Batch& self, std::string_view name) { return self.tensor(self.number_of(name)); },
-          "name"_a = "image", "A field as an object with __dlpack__, on whatever device it is.")
+          "name"_a = "image", "A field as an object with __dlpack__, on the device where it is.")
       .def(
           "numpy",
           [](const Batch& self, const nb::args& names) {
@@ -196,22 +199,23 @@ void bind_hand_over(nb::class_<Batch>& batch) {
             });
           },
           nb::sig("def numpy(self, *names: str) -> typing.Any"),
-          "The fields of these names as arrays of NumPy: one, or a tuple. By default \"image\" and \"label\", or, of "
+          "The fields of these names as NumPy arrays: one, or a tuple. The default is \"image\" and \"label\" or, for "
           "mixed batches, \"image\" and \"label_weights\".")
       .def("torch", &to_torch, "names"_a, "copy"_a = nb::none(),
            nb::sig("def torch(self, *names: str, copy: bool | None = None) -> typing.Any"),
-           "The same as tensors of PyTorch on the device they are on. They are copies, yours to change, where a reuse "
-           "may serve the same bytes again. "
-           "copy=False: they share the batch's memory; do not write to them, which next() finds out, in memory of the "
-           "host. copy=True: copies in any case.")
-      .def(
-          "jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
-          "The same as arrays of JAX. A computation that has begun keeps the batch until it is done; next() waits for "
-          "such computations while queue.max_leases batches are held. Of a batch on a GPU they are copies, because JAX "
-          "tells nobody when it has read what it was lent.")
+           "The same fields as PyTorch tensors, on the device where they are. If a reuse may serve the same bytes "
+           "again, "
+           "they are copies, which you may change. copy=False: the tensors share the batch's memory; do not write to "
+           "them, which next() detects in host memory. copy=True: always copies.")
+      .def("jax", &to_jax, nb::sig("def jax(self, *names: str) -> typing.Any"),
+           "The same fields as JAX arrays. A computation that has begun keeps the batch until it is done; next() waits "
+           "for "
+           "such computations while queue.max_leases batches are held. For a batch on a GPU they are copies, because "
+           "JAX "
+           "does not tell when it has finished reading.")
       .def("cupy", &to_cupy, "names"_a, "copy"_a = nb::none(),
            nb::sig("def cupy(self, *names: str, copy: bool | None = None) -> typing.Any"),
-           "The same as arrays of CuPy, for batches on a GPU.")
+           "The same fields as CuPy arrays, for batches on a GPU.")
       .def(
           "__dlpack__",
           [](const Batch& self, nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) {
@@ -221,9 +225,9 @@ void bind_hand_over(nb::class_<Batch>& batch) {
           "copy"_a = nb::none(), "The images.")
       .def(
           "__dlpack_device__", [](const Batch& self) { return self.tensor(0).device(); },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"), "Where the images are, as DLPack has it.")
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"), "The device of the images, in DLPack's terms.")
       .def("copy", &Batch::copy, nb::sig("def copy(self) -> typing.Any"),
-           "A BatchCopy: all fields in memory of their own on the host, to keep as long as you like.");
+           "A BatchCopy: all fields in host memory of their own, to keep as long as you like.");
 }
 
 }  // namespace

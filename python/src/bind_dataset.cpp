@@ -111,20 +111,20 @@ void bind_datasets(nb::module_& module) {
           [](Dataset& self) {
             if (auto* const asked = dynamic_cast<AnsweringDataset*>(&self); asked != nullptr) asked->close();
           },
-          "Ends the processes that read samples, if there are any.")
+          "Ends the processes that read samples, if any.")
       .def(
           "_order_of",
           [](Dataset& self, std::uint64_t places) { return dynamic_cast<ListedDataset&>(self).order_of(places); },
-          "places"_a, "Its epochs, of so many places, will have the order that the program gives.");
+          "places"_a, "Declares that the program gives the order of its epochs, each of this many places.");
   nb::class_<GivenOrder>(module, "GivenOrder", "The sample at each place of an epoch.")
-      .def("has", &GivenOrder::has, "epoch"_a, "The order of that epoch is there.")
+      .def("has", &GivenOrder::has, "epoch"_a, "True if the order of that epoch has been given.")
       .def(
           "give",
           [](GivenOrder& self, std::uint64_t epoch, nb::handle ids) {
             self.give(epoch, elements_in<std::uint32_t>(ids));
           },
           "epoch"_a, "ids"_a, nb::sig("def give(self, epoch: int, ids: typing.Any) -> None"),
-          "Of an epoch, before its loop; uint32.");
+          "Gives the order of an epoch, before its loop, as uint32.");
   module.def(
       "files_dataset",
       [](const nb::list& paths, std::vector<std::int64_t> labels, const nb::list& classes, const nb::list& columns) {

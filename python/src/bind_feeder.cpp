@@ -84,7 +84,8 @@ void bind_options(nb::module_& module) {
   nb::class_<Options>(module, "Options", "A checked configuration.")
       .def(
           "to_toml", [](const Options& self) { return to_toml(self); }, "Every key with its value.")
-      .def("values", &values_of, nb::sig("def values(self) -> dict[str, str]"), "By full names of keys, as TOML.")
+      .def("values", &values_of, nb::sig("def values(self) -> dict[str, str]"),
+           "All values as TOML, by the full name of each key.")
       .def_prop_ro(
           "dataset_path", [](const Options& self) { return to_path(self.dataset.path); }, "The key dataset.path.");
   module.def(
@@ -116,7 +117,7 @@ void bind_options(nb::module_& module) {
         const auto launch = launched_with_others();
         return launch ? std::optional(std::pair(launch->processes, launch->variable)) : std::nullopt;
       },
-      "How many processes mpirun or srun started of which this is one, and the variable that says so.");
+      "How many processes mpirun or srun started, this one included, and the variable that says so.");
   module.def(
       "first_error",
       [](nb::object communicator, const std::string& mine) {
@@ -161,7 +162,7 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
       .def_prop_ro("_is_occupied", &PythonFeeder::is_occupied)
       .def_prop_ro("_leases", &PythonFeeder::leases, "Batches that the program holds.")
       .def("request_stop", &PythonFeeder::request_stop,
-           "Asks all ranks to stop at the same step, soon. Any thread, and signal handlers.")
+           "Asks all ranks to stop soon, at the same step. May be called from any thread and from signal handlers.")
       .def("_close", &PythonFeeder::close, "begin"_a,
            nb::sig("def _close(self, begin: typing.Callable[[], None]) -> None"));
 }
@@ -190,16 +191,16 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
   const auto ask = [](auto member) {
     return [member](PythonFeeder& self) { return self.ask([member](const Feeder& f) { return (f.*member)(); }); };
   };
-  feeder.def_prop_ro("steps", ask(&Feeder::steps), "Steps since the run began, those before it was resumed included.")
-      .def_prop_ro("was_stopped", ask(&Feeder::was_stopped), "It ended because a stop was requested.")
-      .def_prop_ro("epochs_completed", ask(&Feeder::epochs_completed), "Epochs of which every batch was served.")
+  feeder.def_prop_ro("steps", ask(&Feeder::steps), "Steps since the run began, including those before it was resumed.")
+      .def_prop_ro("was_stopped", ask(&Feeder::was_stopped), "True if the run ended because a stop was requested.")
+      .def_prop_ro("epochs_completed", ask(&Feeder::epochs_completed), "Epochs of which every batch has been served.")
       .def_prop_ro("steps_per_epoch", ask(&Feeder::steps_per_epoch),
-                   "Steps of an epoch in which every step is fresh, on every rank.")
+                   "Steps in an epoch if every step on every rank is fresh.")
       .def_prop_ro("batches_per_epoch", ask(&Feeder::batches_per_epoch), "Batches in an epoch over all ranks.")
       .def_prop_ro(
           "classes",
           [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return to_paths(f.dataset().classes()); }); },
-          nb::sig("def classes(self) -> list[str]"), "Names of the class numbers.")
+          nb::sig("def classes(self) -> list[str]"), "The class names, in the order of their numbers.")
       .def_prop_ro(
           "dataset_size",
           [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return f.dataset().size(); }); },
@@ -213,11 +214,12 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
             });
           },
           "number"_a, nb::sig("def sample_name(self, number: int) -> str"),
-          "The file of a sample of batch.ids, followed by its record, object or frame where the file has several.")
+          "The file of the sample with this number in batch.ids, followed by its record, object or frame if the "
+          "file holds several.")
       .def("describe", ask(&Feeder::describe), "The sizes of the worker pools and of the queue, in a line.")
       .def(
           "to_toml", [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return to_toml(f.options()); }); },
-          "The configuration in effect, every key with its value.")
+          "The configuration in effect: every key with its value.")
       .def(
           "_values",
           [](PythonFeeder& self) { return self.ask([](const Feeder& f) { return values_of(f.options()); }); },
@@ -236,7 +238,7 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
             const Summary summary = self.call([&] { return self.feeder().summary(); });
             return std::pair(to_json(summary), measure::summary_text(summary));
           },
-          "As JSON, and as lines of a label and words.")
+          "The summary as JSON, and as lines of a label and its text.")
       .def("_profile", [](PythonFeeder& self) { return self.call([&] { return to_json(self.feeder().profile()); }); });
 }
 
