@@ -177,6 +177,8 @@ class Workplace {
       if (made) write("actions/" + name + "/1.mp4", read_text(*made));
     }
     write("films.csv", "film,genre\nactions/archery/1.mp4,western\nactions/bowling/1.mp4,comedy\n");
+    write("actions.csv",
+          "video,start_frame,stop_frame,verb\nactions/archery/1.mp4,5,50,shoot\nactions/bowling/1.mp4,0,9,roll\n");
     return made.has_value();
   }
 

@@ -72,7 +72,7 @@ Video::Part part_of(const ClipOptions& clip, const Segment& segment, std::uint64
   const auto [begin, end] = segment;
   if (begin < 0 || !(begin < end)) return {.problem = "a segment from " + text(begin) + " to " + text(end)};
   const auto frame_at = [&](double number) {
-    const double all = static_cast<double>(frames);
+    const auto all = static_cast<double>(frames);
     if (clip.unit == ClipUnit::frames) return static_cast<std::uint64_t>(std::min(std::ceil(number), all));
     return static_cast<std::uint64_t>(std::ranges::lower_bound(shown_at, number - kRounding) - shown_at.begin());
   };

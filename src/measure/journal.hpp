@@ -19,8 +19,8 @@ namespace forebay::measure {
 
 // Records and reports one rank's run: the figures of its summary, telemetry, the profile, the trainer's part of a
 // trace. It also measures steps: time inside next() is a wait, time between two calls is the trainer's compute. Used by
-// the thread that calls next(). NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its telemetry begins a cache
-// line
+// the thread that calls next().
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): its telemetry begins a cache line
 class Journal {
  public:
   using Clock = std::chrono::steady_clock;
