@@ -26,7 +26,7 @@ def several_views(bench, data, only, variants):
         return {**run, "images_per_s": views * run["images_per_s"]}
 
     for stored, config in (("files", config_file(bench, "views", "filelist", images, 224)),
-                           ("packed", config_file(bench, "views-packed", "packed", packed, 224))):
+                           ("packed", config_file(bench, "views-packed", "pack", packed, 224))):
         for views in (1, 2, 4):
             rows[stored, views] = Row(f"{stored}, views = {views}",
                                       lambda config=config, views=views: views_of(config, views))
