@@ -63,8 +63,8 @@ class Options(TypedDict, total=False):
     clip_every: int
     short_videos: str
     clip_short_videos: str
-    segment: str
-    clip_segment: str
+    segment: str | os.PathLike[str]
+    clip_segment: str | os.PathLike[str]
     unit: str
     clip_unit: str
     crop: str
