@@ -51,6 +51,7 @@ TEST_CASE("clips of segments begin and end within them, whether a table has them
     const auto dataset = open_dataset(options.dataset);
     CHECK(dataset->sample(1).label == 31 % 3);
     CHECK(dataset->fields().empty());
+    CHECK(dataset->counts().images == data->shown.size());
     options.run = {.epochs = 1, .eval = true};
     for (const auto& [clip, start] : serve_clips(options, *data)) {
       if (clip.second.ends_with("[frame 5]")) CHECK(start == 5 + (25 - kSpan) / 2);

@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -305,6 +306,9 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
   const ClipOptions& options = context.options.clip;
   RecordTable& table = draft.table;
   const std::size_t sources = table.sources.size();
+  // Rows that name one video share it: it is read once, and the index has its packets once.
+  std::unordered_map<std::string_view, std::uint32_t> first_of;
+  for (std::uint32_t& source : table.source) source = first_of.try_emplace(table.sources[source], source).first->second;
   std::vector<std::uint32_t> used;  // sources that are videos; others hold fields
   std::vector<std::size_t> place(sources, SIZE_MAX);
   for (const std::uint32_t source : table.source) {
