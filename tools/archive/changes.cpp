@@ -1,9 +1,9 @@
-// Finds out whether a shard that is kept when packing resumes still holds what the dataset has now.
+// Checks whether a shard that is kept when packing resumes still matches the dataset.
 //
 // Reading every original again would take as long as packing. So a file is suspect only if its size
-// is another, or if it was changed (ctime) since the pack's manifest was written; suspects are read
-// and compared by hash. Several threads look through one shard, and stop at the first sample that
-// differs, as then the whole shard is written again.
+// differs, or if its ctime is later than the time at which the pack's manifest was written.
+// Suspects are read and compared by hash. Several threads go through one shard. They stop at the
+// lowest sample that differs, because then the whole shard is written again.
 
 #include "changes.hpp"
 
@@ -21,7 +21,6 @@
 namespace forebay::archive {
 namespace {
 
-// The clocks of two file systems differ.
 // Seconds. Chosen: the manifest and the data may lie on two servers whose clocks differ.
 constexpr std::int64_t kMostBetweenClocks = 60;
 constexpr std::size_t kComparedAtOnce = 64;  // samples
@@ -31,8 +30,8 @@ std::int64_t modified_at(const std::filesystem::path& file) {
   return ::stat(file.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
 }
 
-// Its file may be one that holds several; then there is none of that name.
-// Samples that are objects have the image's file and "#object N" as their name.
+// The file that holds the sample's image, or a name that no file has if the image is a record in a
+// container. Samples that are objects are named "IMAGE#object N".
 std::string file_of_image(const Dataset& dataset, std::uint64_t id) {
   std::string name = dataset.name(id);
   if (dataset.sample(id).box) name.resize(std::min(name.size(), name.rfind("#object ")));
@@ -41,7 +40,7 @@ std::string file_of_image(const Dataset& dataset, std::uint64_t id) {
 
 }  // namespace
 
-// One thread.
+// Compares samples of one shard. Used by one thread.
 class ChangeFinder::OfShard {
  public:
   OfShard(ChangeFinder& finder, const ReadShard& shard) : finder_(finder), shard_(shard), reader_(shard) {}
@@ -67,9 +66,9 @@ class ChangeFinder::OfShard {
   }
 
  private:
-  // Of an array in an archive only the archive's time says something. ctime, which no program can
-  // set back as it can mtime. What is no regular file by its name, such as a record, is never
-  // suspect.
+  // Whether the file may have changed since packing began. ctime is used because, unlike mtime, no
+  // program can set it back. Of an array in an archive only the archive's time is compared, not its
+  // size. A name that is not a regular file, such as that of a record, is never suspect.
   [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
     struct stat status {};
     const std::optional<data::ArrayPlace> place = data::array_place(file);
@@ -79,7 +78,8 @@ class ChangeFinder::OfShard {
     return has_other_size || status.st_ctim.tv_sec >= finder_.since_;
   }
 
-  // Pixels depend on how they were made, so the image is packed again to be compared.
+  // For an image stored as pixels, the hash is that of the pixels, so the image is packed again to
+  // be compared.
   [[nodiscard]] bool has_image(std::size_t sample, std::uint64_t id) {
     const data::Hash128& expected = shard_.originals.hash[sample];
     if (shard_.originals.stored[sample] != data::PackStored::pixels) {
@@ -94,7 +94,7 @@ class ChangeFinder::OfShard {
     return is_same;
   }
 
-  // A record that is damaged has it not.
+  // A damaged record counts as different.
   [[nodiscard]] bool has_field(std::size_t sample, std::uint64_t id, std::size_t field, std::size_t in_file) {
     const std::vector<std::byte> now =
         bytes_by(finder_.settings_.patience, finder_.dataset_, id,

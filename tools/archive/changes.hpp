@@ -14,17 +14,19 @@
 
 namespace forebay::archive {
 
-// Finds samples of which a shard has other bytes than the dataset now. Only samples in files of their own can change
-// unnoticed; what is in a container is told by the container.
+// Finds samples whose bytes in a shard differ from those in the dataset now. It looks only at
+// samples in files of their own: if a container changed, packing refuses to resume before it comes
+// to this.
 class ChangeFinder {
  public:
   // All must outlive it. The folder has its manifest.
   ChangeFinder(const Dataset& dataset, const PackSettings& settings, Lending<SamplePacker>& packers);
 
-  // The first such sample, where ids[i] is the dataset's number of the shard's sample i. Looks at the size and the time
-  // of every file, and reads those that somebody wrote or renamed, or copied there, since packing began: a copy that is
-  // the same is no change. A file that is gone or cannot be read is none either: the shard has it. Throws Error if the
-  // store fails again and again.
+  // The dataset's number of the first sample that differs; ids[i] is the dataset's number of the
+  // shard's sample i. Checks size and ctime of every file, and reads those that were written,
+  // renamed or copied there since packing began; an identical copy does not count as a change. A
+  // file that is missing or unreadable does not count either, because the shard still has its
+  // content. Throws Error if the store keeps failing.
   [[nodiscard]] std::optional<std::uint64_t> find(const ReadShard& shard, const std::vector<std::uint64_t>& ids);
 
  private:
@@ -33,7 +35,7 @@ class ChangeFinder {
   const Dataset& dataset_;
   const PackSettings& settings_;
   Lending<SamplePacker>& packers_;
-  std::int64_t since_;  // seconds, by the clock of files
+  std::int64_t since_;  // seconds, file system time
 };
 
 }  // namespace forebay::archive

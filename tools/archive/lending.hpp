@@ -8,13 +8,14 @@
 
 namespace forebay::archive {
 
-// Objects that are costly to make, each lent to one thread at a time. Any thread may call.
+// A pool of objects that are costly to make, each lent to one thread at a time. Any thread may
+// call.
 template <typename T>
 class Lending {
  public:
   explicit Lending(std::function<std::unique_ptr<T>()> make) : make_(std::move(make)) {}
 
-  // Calls use(object). If that throws, the object is not lent again.
+  // Calls use(object). If that throws, the object is destroyed and not lent again.
   template <typename Use>
   void with(Use&& use) {
     std::unique_ptr<T> object = take();

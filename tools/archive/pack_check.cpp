@@ -18,9 +18,10 @@ constexpr std::size_t kCheckedAtOnce = 64;  // samples
 
 }  // namespace
 
-// `forebay pack --verify`: every record of every shard is read, its original is made again and
-// compared by hash. Shards come one after another, their samples in turns of 64 on several threads;
-// each sample's problem has a place of its own, so that reports come in order.
+// `forebay pack --verify`: reads every record of every shard, restores its original and compares
+// the hash. Shards are checked one after another, the samples of a shard in chunks of 64 on several
+// threads. Each sample's problem has its own place in a vector, so that problems are reported in
+// order.
 PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, const IndexProgress& progress) {
   const std::vector<std::string> names = shards_in(folder);
   PackCheck check{.shards = names.size(), .tally = {}, .damaged = {}};

@@ -2,10 +2,10 @@
 // target folder before any shard, so that processes that pack parts of a set, or resume it, agree
 // without talking to each other.
 //
-// identity_of is a hash of everything that decides the bytes of the set: a manifest with another
-// one is of another dataset or other options, and is refused. Sizes of samples, by which shards are
-// cut, come from the index where it knows them; otherwise every sample is asked for its size (the
-// read ends as soon as memory is reserved), by several threads.
+// identity_of() hashes everything that determines the bytes of the set. A manifest with another
+// hash belongs to another dataset or to other options, and is refused. Shards are cut by the sizes
+// of samples. These come from the index where it has them. Otherwise several threads begin to read
+// every sample, and each read ends as soon as the dataset asks for memory, which tells the size.
 
 #include "pack_plan.hpp"
 
@@ -35,11 +35,11 @@ using Json = nlohmann::ordered_json;
 
 // Chosen.
 constexpr std::size_t kLargestManifest = std::size_t{256} << 20U;
-// Chosen: the index of a shard is in memory whole.
+// Chosen: a shard's whole index is held in memory.
 constexpr std::uint64_t kMostOfShard = std::uint64_t{1} << 22U;  // samples
 
-// Ends a read as soon as the size is known. Not a std::exception: it says nothing about the sample.
-// Thrown from reserve(), and passes through the dataset's read().
+// Thrown from reserve() to end a read as soon as the size is known; it passes through the dataset's
+// read(). Not a std::exception, so that no dataset takes it for a problem of the sample.
 struct SizeFound {};
 
 class SizeTarget final : public ReadTarget {
@@ -51,7 +51,7 @@ class SizeTarget final : public ReadTarget {
   std::uint64_t bytes = 0;
 };
 
-// Throws SampleError, and Error naming the sample if the store fails again and again.
+// Throws SampleError; Error naming the sample if the store keeps failing.
 template <typename Read>
 std::uint64_t size_by(const Dataset& dataset, std::uint64_t id, const StorePatience& patience, Read&& read) {
   SizeTarget target;
@@ -67,8 +67,8 @@ std::uint64_t size_by(const Dataset& dataset, std::uint64_t id, const StorePatie
 
 constexpr std::uint64_t kUnknown = UINT64_MAX;
 
-// Puts the mean of the sizes that are known in place of those that are not. `counts`: which have a size.
-// A sample whose size is unknown counts as an average one: shards need not be exact.
+// Replaces unknown sizes by the mean of the known ones: shards need not be exact. `counts[i]` is 0
+// for a sample that shares its record with the one before and so has no size of its own.
 void fill_unknown(std::vector<std::uint64_t>& sizes, const std::vector<char>& counts) {
   std::uint64_t bytes = 0;
   std::uint64_t known = 0;
@@ -81,12 +81,13 @@ void fill_unknown(std::vector<std::uint64_t>& sizes, const std::vector<char>& co
   for (std::uint64_t& size : sizes) size = size == kUnknown ? mean : size;
 }
 
-// Bytes that samples have in the original. Any thread may call.
+// The number of bytes of each sample in the original dataset. Any thread may call.
 class SampleSizes {
  public:
   SampleSizes(const Dataset& dataset, const PackSettings& settings) : dataset_(dataset), settings_(settings) {}
 
-  // The placement has the sizes of image and fields together, without reading anything.
+  // Where the dataset knows the sample's placement, that is the size of image and fields together,
+  // without a read.
   std::uint64_t operator()(std::uint64_t id) {
     if (const data::PlacedSamples* placed = data::placed_samples(dataset_)) {
       if (const auto place = placed->placement(id)) return place->end() - place->begin();
@@ -100,8 +101,9 @@ class SampleSizes {
   }
 
  private:
-  // The store may give back later what it refuses now (an expired ticket), so an unknown size is one like the others'.
-  // Too many unreadable images end planning: shards of nothing would be cut.
+  // An unreadable image has an unknown size, as the store may serve it later (when an expired
+  // ticket was renewed, say). Too many of them end planning, because shards would be cut from
+  // nothing.
   std::uint64_t size_of_image(std::uint64_t id) {
     try {
       return size_by(dataset_, id, settings_.patience, [&](ReadTarget& target) { dataset_.read(id, target); });
@@ -127,15 +129,16 @@ class SampleSizes {
   std::atomic<std::uint64_t> bad_{0};
 };
 
-// Pixels take about nine times as much as a JPEG file, and no more than a square with this side and 3 : 4 of it.
+// An estimate: pixels take about nine times as much as a JPEG file, and at most as much as an image
+// whose longer side is `pixels` and whose shorter one is 3/4 of that.
 std::uint64_t size_in_shard(std::uint64_t bytes, const PackSettings& settings) {
   if (settings.pixels == 0) return bytes;
   const auto side = static_cast<std::uint64_t>(settings.pixels);
   return std::min(9 * bytes, 9 * side * side / 4);
 }
 
-// Samples that share a record stay in one shard, so only a sample that begins a record may begin a
-// shard.
+// Returns the number of each shard's first sample, then the number of samples. Samples that share a
+// record stay in one shard: only the first of them may begin a shard.
 std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSettings& settings,
                                            const IndexProgress& progress) {
   constexpr std::uint64_t kAtOnce = 256;
@@ -179,7 +182,8 @@ data::Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) 
                      " in shards of " + std::to_string(settings.shard_bytes);
   if (settings.pixels > 0) text += ", pixels " + std::to_string(settings.pixels);
   if (settings.pixels == 0 && settings.coefficients) text += ", JPEG coefficients";
-  // Images are decoded, to be stored or to be compared; those that cannot be are stored as they are.
+  // These options decide how images are decoded, be it to store pixels or to compare them, and
+  // which images cannot be decoded and are stored as they are.
   if (settings.pixels > 0 || settings.coefficients) {
     text += std::string(settings.images.exif ? ", turned" : "") + ", of at most " +
             std::to_string(settings.images.max_pixels) + " pixels";
@@ -187,8 +191,8 @@ data::Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) 
   return data::hash128(std::as_bytes(std::span(text)));
 }
 
-// For people and for this program: the sizes of shards are read back, the rest says what the set
-// is.
+// Written for people as well as for read_manifest(), which reads back the set and the first sample
+// of each shard.
 std::string manifest_text(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan) {
   Json shards = Json::array();
   for (std::uint32_t i = 0; i < plan.shards(); ++i) {
@@ -207,7 +211,7 @@ ConfigError bad_manifest(const fs::path& file, const std::string& problem) {
   return ConfigError{file.string() + ": " + problem + "; remove the folder, or name another"};
 }
 
-// Checked as anything from a disk: the numbers must ascend from 0 to the number of samples.
+// Nothing in the file is trusted: the first samples must ascend from 0 to the number of samples.
 PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint64_t samples) {
   PackPlan plan{.set = set, .firsts = {}};
   std::string found;
@@ -245,13 +249,15 @@ void create_folder(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
 }
 
-// The manifest's own leftovers may be there, as another process may be writing it.
+// Throws unless the folder is empty. Temporary files of the manifest are tolerated, as another
+// process may be writing it.
 void require_new(const fs::path& folder) {
   std::error_code error;
   std::error_code unknown;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().filename().native().starts_with(kPackManifest)) continue;
-    // Without locks another process may have made its plan meanwhile, and have begun.
+    // Where the file system has no locks, another process may have written its manifest meanwhile
+    // and begun to pack.
     if (fs::exists(folder / kPackManifest, unknown)) return;
     throw ConfigError(folder.string() + " is not empty, and no packed dataset: name another folder");
   }
@@ -260,7 +266,8 @@ void require_new(const fs::path& folder) {
 
 }  // namespace
 
-// Objects of one image are packed once, unless fields in files differ between them.
+// Two objects of one image share a record unless a field that is stored as bytes comes from
+// different files.
 bool shares_record(const Dataset& dataset, std::uint64_t id) {
   if (dataset.source(id) != dataset.source(id - 1) || !dataset.sample(id).box) return false;
   for (std::size_t f = 0; f < dataset.fields().size(); ++f) {
@@ -282,14 +289,14 @@ void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint6
               "command again, which resumes");
 }
 
-// The manifest is read back even by the process that wrote it: whichever of several was first
-// decides.
+// The manifest is read back even by the process that wrote it: if several did, the first one's
+// counts.
 PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const IndexProgress& progress) {
   if (dataset.size() == 0) throw ConfigError("there are no samples to pack");
   const data::Hash128 set = identity_of(dataset, settings);
   const fs::path manifest = settings.out / kPackManifest;
   create_folder(settings.out);
-  // Before anything in the folder is touched: it may be somebody else's.
+  // Checked before anything in the folder is touched, because the folder may hold something else.
   std::error_code unknown;
   if (fs::exists(manifest, unknown)) {
     (void)read_manifest(manifest, set, dataset.size());

@@ -1,15 +1,15 @@
-// Packs a dataset: plans it, then for each shard of this process's part decides whether the one
-// that is there may stay, and writes the others.
+// Packs a dataset. After planning, it decides for each shard of this process's part whether an
+// existing shard can be kept, and writes the others.
 //
-// First all existing shards are looked at (keep): of this set, undamaged, with the same samples
-// left out for the same reasons, unchanged originals. Then the missing ones are written one after
-// another: samples are read and transcoded by several threads in groups that fit into kMemory, and
-// added in order by this thread. Each shard that was written is read again before it counts. A
-// process that finds all shards of the others there checks the bounds that concern all of them
-// together.
+// First keep() looks at all existing shards. One is kept if it belongs to this set, is undamaged,
+// lacks the same samples as it would now, for the same reasons, and its originals have not changed.
+// Then the missing shards are written one after another. Several threads read and transcode groups
+// of samples that fit into kMemory; this thread adds them in order. Each shard is read back once it
+// is written. A process that finds all shards of the other parts finished checks the limits that
+// concern the whole set.
 //
-// Too many bad samples end the command before the shard is there; what is written stays for a
-// resumed run.
+// If too many samples are bad, packing ends before the shard is finished; finished shards stay for
+// a resumed run.
 
 #include "pack_set.hpp"
 
@@ -38,8 +38,7 @@
 namespace forebay::archive {
 namespace {
 
-// --pixels changes the size of images.
-// Masks and boxes are in pixels of the original image.
+// --pixels resizes images, but masks, boxes and regions are in pixels of the original image.
 void refuse_what_has_the_size_of_images(const Dataset& dataset) {
   const auto refuse = [](const std::string& what) {
     throw ConfigError("--pixels resizes images, and " + what + "; pack without it");
@@ -63,7 +62,7 @@ class SetPacker {
         changes_(dataset, settings, packers_),
         parts_(dataset) {}
 
-  // Kept shards come first, since their bad samples count, too.
+  // Existing shards come first, because their bad samples count towards the limit.
   PackReport run() {
     std::vector<std::uint32_t> missing;
     report_.shards = plan_.shards();
@@ -88,7 +87,7 @@ class SetPacker {
   }
 
  private:
-  // Chosen, like the next: enough work for many threads, little memory.
+  // Chosen, both: enough work for many threads, little memory.
   static constexpr std::uint64_t kMostAtOnce = 1024;  // samples
   static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20U;
 
@@ -96,8 +95,8 @@ class SetPacker {
     return plan_.firsts[number + 1] - plan_.firsts[number];
   }
 
-  // Whether the shard is there already, whole.
-  // Any doubt means writing it again; a shard that cannot be read throws SampleError.
+  // Whether an existing shard can be kept, in which case it is counted in the report. In any doubt,
+  // and if the shard cannot be read (SampleError), it is written again.
   bool keep(std::uint32_t number) {
     try {
       const ReadShard shard = read_shard_back(settings_.out, data::pack_shard_name(number, plan_.shards()));
@@ -122,8 +121,8 @@ class SetPacker {
     }
   }
 
-  // The shard of that number, as the plan and the tables have it.
-  // Tables are compared byte by byte: shards of one set must all decode with the same.
+  // Whether it is the shard with that number according to the plan and the tables. Tables are
+  // compared byte by byte: all shards of a set must decode with the same ones.
   [[nodiscard]] bool is_ours(const ReadShard& shard, std::uint32_t number) const {
     const data::PackHeader& header = shard.shard.header;
     const auto tables = shard.tables ? shard.tables->to_bytes() : std::span<const std::byte>{};
@@ -150,8 +149,10 @@ class SetPacker {
     report_.left_out.insert(report_.left_out.end(), shard.index.left_out.begin(), shard.index.left_out.end());
   }
 
-  // What no process alone can say, the last one of several does: that all of them together left too much out, or have
-  // too many shapes of images. Shards that others have still to write, or to write again, are for them to compare.
+  // Checks what concerns the whole set: whether all parts together left out too many samples, or
+  // have too many kinds of images. Only a process that finds every other shard finished can tell.
+  // If a shard of another part is missing, or has to be written again, the process that writes it
+  // checks instead.
   void check_other_parts() {
     std::vector<std::uint32_t> others;
     std::error_code error;
@@ -199,11 +200,11 @@ class SetPacker {
     return contents && lost_fields_if_same(contents->gaps);
   }
 
-  // Something that a shard lacks: the image of a sample, or a field.
+  // Something missing in a shard: the image of a sample, or a field.
   struct Gap {
     std::uint64_t id = 0;
     std::optional<std::size_t> field = std::nullopt;
-    std::string reason = {};  // of an image
+    std::string reason = {};  // why the image is missing
   };
 
   struct Contents {
@@ -211,9 +212,9 @@ class SetPacker {
     std::vector<Gap> gaps;
   };
 
-  // Nothing if they are not those of a shard that is written now.
-  // Walks the plan's samples beside the index: each is either left out, by name, or the next of the
-  // index.
+  // The samples and gaps of a shard; nothing if the shard does not have the samples that it would
+  // have if it were written now. Walks through the plan's samples and the index side by side: each
+  // sample is either left out, by name, or the next one of the index.
   [[nodiscard]] std::optional<Contents> contents_of(const ReadShard& shard, std::uint32_t number) const {
     const data::PackIndex& index = shard.index;
     Contents contents;
@@ -235,8 +236,9 @@ class SetPacker {
     return contents;
   }
 
-  // What else is bad in a shard whose gaps can be filled no better than when it was written; nothing in one whose can.
-  // Gaps are tried again: what could not be read then may be readable now.
+  // Tries every gap again, since what could not be read then may be readable now. Returns nothing
+  // if any gap could be filled now or has another reason; otherwise the fields that are missing
+  // because they cannot be read.
   std::optional<std::vector<Skipped>> lost_fields_if_same(const std::vector<Gap>& gaps) {
     std::vector<std::string> problems(gaps.size());
     std::atomic<bool> is_same{true};
@@ -267,8 +269,9 @@ class SetPacker {
     return {.path = names_.of(id) + ", field " + dataset_.fields()[field].name, .reason = problem, .bad = true};
   }
 
-  // Ends packing, before the shard is there, if too much is bad. `problem`: why the sample was left out, or empty.
-  // next_look_ grows by a quarter, so that looking for lost parts costs little in all.
+  // Counts a bad sample or field, and throws if too much is bad. `problem`: why the sample was left
+  // out, or empty. `left_out`: how many samples of this shard were left out so far. next_look_
+  // grows by a quarter each time, so that looking for lost parts stays cheap.
   void count_bad(std::uint64_t id, const PackedSample& packed, const std::string& problem, std::uint64_t& left_out) {
     if (!problem.empty()) {
       const std::uint64_t bad = report_.bad() + ++left_out;
@@ -305,9 +308,9 @@ class SetPacker {
     writer.finish();
   }
 
-  // The samples from `begin` on, as many as memory is meant for, and one at least.
-  // A thread that finds the memory used up leaves its sample for the next group. What is taken is
-  // the unbroken run at the beginning.
+  // Packs samples from `begin` on, at least one and about as many as fit into kMemory. A thread
+  // that finds the memory used up leaves its sample to the next group. The result is the unbroken
+  // run from `begin`.
   std::vector<PackedSample> pack_some(std::uint64_t begin, std::uint64_t end, std::uint64_t shard_begin) {
     std::vector<std::optional<PackedSample>> packed(std::min(end - begin, kMostAtOnce));
     std::atomic<std::uint64_t> memory{0};
@@ -341,7 +344,7 @@ class SetPacker {
   ChangeFinder changes_;
   ranks::LostParts parts_;
   std::unordered_set<std::uint64_t> bad_;  // samples that are left out
-  std::size_t next_look_ = 0;              // once there are so many
+  std::size_t next_look_ = 0;              // size of bad_ at which to look for lost parts again
   PackReport report_;
   std::uint64_t samples_ = 0;  // of this process's part
   std::set<data::RecordTable::Kind> kinds_;

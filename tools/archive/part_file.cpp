@@ -1,10 +1,10 @@
-// A file that is written under "NAME.part" and renamed when it is complete and on the disk, so that
-// NAME is never half a file, whatever ends the process.
+// PartFile writes a file under "NAME.part" and renames it once it is complete and on disk, so that
+// NAME is never a partial file, however the process ends.
 //
-// The lock on the part keeps two processes from writing one shard. It is a lock of the open file,
-// so it ends with the process. Between opening and locking, the previous holder may have renamed or
-// removed the file: then the lock is on something that has no such name any more, and everything
-// begins again.
+// The lock on the part file keeps two processes from writing the same shard. It belongs to the open
+// file, so it ends with the process. Between opening and locking, the previous holder may have
+// renamed or removed the file. Then the lock is on a file that no longer has that name, and the
+// part file is opened again.
 
 #include "part_file.hpp"
 
@@ -30,7 +30,8 @@
 
 namespace forebay::archive {
 
-// O_NOFOLLOW and O_NONBLOCK: a link or a FIFO of that name must neither be followed nor block.
+// O_NOFOLLOW: a symbolic link of that name must not be followed. O_NONBLOCK: opening a FIFO of that
+// name must not block.
 PartFile::PartFile(std::filesystem::path file, IfBusy if_busy)
     : file_(std::move(file)), part_(file_.native() + ".part") {
   do {
@@ -46,14 +47,15 @@ PartFile::~PartFile() {
   if (!is_finished_) ::unlink(part_.c_str());
 }
 
-// False when the file that was opened has meanwhile been finished or removed by the process that held it.
+// Locks the open part file. False if the process that held the lock has meanwhile renamed or
+// removed the file.
 bool PartFile::lock(IfBusy if_busy) {
   const int how = LOCK_EX | (if_busy == IfBusy::fail ? LOCK_NB : 0);
   if (retry_interrupted([&] { return ::flock(descriptor_.get(), how); }) != 0) {
     if (errno == EWOULDBLOCK) {
       throw Error(part_.string() + ": another process is writing it; give each a part of its own (--part)");
     }
-    // Not every file system has locks. Then nothing but --part keeps processes apart.
+    // Some file systems have no locks. There only --part keeps processes apart.
     if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL && errno != ENOSYS) fail("cannot lock it", errno);
   }
   struct stat opened {};
@@ -62,10 +64,9 @@ bool PartFile::lock(IfBusy if_busy) {
   return ::stat(part_.c_str(), &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-// sync_file_range starts writing to the disk; it promises nothing.
 void PartFile::append(std::span<const std::byte> bytes) {
   write(bytes, size_);
-  // Only so that less is left to store in finish().
+  // Starts writing to disk, so that fsync() in finish() has less to do. A failure does not matter.
   (void)::sync_file_range(descriptor_.get(), static_cast<off64_t>(size_), static_cast<off64_t>(bytes.size()),
                           SYNC_FILE_RANGE_WRITE);
   size_ += bytes.size();
@@ -78,8 +79,8 @@ void PartFile::fill_to(std::uint64_t size) {
 
 void PartFile::overwrite(std::span<const std::byte> bytes) { write(bytes, 0); }
 
-// fsync before rename, and then of the folder: otherwise a crash could leave the name with no
-// bytes.
+// The file is synced before the rename, and the folder after it: otherwise a crash could leave the
+// name without its content.
 void PartFile::finish() {
   if (retry_interrupted([&] { return ::fsync(descriptor_.get()); }) != 0) fail("cannot sync it", errno);
   if (::rename(part_.c_str(), file_.c_str()) != 0) fail("cannot rename it", errno);
@@ -105,12 +106,10 @@ void PartFile::fail(const char* step, int error) const {
   throw Error(part_.string() + ": " + step + ": " + std::generic_category().message(error));
 }
 
-// Makes a file once, though several processes on several machines may want to: a manifest, or
-// tables.
-//
-// Where the file system has locks, one process makes it while the others wait (PartFile). Where it
-// has none, several may make it at once; link() then lets exactly one of them win, and the others
-// use its file. What they make is the same, or is not used.
+// make_shared_file(): several processes, on several machines, may want to make the same manifest or
+// tables. Where the file system has locks, one process makes the file while the others wait
+// (PartFile). Where it has none, several may make it at once; link() lets exactly one of them win,
+// and the others use its file. What they would have made is the same, or is not used.
 
 namespace {
 
@@ -121,15 +120,16 @@ bool is_there(const fs::path& file) {
   return fs::exists(file, unknown);
 }
 
-// Gives the bytes the name, unless another process was faster.
-// First under a name of its own, whole and synced, then linked: nobody ever sees a part.
+// Writes the file, unless another process was faster: first under a unique name, complete and
+// synced, then linked to its own name, so that nobody ever sees a partial file.
 void publish(const fs::path& file, std::span<const std::byte> bytes) {
   std::random_device random;
   const fs::path own = file.native() + "." + hex((std::uint64_t{random()} << 32U) | random(), 16);
   try {
     replace_file(own, bytes, ".");
     const int linked = ::link(own.c_str(), file.c_str()) == 0 ? 0 : errno;
-    // Without hard links a process that was as fast is overwritten by the same bytes.
+    // Without hard links, rename() may replace the file of a process that was as fast; its bytes
+    // are the same.
     if (linked != 0 && !is_there(file)) fs::rename(own, file);
     ::unlink(own.c_str());
     sync_folder_of(file);
@@ -139,9 +139,9 @@ void publish(const fs::path& file, std::span<const std::byte> bytes) {
   }
 }
 
-// "manifest.json.part", "manifest.json.0123456789abcdef", "manifest.json.0123456789abcdef.Xy12Zw", but nothing that
-// somebody put beside it.
-// Names of this scheme only, since others put files there, too.
+// Whether the name is one that PartFile or publish() uses for `of`: "manifest.json.part",
+// "manifest.json.0123456789abcdef", "manifest.json.0123456789abcdef.Xy12Zw". Files that others put
+// there are not touched.
 bool is_leftover(std::string_view name, std::string_view of) {
   constexpr std::size_t kDigits = 16;
   constexpr std::size_t kTemporary = kDigits + 7;
@@ -152,8 +152,8 @@ bool is_leftover(std::string_view name, std::string_view of) {
   return has_digits && (name.size() == kDigits || (name.size() == kTemporary && name[kDigits] == '.'));
 }
 
-// What killed processes left. Without locks another one may just be using its own: as the file is there, it needs it
-// no more.
+// Removes what killed processes left behind. Without locks, another process may still be using its
+// temporary file; since the final file exists, it no longer needs it.
 void remove_leftovers(const fs::path& file) {
   const std::string name = file.filename().string();
   std::error_code error;

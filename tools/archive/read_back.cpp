@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Header, tables and both indexes; records are read one by one by RecordReader.
+// Reads header, tables, index and originals; RecordReader reads the records one by one.
 ReadShard read_whole_shard(const fs::path& folder, const std::string& name) {
   ReadShard shard{.name = name,
                   .shard = data::open_pack_shard((folder / name).string()),
@@ -44,7 +44,8 @@ ReadShard read_shard_back(const fs::path& folder, const std::string& name) {
   return read_from_store({}, (folder / name).string(), [&] { return read_whole_shard(folder, name); });
 }
 
-// The JPEG file is made again from its coefficients, byte for byte.
+// A JPEG file stored as coefficients is restored byte for byte; anything else is returned as it is
+// stored.
 std::vector<std::byte> RecordReader::original(std::span<const std::byte> image, std::size_t sample) {
   if (shard_.originals.stored[sample] != data::PackStored::coefficients) return {image.begin(), image.end()};
   const std::uint64_t offset = shard_.index.offset[sample];
@@ -57,8 +58,8 @@ std::vector<std::byte> RecordReader::original(std::span<const std::byte> image, 
   }
 }
 
-// Two checks: the record's CRC finds damage on the disk, the hash of the original whether what
-// comes out is what went in.
+// There are two checks: the record's CRC detects damage on disk, the hash of the original tells
+// whether restoring gave back what was packed.
 ReadRecord RecordReader::read(std::size_t sample) {
   const data::PackIndex& index = shard_.index;
   const std::uint64_t offset = index.offset[sample];
@@ -87,7 +88,7 @@ void require_few_kinds(std::size_t kinds) {
                     " shapes, so that no run could open it; pack with a smaller --pixels, or without");
 }
 
-// Records that several samples share count once.
+// A record that several samples share counts once.
 void add_to_tally(const ReadShard& shard, PackTally& tally) {
   const data::PackIndex& index = shard.index;
   tally.samples += index.offset.size();

@@ -14,7 +14,8 @@
 
 namespace forebay::archive {
 
-// The bytes that read(target) reads of a dataset's sample. Throws SampleError.
+// The bytes that read(target) reads; transient errors are retried. `id` only names the sample in
+// messages. Throws SampleError.
 template <typename Read>
 [[nodiscard]] std::vector<std::byte> bytes_by(const StorePatience& patience, const Dataset& dataset, std::uint64_t id,
                                               Read&& read) {
@@ -35,14 +36,14 @@ template <typename Read>
                         patience);
 }
 
-// For a store that fails again and again. It says nothing about the data: a dataset must not shrink, nor a packed set
-// pass for damaged, because its store had a bad moment.
+// Ends the command because the store keeps failing. That says nothing about the data: a dataset
+// must not shrink, and a packed set must not pass for damaged, because its store had an outage.
 [[noreturn]] inline void end_for_store(const std::string& name, const SampleError& error) {
   throw Error(name + ": " + error.what() + "; run the command again when the store is well, which resumes");
 }
 
-// What read() returns. Throws Error, naming what `name` is, if the store fails again and again; SampleError for what
-// is wrong with the data.
+// Returns what read() returns; transient errors are retried. Throws Error, naming `name`, if the
+// store keeps failing; SampleError if the data is bad.
 template <typename Read>
 auto read_from_store(const StorePatience& patience, const std::string& name, Read&& read) {
   try {

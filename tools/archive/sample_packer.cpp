@@ -1,11 +1,11 @@
 // Reads one sample of a dataset and decides how it is stored: as it is, as JPEG coefficients in a
-// denser code, or as pixels of a bounded size. One object per thread (Lending), since decoders have
-// state.
+// denser code, or as pixels of a bounded size. Each thread has its own packer (Lending), since
+// decoders have state.
 //
-// Nothing is lost by coefficients: the packer has made the file again and compared it, and here
-// both ways of decoding must give the same pixels, or the file stays as it is. A sample that no run
-// could use is stored as it is, and stays the bad sample that it was. Errors of the store end
-// packing, because what cannot be read now may be readable later.
+// Storing coefficients loses nothing: JpegPacker has restored the file and compared it, and
+// make_coefficients() checks that both ways of decoding give the same pixels. Otherwise the file
+// stays as it is. A sample that no run could use is stored as it is, and remains a bad sample.
+// Errors of the store end packing, because what cannot be read now may be readable later.
 
 #include "sample_packer.hpp"
 
@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Chosen, like the next.
+// Chosen, both.
 constexpr std::uint64_t kTrainedOn = 256;                          // images, spread over the dataset
 constexpr std::size_t kLargestTrainedOn = std::size_t{16} << 20U;  // bytes of one
 
@@ -53,8 +53,8 @@ std::vector<std::byte> read_tables(const fs::path& file) {
   }
 }
 
-// An image file that may be packed; nothing for others. Throws SampleError, and Error if the store fails again and
-// again.
+// The bytes of a JPEG file that may be packed; nothing for other images. Throws SampleError; Error
+// if the store keeps failing.
 std::optional<std::vector<std::byte>> jpeg_file(const Dataset& dataset, std::uint64_t id,
                                                 const StorePatience& patience) {
   if (dataset.sample(id).encoding != Encoding::image) return std::nullopt;
@@ -69,9 +69,9 @@ std::optional<std::vector<std::byte>> jpeg_file(const Dataset& dataset, std::uin
   return std::nullopt;
 }
 
-// Tables are for good, so they are not made where more images cannot be read now than may be bad,
-// or none can. Spread evenly over the dataset, which may be sorted by class; the result depends on
-// the dataset alone, not on threads.
+// Makes tables from images spread evenly over the dataset, which may be sorted by class. The result
+// depends on the dataset only, not on threads. Tables are permanent, so this fails if more images
+// are unreadable now than may be bad, or if all are.
 std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& settings) {
   const std::uint64_t count = std::min(kTrainedOn, dataset.size());
   std::vector<std::optional<std::vector<std::byte>>> files(count);
@@ -105,7 +105,7 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
 
 }  // namespace
 
-// All shards of a set must have the same tables, so they are made once and kept in a file beside
+// All shards of a set must have the same tables, so they are made once and kept in a file next to
 // the shards.
 std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSettings& settings) {
   if (!settings.coefficients || settings.pixels > 0) return {};
@@ -116,10 +116,10 @@ std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSetting
 
 namespace {
 
-// Whether a field that cannot be read is one that the sample does not have: no file, or an empty one.
-// A name that ends with ']' is a record of a container, which exists.
+// Whether the sample simply does not have the field: there is no file, or it is empty. A name that
+// ends with ']' is a record of a container, which exists.
 bool is_no_file(const std::string& file) {
-  if (file.empty()) return true;  // as the index says
+  if (file.empty()) return true;  // the index has no file for it
   if (file.ends_with(']')) return false;
   struct stat status {};
   if (::stat(file.c_str(), &status) == 0) return S_ISREG(status.st_mode) && status.st_size == 0;
@@ -148,7 +148,8 @@ SamplePacker::SamplePacker(const Dataset& dataset, const PackSettings& settings,
   if (!below_.ends_with('/')) below_ += '/';
 }
 
-// `shares`: the image is that of the sample before; only fields in the index are read.
+// `shares`: the sample shares its record with the one before, so only fields kept in the index are
+// read.
 PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
   PackedSample packed;
   packed.shares = shares;
@@ -165,7 +166,7 @@ PackedSample SamplePacker::pack(std::uint64_t id, bool shares) {
   return packed;
 }
 
-// The hash is of the image as it was, whatever is stored.
+// The hash is that of the original; make_pixels() replaces it if pixels are stored.
 void SamplePacker::read_image(std::uint64_t id, PackedSample& packed) {
   packed.image = bytes_by(settings_.patience, dataset_, id, [&](ReadTarget& target) { dataset_.read(id, target); });
   if (packed.image.empty()) throw SampleError("is empty");
@@ -221,8 +222,8 @@ std::optional<std::string> SamplePacker::absence(std::uint64_t id, std::size_t f
   return read.is_absent ? std::optional(std::move(read.problem)) : std::nullopt;
 }
 
-// Only whole files below the dataset's folder have a place that others can give them again.
-// Others have no name that unpacking could use.
+// The path of the field's file, relative to the dataset's folder, under which it can be unpacked.
+// Empty for a field that is not a whole file below that folder.
 std::string SamplePacker::file_of_field(std::uint64_t id, std::size_t field) const {
   std::string file = dataset_.field_name(id, field);
   if (!file.starts_with(below_) || file.ends_with(']')) return {};
@@ -230,7 +231,8 @@ std::string SamplePacker::file_of_field(std::uint64_t id, std::size_t field) con
   return is_in_archive ? std::string() : file.substr(below_.size());
 }
 
-// For `forebay unpack` and for people; a file that cannot be opened has no size.
+// Records the image's size for people who inspect the set. If the image cannot be opened, the size
+// stays 0.
 void SamplePacker::note_size(PackedSample& packed) {
   if (packed.kind.encoding == Encoding::raw) {
     packed.width = side_of(packed.kind.width);
@@ -250,15 +252,16 @@ void SamplePacker::note_size(PackedSample& packed) {
       packed.orientation = static_cast<std::uint8_t>(jpeg_.header().orientation);
     }
   } catch (const SampleError&) {
-    // A bad sample, as it was.
+    // It is a bad sample, and is packed as one.
   }
 }
 
-// The packer has compared the file that its result gives back. That pixels are those of libjpeg-turbo too is found out
-// here, once for all who will decode it.
+// JpegPacker has already checked that the coefficients give back the file. That they give the
+// pixels of libjpeg-turbo is checked here, once for all readers.
 void SamplePacker::make_coefficients(PackedSample& packed) {
   auto coefficients = packer_->pack(packed.image);
-  // A code that fits other images may take more than the file, and more than may be read back.
+  // Tables that were made from other images may encode this one in more bytes than the file has,
+  // and in more than a reader accepts.
   if (!coefficients || coefficients->size() > packed.image.size() + packed.image.size() / 4 + 1024) return;
   if (coefficients->size() > kLargestSampleFile) return;
   try {
@@ -278,7 +281,7 @@ void SamplePacker::make_coefficients(PackedSample& packed) {
   packed.stored = data::PackStored::coefficients;
 }
 
-// Three bytes per pixel are kept, the kernels have four. Small images are not enlarged.
+// Stored pixels have three bytes; the kernels' have four. Small images are not enlarged.
 void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
   const auto most = settings_.pixels;
   try {
@@ -317,7 +320,7 @@ void SamplePacker::make_pixels(const Sample& sample, PackedSample& packed) {
     packed.width = side_of(width);
     packed.height = side_of(height);
   } catch (const SampleError&) {
-    // It stays the bad sample that it was.
+    // It remains a bad sample.
   }
 }
 

@@ -22,9 +22,9 @@ namespace forebay::archive {
 
 inline constexpr std::string_view kPackTables = "codec.tables";
 
-// The tables with which the JPEG files of a dataset are packed: those in the folder, or, at the first time, new ones
-// made of some of its images, the same whoever makes them. Nothing if none of these images can be packed. Throws Error,
-// or ConfigError for damaged tables, naming the file.
+// The tables for packing the JPEG files of a dataset: those in the folder, or else new ones made
+// from some of its images, the same whoever makes them. Empty if none of these images can be
+// packed. Throws Error, or ConfigError for damaged tables, naming the file.
 [[nodiscard]] std::vector<std::byte> tables_for_pack(const Dataset& dataset, const PackSettings& settings);
 
 // A sample as a shard stores it.
@@ -32,28 +32,28 @@ struct PackedSample {
   struct InField {
     std::vector<std::byte> bytes;
     bool is_absent = false;
-    std::string problem;  // why it is absent although there is something; "" for a file that is missing or empty
+    std::string problem;  // why it could not be read; "" if the file is missing or empty
     std::string file;     // PackOriginals::files
   };
 
-  bool shares = false;  // the record of the sample before; then it has no image, and no fields that are files
-  std::string problem;  // why it is left out: its image cannot be read; else ""
+  bool shares = false;  // shares the record of the sample before; then image and fields of files are empty
+  std::string problem;  // why it is left out (its image cannot be read); else ""
   std::vector<std::byte> image;
   data::PackStored stored = data::PackStored::as_is;
   data::RecordTable::Kind kind;
-  data::Hash128 hash;       // of the original, or of the pixels
+  data::Hash128 hash;       // of the original, or of the pixels if those are stored
   std::uint64_t bytes = 0;  // of the original
   std::uint32_t width = 0;  // as displayed, 0 if unknown
   std::uint32_t height = 0;
   std::uint8_t orientation = 0;
   std::vector<InField> fields;  // as in dataset.fields()
 
-  // Of all that it has in memory.
+  // Bytes of image and fields.
   [[nodiscard]] std::uint64_t memory() const noexcept;
 };
 
-// Makes shards' samples of a dataset's. What it makes depends on the sample and the settings alone. One thread; its
-// memory is reused from sample to sample.
+// Turns samples of a dataset into samples of a shard. The result depends only on the sample and the
+// settings. Used by one thread; memory is reused from sample to sample.
 class SamplePacker {
  public:
   // All must outlive it. `tables`: tables_for_pack().
@@ -61,9 +61,10 @@ class SamplePacker {
   SamplePacker(const SamplePacker&) = delete;
   SamplePacker& operator=(const SamplePacker&) = delete;
 
-  // `shares`: shares_record(). Throws Error, naming the sample, if the store fails again and again.
+  // `shares`: see shares_record(). Throws Error, naming the sample, if the store keeps failing.
   [[nodiscard]] PackedSample pack(std::uint64_t id, bool shares);
-  // PackedSample::InField::problem, if the field is absent. `field`: one of bytes. Throws as pack() does.
+  // If the field is absent, the reason as in PackedSample::InField::problem; nothing if it can be
+  // read. `field` must be one stored as bytes. Throws as pack() does.
   [[nodiscard]] std::optional<std::string> absence(std::uint64_t id, std::size_t field) const;
 
  private:
@@ -72,9 +73,10 @@ class SamplePacker {
   void read_field(std::uint64_t id, std::size_t number, PackedSample::InField& field) const;
   [[nodiscard]] std::string file_of_field(std::uint64_t id, std::size_t field) const;
   void note_size(PackedSample& packed);
-  // Replaces a JPEG file by its coefficients, if they are not much larger, and file and pixels come back as they were.
+  // Replaces a JPEG file by its coefficients if they are not much larger and restore the file and
+  // its pixels exactly.
   void make_coefficients(PackedSample& packed);
-  // Replaces the image by its pixels, if it can be decoded.
+  // Replaces the image by its pixels if it can be decoded.
   void make_pixels(const Sample& sample, PackedSample& packed);
 
   const Dataset& dataset_;

@@ -1,9 +1,9 @@
-// Writes a shard: header, tables, records, index, originals (docs/packing.md). Samples are added in
-// order by one thread; records go to the file through a buffer, columns are kept in memory until
-// finish().
+// Writes a shard: header, tables, records, index, originals (docs/packing.md). One thread adds
+// samples in order. Records go to the file through a buffer; the columns of the index stay in
+// memory until finish().
 //
-// The header comes last, over the block of zeros that was left for it: a shard that was not
-// finished has no magic. PartFile gives the file its name only after that.
+// The header is written last, over the block of zeros that was reserved for it, so an unfinished
+// shard has no magic number. Only then does PartFile give the file its name.
 
 #include "shard_writer.hpp"
 
@@ -38,7 +38,7 @@ ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, c
   header_.tables = add_part(tables, tables.size());
 }
 
-// A sample that shares a record shares its problem, too.
+// A sample that shares a record is left out for the same reason as the first one.
 const std::string& ShardWriter::add(const Sample& sample, std::string_view key, const PackedSample& packed) {
   if (!packed.shares) problem_ = packed.problem;
   if (!problem_.empty()) {
@@ -83,12 +83,12 @@ void ShardWriter::add_record(const PackedSample& packed) {
   put(std::as_bytes(std::span(&masked, 1)));
   const std::uint64_t end = file_.size() + buffer_.size();
   buffer_.resize(buffer_.size() + (data::rounded_up(end, data::kPackAlign) - end));
-  // Chosen: large enough for any file system to take in one piece.
+  // Chosen: large enough for a file system to write efficiently.
   constexpr std::size_t kFlushed = std::size_t{4} << 20U;
   if (buffer_.size() >= kFlushed) flush();
 }
 
-// Objects of one image point to the same bytes.
+// The next sample refers to the same record as the previous one.
 void ShardWriter::repeat_record() {
   const auto repeat = [](auto& column) { column.push_back(column.back()); };
   repeat(index_.offset);

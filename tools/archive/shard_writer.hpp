@@ -16,17 +16,18 @@
 
 namespace forebay::archive {
 
-// Writes one shard, sample by sample. One thread. Throws Error naming the file.
+// Writes one shard, sample by sample. Used by one thread. Throws Error naming the file.
 class ShardWriter {
  public:
-  // The first sample that comes has the number plan.firsts[number] in the dataset.
+  // The first sample to be added is number plan.firsts[number] of the dataset.
   ShardWriter(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan, std::uint32_t number,
               std::span<const std::byte> tables);
 
-  // Samples come in order. `key`: its name in the dataset. Returns why it was left out, the same for all that share an
-  // image; "" if it was not. Valid until the next call.
+  // Adds the next sample. `key`: its name in the dataset. Returns why it was left out, "" if it was
+  // not; samples that share an image have the same reason. The reference is valid until the next
+  // call.
   const std::string& add(const Sample& sample, std::string_view key, const PackedSample& packed);
-  // Once this returns, the shard is there.
+  // Once this returns, the shard is complete under its own name.
   void finish();
 
  private:
@@ -39,12 +40,12 @@ class ShardWriter {
   [[nodiscard]] data::PackPart add_part(std::span<const std::byte> bytes, std::uint64_t raw_bytes);
 
   PartFile file_;
-  std::vector<std::byte> buffer_;  // of what comes next in the file
+  std::vector<std::byte> buffer_;  // not yet written to the file
   data::PackHeader header_;
   data::PackIndex index_;
   data::PackOriginals originals_;
   std::map<data::RecordTable::Kind, std::uint16_t> kind_numbers_;
-  std::string problem_;  // of the last image
+  std::string problem_;  // why the last image was left out
 };
 
 }  // namespace forebay::archive

@@ -1,12 +1,12 @@
-// `forebay unpack`: makes the files again that a packed set was made from, below a new folder.
+// `forebay unpack`: restores the files that a set was packed from, below a new folder.
 //
-// Shards come one after another; several threads read the records of one and make the originals.
-// Names are chosen in the order of samples (Turns), because of two samples with one name the first
-// gets it, in every run; writing is in parallel again.
+// Shards are unpacked one after another; several threads read the records of one shard and restore
+// the originals. Names are chosen in the order of samples (Turns), so that of two files with one
+// name it is always the first that gets it. Files are written in parallel.
 //
-// Names in a set may come from anybody: they are cut to stay below the folder (safe_name), written
-// without following links (OutputFolder), never over a file that exists, and put into renamed/
-// where that fails.
+// Names in a set are not trusted. They are cut so that they stay below the folder (safe_name) and
+// written without following links (OutputFolder), never over a file that exists. Where that fails,
+// the file goes into renamed/.
 
 #include "unpack.hpp"
 
@@ -41,8 +41,8 @@ std::uint64_t hash_of_name(std::string_view name) { return data::hash128(std::as
 
 }  // namespace
 
-// Parts of 255 bytes are the limit of common file systems; ".." and absolute paths become parts
-// below the folder, or vanish.
+// Common file systems limit a part of a path to 255 bytes. "..", "." and a leading slash are
+// dropped.
 std::string safe_name(std::string_view name) {
   constexpr std::size_t kLongestPart = 255;
   constexpr std::size_t kLongest = 3000;
@@ -57,8 +57,8 @@ std::string safe_name(std::string_view name) {
   return safe;
 }
 
-// Names in the set are those of messages: "x.tar[record 5, n01/a]" becomes "x.tar/n01/a.jpg",
-// "x.jpg#object 2" is of "x.jpg".
+// Keys are the dataset's names for messages: "x.tar[record 5, n01/a]" becomes "x.tar/n01/a.jpg",
+// "x.jpg#object 2" becomes "x.jpg".
 std::string unpacked_name(std::string_view key, std::string_view ending) {
   if (const auto object = key.rfind(kObject); object != std::string_view::npos) {
     const std::string_view number = key.substr(object + kObject.size());
@@ -85,7 +85,7 @@ void Turns::Turn::wait() {
   turns_.moved_.wait(lock, [this] { return turns_.next_ == number_; });
 }
 
-// Waits for its turn first: numbers are passed on one by one.
+// Waits first, because turns are passed on in the order of numbers.
 void Turns::Turn::pass() {
   if (has_passed_) return;
   wait();
@@ -97,7 +97,8 @@ void Turns::Turn::pass() {
   has_passed_ = true;
 }
 
-// A name cannot be both a folder and a file.
+// A name cannot be both a folder and a file, so the folder and all folders above it must not be
+// files.
 bool UnpackNames::claim_folder(std::string_view name) {
   for (std::size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
     if (files_.contains(hash_of_name(name.substr(0, end)))) return false;
@@ -110,7 +111,7 @@ bool UnpackNames::claim_folder(std::string_view name) {
   return true;
 }
 
-// 64 bits of a hash stand for names and bytes.
+// Names and contents are represented by 64 bits of a hash.
 UnpackNames::Claim UnpackNames::claim(std::string_view name, std::uint64_t bytes) {
   const std::uint64_t hash = hash_of_name(name);
   if (const auto found = files_.find(hash); found != files_.end()) {
@@ -133,8 +134,8 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), std::as_bytes(std::span(magic)));
 }
 
-// What a file of these bytes is usually called.
-// For images that had no name of their own, such as records.
+// The usual extension of a file with these bytes, for images that had no file name of their own,
+// such as records.
 std::string_view ending_of(std::span<const std::byte> bytes) {
   if (begins_with(bytes, "\xFF\xD8\xFF")) return ".jpg";
   if (begins_with(bytes, "\x89PNG")) return ".png";
@@ -144,8 +145,9 @@ std::string_view ending_of(std::span<const std::byte> bytes) {
   return ".bin";
 }
 
-// What a file system says of a name that it does not take, or that it takes for another one that is there.
-// Of other errors, such as a full disk, no other name would help.
+// Whether the error means that the file system does not accept the name, or that it exists already
+// (perhaps with other capitals). With other errors, such as a full disk, another name would not
+// help.
 bool is_about_name(int error) noexcept {
   constexpr std::array kErrors{EEXIST, EISDIR, ENOTDIR, ENAMETOOLONG, EILSEQ, EINVAL, ELOOP};
   return std::ranges::find(kErrors, error) != kErrors.end();
@@ -157,8 +159,8 @@ class Unpacker {
     names_.claim_folder(kRenamed);
   }
 
-  // `turns`: of the shard's samples, all of which are unpacked.
-  // The turn is passed in any case, also by its destructor after an error, or those behind would
+  // `turns` orders the samples of the shard, every one of which must be passed here. The turn is
+  // passed on in any case, after an error by its destructor; otherwise the samples after it would
   // wait for ever.
   void unpack(const ReadShard& shard, RecordReader& reader, std::size_t sample, Turns& turns) {
     Turns::Turn turn(turns, sample);
@@ -184,7 +186,7 @@ class Unpacker {
 
  private:
   struct File {
-    std::string name;  // below the folder; empty if it is there already
+    std::string name;  // below the folder; empty if the same file was written already
     std::span<const std::byte> bytes;
     bool is_renamed = false;
   };
@@ -209,8 +211,8 @@ class Unpacker {
     return files;
   }
 
-  // A field without a file of its own below the dataset's folder.
-  // Below "fields/NAME", under the image's name.
+  // The name of a field that was not a file below the dataset's folder: "fields/FIELD/" and the
+  // image's name.
   static std::string file_of_field(const std::string& field, const std::string& image,
                                    std::span<const std::byte> bytes) {
     const std::string_view stem =
@@ -218,8 +220,9 @@ class Unpacker {
     return "fields/" + field + "/" + std::string(stem) + std::string(ending_of(bytes));
   }
 
-  // REQUIRES: mutex_of_names_ is held, and all samples before have their names.
-  // By hash of name and bytes, as a set may have a hundred million files.
+  // Sets the file's final name. A file's content is compared by hash, as a set may have a hundred
+  // million files. REQUIRES: mutex_of_names_ is held, and all samples before this one have their
+  // names.
   void choose_name(const ReadShard& shard, std::size_t sample, File& file) {
     file.name = safe_name(file.name);
     const auto claimed =
@@ -228,7 +231,7 @@ class Unpacker {
     if (claimed == UnpackNames::Claim::is_taken) rename(shard, sample, file);
   }
 
-  // REQUIRES: mutex_of_names_ is held
+  // Chooses a name in renamed/. REQUIRES: mutex_of_names_ is held.
   void rename(const ReadShard& shard, std::size_t sample, File& file) {
     constexpr int kMostTried = 1000;  // names that a hostile set has taken
     const std::string begin = std::string(kRenamed) + "/" + shard.name + "-" + std::to_string(sample) + "-";
@@ -241,9 +244,9 @@ class Unpacker {
                       " others in renamed/");
   }
 
-  // False if the file system does not take the name, or no program could open the file by its path.
-  // PATH_MAX includes the terminating NUL. open relative to a folder's descriptor has no such
-  // limit, but programs that use the file do.
+  // Writes a new file. False if the file system does not accept the name, or if the path is too
+  // long. PATH_MAX includes the terminating NUL. Opening relative to a folder's descriptor has no
+  // such limit, but programs that open the file by its path do.
   bool write_new(const std::string& name, std::span<const std::byte> bytes) const {
     if (path_size_ + 1 + name.size() >= PATH_MAX) return false;
     const int error = folder_.write(name, bytes, OutputFolder::IfThere::refuse);
@@ -251,7 +254,8 @@ class Unpacker {
     throw Error(name + ": cannot write it: " + std::generic_category().message(error));
   }
 
-  // The file system may refuse what seemed possible, as names that differ in case only on some.
+  // The file system may refuse a name that seemed free, for example if it ignores case. The file is
+  // then renamed once.
   void write(const ReadShard& shard, std::size_t sample, File file) {
     if (file.name.empty()) return;
     if (!write_new(file.name, file.bytes)) {
@@ -278,14 +282,15 @@ class Unpacker {
   }
 
   OutputFolder folder_;
-  std::size_t path_size_;  // of the folder's, in bytes
+  std::size_t path_size_;  // bytes of the folder's path
   std::mutex mutex_;
   UnpackReport report_;
   std::mutex mutex_of_names_;
   UnpackNames names_;
 };
 
-// Nothing of the user's can then be overwritten or mixed with the files.
+// An empty folder guarantees that no file of the user is overwritten or mixed with those of the
+// set.
 void require_empty(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -307,7 +312,7 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
       shards.push_back(open_shard_back(set, name).member());
       total += shards.back().header.samples;
     } catch (const SampleError&) {
-      // It is named below.
+      // The loop below reports it.
     }
   }
   if (shards.size() == names.size()) {

@@ -11,14 +11,17 @@
 #include "plot.hpp"
 #include "sections.hpp"
 
+// The part of a page that compares several runs: a table of their figures, the configuration keys
+// that differ, and charts with a curve for each run. Every run is shown over its own time since its
+// first batch. Called on one thread after all runs have been read.
 namespace forebay::report {
 namespace {
 
-// Styles of curves; a run beyond them has the style of an earlier one.
+// How many curve styles the style sheet has; further runs reuse them.
 constexpr std::size_t kStyles = 8;
 std::string style_of(std::size_t run) { return "run" + std::to_string(run % kStyles); }
 
-// One row per run; the mark has the colour of the run's curves below.
+// One row per run, with a mark in the colour of the run's curves below.
 std::string overview(const std::vector<RunData>& runs) {
   html::Table table{.caption = "Runs",
                     .head = {"run", "policy", "ranks", "time", "fresh", "stall", "batches ready", "most uses",
@@ -41,7 +44,7 @@ std::string overview(const std::vector<RunData>& runs) {
   return html::table(table);
 }
 
-// Keys in the order of the first run that has them.
+// All keys, in the order in which they first appear.
 std::vector<std::string> keys_of(const std::vector<RunData>& runs) {
   std::vector<std::string> keys;
   std::set<std::string> seen;
@@ -53,7 +56,7 @@ std::vector<std::string> keys_of(const std::vector<RunData>& runs) {
   return keys;
 }
 
-// A key that one run does not have counts as another value.
+// The keys that have different values; a missing key counts as a different value.
 std::string differing_keys(const std::vector<RunData>& runs) {
   html::Table table{.caption = "Keys that differ", .head = {"key"}, .is_text = true};
   bool is_one_unknown = false;
@@ -81,7 +84,7 @@ std::string differing_keys(const std::vector<RunData>& runs) {
   return html::table(table) + unknown;
 }
 
-// One figure of all runs over the time of the longest.
+// One figure of all runs, on a time axis as long as the longest run.
 struct Together {
   std::string title;
   std::string unit;
@@ -89,7 +92,7 @@ struct Together {
   std::function<std::optional<double>(const RunData&, const Bin&)> value;
 };
 
-// All runs on one axis of time, in 256 columns, chosen.
+// Draws all runs on one time axis of 256 columns (chosen).
 std::string together(const std::vector<RunData>& runs, const Together& what) {
   constexpr std::size_t kColumns = 256;
   double end_s = 0;

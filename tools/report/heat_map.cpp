@@ -1,5 +1,5 @@
-// A map of ranks by time: a PNG with a palette, in the page as a data URI, so that thousands of
-// ranks cost kilobytes and the browser scales them.
+// A map of ranks over time as a PNG with a palette, embedded in the page as a data URI. Thousands
+// of ranks thus cost only kilobytes, and the browser scales the image.
 
 #include "sections.hpp"
 
@@ -20,12 +20,13 @@ namespace {
 
 using Rgb = std::array<float, 3>;
 
-// The first entry of the palette is where nothing is known; it can be told from the others on light and dark pages.
+// The first entry of the palette means "not known"; it differs visibly from the others on light and
+// dark pages.
 constexpr Rgb kUnknown{136, 136, 136};
 constexpr std::size_t kShades = 64;
 
-// Stops of Matplotlib's "viridis" (CC0): even steps of lightness, so that it also reads in grey and by the
-// colour-blind.
+// Stops of Matplotlib's "viridis" (CC0): its lightness rises evenly, so it is readable in grey and
+// for the colour-blind.
 constexpr std::array<Rgb, 9> kStops{{{68, 1, 84},
                                      {71, 45, 123},
                                      {59, 82, 139},
@@ -49,14 +50,14 @@ std::vector<Rgb> palette() {
   return colours;
 }
 
-// 0 is the colour of unknown, 1 to kShades the scale.
+// 0 means "not known"; 1 to kShades are the scale.
 std::uint8_t shade_of(const std::optional<double>& value, double most) {
   if (!value) return 0;
   const double share = most > 0 ? std::clamp(*value / most, 0.0, 1.0) : 0;
   return static_cast<std::uint8_t>(1 + std::lround(share * (kShades - 1)));
 }
 
-// The places of the map from the top, row by row, and how far the values in it reach.
+// The cells of the map, row by row from the top, and the range of their values.
 struct Places {
   std::vector<std::uint8_t> shades;
   std::size_t rows = 0;
@@ -65,7 +66,8 @@ struct Places {
   double most = 0;
 };
 
-// Where there are more ranks than rows, neighbours share a row by adding up, so shares are means.
+// If there are more ranks than rows, neighbouring ranks share a row: their bins are added, so
+// shares are means.
 Places places_of(const RunData& run, const HeatMap& map, std::size_t most_rows) {
   Places places;
   const std::size_t columns = run.job.size();
@@ -90,7 +92,7 @@ Places places_of(const RunData& run, const HeatMap& map, std::size_t most_rows) 
 
 }  // namespace
 
-// The alternative text has the range of values: screen readers get no pixels.
+// The alternative text gives the range of values, since screen readers cannot read pixels.
 std::string heat_map_figure(const RunData& run, const HeatMap& map, std::size_t most_rows) {
   const Places places = places_of(run, map, most_rows);
   const std::vector<std::byte> png = encode_palette_png(static_cast<int>(run.job.size()), places.shades, palette());
@@ -102,7 +104,7 @@ std::string heat_map_figure(const RunData& run, const HeatMap& map, std::size_t 
                                 ? fmt::format("from {:.3g} to {:.3g} on a scale from 0 ({}) to {:.3g} ({})",
                                               places.least, places.most, map.least_label, map.most, map.most_label)
                                 : "nothing is known";
-  // High enough that a row of few ranks is a band, and that a hundred ranks fit on a screen.
+  // Pixels. A few ranks get rows thick enough to see, and a hundred ranks still fit on a screen.
   constexpr std::size_t kRow = 18;
   constexpr std::size_t kHighest = 480;
   const std::size_t height = std::min(places.rows * kRow, kHighest);

@@ -8,8 +8,8 @@
 
 namespace forebay::report::html {
 
-// Names of runs, keys and hosts come from files that anybody may have written: nothing reaches a
-// page without this.
+// Names of runs, keys and hosts come from files of unknown origin, so every text must pass through
+// here before it goes into a page.
 std::string text(std::string_view plain) {
   std::string out;
   for (const char c : printable(plain)) {
@@ -25,7 +25,8 @@ std::string text(std::string_view plain) {
   return out;
 }
 
-// Of Markdown only what the figures' descriptions use: code and links, whose text alone is kept.
+// Handles only the Markdown that descriptions of figures use: code, and links, of which only the
+// text is kept.
 std::string markdown(std::string_view line) {
   std::string out;
   bool in_code = false;
@@ -70,7 +71,7 @@ std::string duration(double s, double span_s) {
   return fmt::format("{:.3g} s", s);
 }
 
-// tabindex makes wide tables scrollable by keyboard.
+// tabindex makes wide tables scrollable with the keyboard.
 std::string table(const Table& table) {
   const std::string caption = text(table.caption);
   std::string out = "<div class='wide' tabindex='0' role='region' aria-label='" + caption + "'><table" +

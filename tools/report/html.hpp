@@ -8,22 +8,25 @@
 
 namespace forebay::report::html {
 
-// Text as HTML: what files say must not become markup. Bytes that are not UTF-8 and control characters as \xNN.
+// Escapes text for HTML, so that nothing read from a file becomes markup. Control characters and
+// bytes that are not UTF-8 become \xNN.
 [[nodiscard]] std::string text(std::string_view plain);
 
-// A line of Markdown as docs/telemetry.md has it: code between backticks; links become their words.
+// A line of Markdown, as in docs/telemetry.md, as HTML: backticks become code, links become their
+// text.
 [[nodiscard]] std::string markdown(std::string_view line);
 
 // "33.1 %", "0 %".
 [[nodiscard]] std::string percent(double share);
 // Four significant digits, thousands grouped: "1,234", "0.01234".
 [[nodiscard]] std::string number(double value);
-// "0.5 s", "12 min", "3.4 h": of a time within a span of `span_s`, so that labels of one axis have one unit.
+// "0.5 s", "12 min", "3.4 h". The unit follows from `span_s`, so that all labels of an axis have
+// the same one.
 [[nodiscard]] std::string duration(double s, double span_s);
 [[nodiscard]] inline std::string duration(double s) { return duration(s, s); }
 
-// A table that can be scrolled by keyboard where it is wider than the page. Its caption is text, its cells are HTML;
-// the first of a row is its head.
+// A table that scrolls with the keyboard if it is wider than the page. The caption is text; the
+// cells are HTML, the first one of each row its heading.
 struct Table {
   std::string caption;
   std::vector<std::string> head = {};
@@ -32,7 +35,7 @@ struct Table {
 };
 [[nodiscard]] std::string table(const Table& table);
 
-// What is folded away until it is asked for. `summary` is text, `body` HTML.
+// Content that is hidden until the reader opens it. `summary` is text, `body` HTML.
 [[nodiscard]] std::string folded(std::string_view summary, std::string_view body);
 
 // A definition list of names and values, both HTML.

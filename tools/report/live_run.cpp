@@ -1,9 +1,9 @@
-// What a run is doing now, from the last lines of its telemetry files, for `forebay top`. Each look
-// reads the end of every rank's files anew and keeps nothing but their sizes, by which it tells how
-// long a rank has been silent.
+// What a run is doing now, for `forebay top`, from the last lines of its telemetry files. Each look
+// reads the ends of every rank's files again. Only their sizes are remembered, to tell how long a
+// rank has been silent.
 //
-// The run may be written at the same moment: lines without an end are ignored, files that come and
-// go are empty. Nothing here throws for what a run may do.
+// The run may be writing at the same moment: a line without an end is ignored, and a file that
+// disappears counts as empty. Nothing here throws because of what a run does to its files.
 
 #include "live_run.hpp"
 
@@ -32,14 +32,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is added up, and how much of a file is looked at for it: some dozens of steps, or of fewer ranks some hundreds.
-// Chosen, like the next three.
+// Seconds of steps that are added up, and how many bytes at the end of a file are read for them: a
+// few dozen steps of each rank, or a few hundred if there are few ranks. All chosen.
 constexpr double kLatelyLive_s = 5;
 constexpr std::size_t kTail = std::size_t{128} << 10;
 constexpr std::size_t kTailOfMany = std::size_t{16} << 10;
 constexpr std::size_t kManyRanks = 64;
 
-// The last bytes of a file, or of two that belong together, and their sizes; "" if they cannot be read.
+// The last bytes of a file, or of an earlier and a latest file together, and their total size.
+// Empty if they cannot be read.
 struct Tail {
   std::string text;
   std::uint64_t size = 0;
@@ -53,7 +54,7 @@ struct Tail {
   }
 };
 
-// open_regular does not block on a FIFO of that name.
+// open_regular() does not block if the name is a FIFO.
 OpenFile open_to_read(const fs::path& file) { return open_regular(file.native()); }
 
 Tail tail_of_one(const fs::path& file, std::size_t most) {
@@ -66,13 +67,14 @@ Tail tail_of_one(const fs::path& file, std::size_t most) {
   }
 }
 
-// Of a file and of the one with the lines before it.
+// The tail of a file, continued into the file with the lines before it.
 Tail tail_of_both(const fs::path& file, std::size_t most) {
   Tail tail;
   if (file.empty()) return tail;
   try {
     const auto files = measure::open_bounded<OpenFile>(file, open_to_read);
-    // Of the earlier one only what the latest leaves room for: a part of both would have a gap in between.
+    // Read from the earlier file only if the latest is read whole: otherwise the text would have a
+    // gap.
     const std::size_t of_latest = files.latest ? std::min(files.latest->size, most) : 0;
     if (files.earlier) tail.add(*files.earlier, most - of_latest);
     if (files.latest) tail.add(*files.latest, of_latest);
@@ -82,7 +84,7 @@ Tail tail_of_both(const fs::path& file, std::size_t most) {
   }
 }
 
-// Takes the last line off; nothing if there is none that is whole.
+// Removes the last line from `text` and returns it; nothing if there is no complete one.
 std::optional<std::string_view> last_line(std::string_view& text) {
   const std::size_t end = text.rfind('\n');
   if (end == std::string_view::npos) return std::nullopt;
@@ -99,10 +101,10 @@ constexpr std::array<std::string_view, 12> kLiveIntervals{
     "t_s",   "interval_s", "step_num",      "epoch",        "queue_size", "capacity",
     "steps", "fresh",      "census_wait_s", "job_uses_max", "stall",      "mean_running_time"};
 
-// Which lines of an older version do not have.
+// Lines written by older versions lack these.
 constexpr std::array<std::string_view, 2> kCacheFigures{"bytes_from_store", "bytes_from_cache"};
 
-// From the last line backwards.
+// Reads steps from the last line backwards.
 void add_steps(std::string_view text, RankNow& now) {
   static const LineReader<measure::StepRecord> reader(measure::step_figures(), kLiveSteps);
   std::optional<double> last_s;
@@ -116,7 +118,7 @@ void add_steps(std::string_view text, RankNow& now) {
       now.depth = step.depth;
       last_s = first_s = step.t_s;
     }
-    if (step.t_s > first_s || *last_s - step.t_s > kLatelyLive_s) break;  // it was resumed, or this is long ago
+    if (step.t_s > first_s || *last_s - step.t_s > kLatelyLive_s) break;  // before a resume, or too long ago
     first_s = step.t_s;
     const bool is_first = step.t_s == 0;  // its wait is the start-up
     now.lately.add({.steps = 1,
@@ -129,7 +131,7 @@ void add_steps(std::string_view text, RankNow& now) {
   now.lately_s = last_s ? *last_s - first_s : 0;
 }
 
-// Only the last one: intervals are sums already.
+// Reads the last interval only: an interval is a sum already.
 void add_intervals(std::string_view text, RankNow& now) {
   static const LineReader<measure::Interval> reader(measure::interval_figures(), kLiveIntervals);
   static const LineReader<measure::Interval> cache_reader(measure::interval_figures(), kCacheFigures);
@@ -159,7 +161,7 @@ void add_intervals(std::string_view text, RankNow& now) {
 
 struct LiveFiles {
   fs::path run;
-  fs::path steps;  // or where it will be, if there is the earlier file only
+  fs::path steps;  // or the name it would have, if only the earlier file exists
   fs::path intervals;
 };
 
@@ -178,7 +180,7 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
   return ranks;
 }
 
-// run.RANK.jsonl gets its last line when the run ends properly.
+// run.RANK.jsonl gets this last line when the run ends properly.
 bool says_the_end(const fs::path& log) {
   const Tail tail = tail_of_one(log, kTailOfMany);
   std::string_view text = tail.text;
@@ -195,7 +197,7 @@ LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) {
   }
 }
 
-// Steps say more than intervals, where both are written.
+// Steps are preferred to intervals if both are written, because they say more.
 void LiveRun::look(double now_s) {
   ranks_.clear();
   const auto files = live_files(folder_);

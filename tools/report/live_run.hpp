@@ -10,37 +10,38 @@
 
 namespace forebay::report {
 
-// What one rank did in the last seconds that it wrote of.
+// What one rank did in the last few seconds of its telemetry.
 struct RankNow {
   std::uint32_t rank = 0;
   std::uint64_t step = 0;
   std::uint64_t epoch = 0;
   std::uint32_t depth = 0;     // batches ready at the last step
-  std::uint32_t capacity = 0;  // as far as it is known
-  Bin lately = {};             // the sums of those seconds
-  double lately_s = 0;         // how long they are
-  double from_store = 0;       // bytes in the last interval, with a cache
+  std::uint32_t capacity = 0;  // the largest value known
+  Bin lately = {};             // sums over those seconds
+  double lately_s = 0;         // length of that time
+  double from_store = 0;       // bytes in the last interval; 0 without a cache
   double from_cache = 0;
-  double silent_s = 0;  // since its telemetry last grew, as this process saw it
+  double silent_s = 0;  // seconds since its telemetry last grew, as seen by this process
   bool has_ended = false;
 
   [[nodiscard]] double steps_per_s() const noexcept { return lately_s > 0 ? lately.steps / lately_s : 0; }
 };
 
-// A run that is looked at again and again while it goes: of each rank, the end of its files. Nothing is asked of the
-// run itself, which may be on another machine that shares the folder. One thread.
+// Watches a run by reading the ends of its telemetry files again and again. The run itself is not
+// contacted; it may be on another machine that shares the folder. Used by one thread.
 class LiveRun {
  public:
-  // Throws Error when there is no such folder. One without files is a run that has not begun.
+  // Throws Error if the folder does not exist. A folder without files is a run that has not
+  // started.
   explicit LiveRun(std::filesystem::path folder);
 
-  // Looks again. `now_s`: on a clock that keeps running. Files that are missing, cut or damaged tell nothing, which is
-  // no error: they may be whole the next time.
+  // Reads the files again. `now_s`: a steady clock, in seconds. Missing, truncated or damaged files
+  // are ignored: they may be complete the next time.
   void look(double now_s);
 
-  // Those with telemetry, ascending, as of the last look.
+  // The ranks that have telemetry, ascending, as of the last look.
   [[nodiscard]] const std::vector<RankNow>& ranks() const noexcept { return ranks_; }
-  // Of the job, from rank 0's log; 0 and "" as long as they are not known.
+  // From rank 0's log: the number of ranks and the policy; 0 and "" as long as they are not known.
   [[nodiscard]] std::uint32_t expected() const noexcept { return expected_; }
   [[nodiscard]] const std::string& policy() const noexcept { return policy_; }
   [[nodiscard]] bool has_ended() const noexcept;
@@ -61,10 +62,10 @@ class LiveRun {
   std::string policy_;
 };
 
-// The run in words for a terminal: a line about the job, then one for each rank as far as `rows` reach, those that wait
-// the most first where not all fit.
+// The run as text for a terminal: a line about the job, then one per rank, at most `rows` in all.
+// If not all ranks fit, those that wait the most come first.
 [[nodiscard]] std::string live_table(const LiveRun& run, const std::string& name, std::size_t rows);
-// The line about the job alone.
+// Only the line about the job.
 [[nodiscard]] std::string live_line(const LiveRun& run);
 
 }  // namespace forebay::report

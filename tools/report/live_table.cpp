@@ -13,8 +13,8 @@
 namespace forebay::report {
 namespace {
 
-// A rank that has written nothing for so long is shown as silent: telemetry writes once a second, or each interval.
-// Chosen.
+// Seconds without new telemetry after which a rank is shown as silent. Telemetry writes once a
+// second, or once per interval. Chosen.
 constexpr double kSilent_s = 10;
 
 std::string bar_of(std::uint32_t depth, std::uint32_t capacity) {
@@ -28,7 +28,7 @@ std::string state_of(const RankNow& rank) {
   return rank.silent_s > kSilent_s ? fmt::format("silent for {:.0f} s", rank.silent_s) : "";
 }
 
-// All columns have fixed widths, so that nothing jumps between looks.
+// All columns have fixed widths, so that the table does not jump between looks.
 std::string row_of(const RankNow& rank) {
   const double others = rank.lately.timed() > 0 ? rank.lately.census_s / rank.lately.timed() : 0;
   return fmt::format("{:>6} {:>9} {} {:>3}/{:<4} {:>8} {:>8} {:>8} {:>8.1f} {:>5.0f}  {}", rank.rank, rank.step,
@@ -37,8 +37,8 @@ std::string row_of(const RankNow& rank) {
                      html::percent(others), rank.steps_per_s(), rank.lately.uses_most, state_of(rank));
 }
 
-// In the order of ranks if all fit; else those first that wait the most, or, of equals, get the fewest new batches.
-// Stable, so that equal ranks stay in order.
+// All ranks in order, if they fit; otherwise those that wait the most, or, among equals, get the
+// fewest new batches. The sort is stable, so that equal ranks stay in order.
 std::vector<RankNow> shown_ranks(const LiveRun& run, std::size_t most) {
   std::vector<RankNow> ranks = run.ranks();
   if (ranks.size() <= most) return ranks;
@@ -52,7 +52,7 @@ std::vector<RankNow> shown_ranks(const LiveRun& run, std::size_t most) {
 
 }  // namespace
 
-// Silent as a whole only if every rank is.
+// The job is shown as silent only if every rank is.
 std::string live_line(const LiveRun& run) {
   if (run.ranks().empty()) return "no telemetry yet";
   Bin lately;

@@ -67,8 +67,8 @@ table .bar{display:flex;width:8rem;height:.9rem;border:1px solid var(--line)}.ba
 
 }  // namespace
 
-// One file: styles, charts and images are in it, and nothing is fetched. It begins with
-// kReportMark, by which a report may be overwritten.
+// A single file: styles, charts and images are embedded, and nothing is loaded. It begins with
+// kReportMark, which tells `forebay report` that it may overwrite the file.
 std::string report_page(const std::vector<RunData>& runs, const std::string& made) {
   const bool is_one = runs.size() == 1;
   const std::string title =

@@ -9,11 +9,12 @@
 
 namespace forebay::report {
 
-// What a report begins with, by which one is known.
+// The beginning of every report, by which one is recognised.
 inline constexpr std::string_view kReportMark = "<!doctype html>\n<!-- forebay report -->\n";
 
-// One HTML file about one run or several: without a script and without anything to be loaded, for light and dark
-// screens, keyboards and screen readers. `made`: when, for people. REQUIRES: at least one run, with names.
+// One HTML file about one or several runs: without scripts or external resources, for light and
+// dark screens, keyboards and screen readers. `made`: when and by what, for people. REQUIRES: at
+// least one run; runs have names.
 [[nodiscard]] std::string report_page(const std::vector<RunData>& runs, const std::string& made);
 
 }  // namespace forebay::report

@@ -1,6 +1,6 @@
-// Charts as SVG, without scripts: areas and lines over columns of time, stretched to the page's
-// width by the browser (preserveAspectRatio none), which is why text stands outside of them in
-// HTML.
+// Charts as SVG, without scripts: areas and lines over columns of time. The browser stretches them
+// to the page's width (preserveAspectRatio none), which would distort text, so labels are HTML
+// outside of the SVG.
 
 #include "plot.hpp"
 
@@ -16,7 +16,7 @@
 
 namespace forebay::report {
 
-// libpng's simplified API: a first call without memory gives an upper bound of the size.
+// libpng's simplified API: a first call without memory returns an upper bound of the size.
 std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
                                           std::span<const std::array<float, 3>> palette) {
   std::vector<std::uint8_t> entries;
@@ -44,15 +44,16 @@ std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_
 
 namespace {
 
-constexpr int kColumn = 10;    // units of a column's width
-constexpr int kHeight = 1000;  // units of the chart's
+constexpr int kColumn = 10;    // width of a column, in units of the view box
+constexpr int kHeight = 1000;  // height of the chart, in the same units
 
 int height_of(double share) { return kHeight - static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kHeight)); }
 std::string x_of(std::size_t column) { return std::to_string(column * kColumn); }
 
 }  // namespace
 
-// As steps: a horizontal line per column of equal height, so that few bytes draw long runs.
+// A step curve: columns of equal height become one horizontal line, so that long runs need few
+// bytes.
 void Plot::area(const Curve& curve, const std::string& style) {
   std::string path = "M0 " + std::to_string(kHeight);
   int last = kHeight;
@@ -65,7 +66,7 @@ void Plot::area(const Curve& curve, const std::string& style) {
   shapes_ += "<path class='" + style + "' d='" + path + "'/>\n";
 }
 
-// Gaps stay gaps.
+// The line is interrupted where values are missing.
 void Plot::line(const Curve& curve, const std::string& style) {
   std::string path;
   bool is_open = false;
@@ -73,7 +74,7 @@ void Plot::line(const Curve& curve, const std::string& style) {
     const bool has_value = curve[i].has_value();
     if (has_value) {
       const std::string y = std::to_string(height_of(*curve[i]));
-      // A point of its own would not be seen: each begins with a column's width.
+      // A single point would be invisible, so each piece starts with a line of half a column.
       path += is_open ? "L" + std::to_string(i * kColumn + kColumn / 2) + " " + y
                       : "M" + x_of(i) + " " + y + "h" + std::to_string(kColumn / 2);
     }

@@ -10,28 +10,30 @@
 
 namespace forebay::report {
 
-// A PNG file with a palette (red, green, blue, 0 to 255): the same bytes for the same indices. `indices`: rows of
-// `width`, from the top, each below palette.size(). Throws Error if the library refuses.
+// Encodes a PNG file with a palette (red, green, blue, 0 to 255); the same input gives the same
+// bytes. `indices`: rows of `width` pixels from the top, each below palette.size(). Throws Error if
+// libpng fails.
 [[nodiscard]] std::vector<std::byte> encode_palette_png(int width, std::span<const std::uint8_t> indices,
                                                         std::span<const std::array<float, 3>> palette);
 
-// Values of a chart's columns as shares of its height, 0 to 1; nothing where there is none.
+// The value of each column as a share of the chart's height, 0 to 1; nothing where it is not known.
 using Curve = std::vector<std::optional<double>>;
 
-// A chart in SVG that fills whatever place it is given: it has no text, which the page puts beside it in HTML, so that
-// labels stay readable on a narrow screen. Colours and strokes are classes of the style sheet (page.cpp).
+// A chart in SVG that is stretched to the space it gets. It has no text; the page adds labels in
+// HTML, so that they stay readable on a narrow screen. Colours and strokes are classes of the style
+// sheet (page.cpp).
 class Plot {
  public:
   explicit Plot(std::size_t columns) : columns_(columns) {}
 
-  // Filled from the bottom, a step for each column.
+  // Filled from the bottom; each column is flat.
   void area(const Curve& curve, const std::string& style);
-  // Joins the middles of columns; interrupted where there is no value.
+  // Connects the middles of columns; interrupted where there is no value.
   void line(const Curve& curve, const std::string& style);
-  // What a pointer over a column says; text. REQUIRES: one for each column.
+  // Tooltips of the columns, as text. REQUIRES: one for each column.
   void hover(const std::vector<std::string>& texts);
 
-  // `name` and `description` are for those who do not see it; text.
+  // `name` and `description`, both text, are for screen readers.
   [[nodiscard]] std::string svg(const std::string& name, const std::string& description) const;
 
  private:
@@ -39,7 +41,8 @@ class Plot {
   std::string shapes_;
 };
 
-// Around a chart: labels on the left from the top down, on the right likewise if there are any, and below.
+// Labels around a chart: on the left and, if there are any, on the right from the top down, and
+// below.
 struct Axes {
   std::vector<std::string> left;
   std::vector<std::string> right = {};

@@ -12,7 +12,7 @@
 namespace forebay::report {
 namespace {
 
-// How a thread's time divides, as a bar; the table beside it has the numbers.
+// Draws the shares of a stage's time as a bar; the table next to it has the numbers.
 std::string bar_of(const StageProfile& stage) {
   const std::array<std::pair<const char*, double>, 3> parts{
       {{"busy", stage.busy}, {"blocked_in", stage.blocked_in}, {"blocked_out", stage.blocked_out}}};
@@ -23,15 +23,15 @@ std::string bar_of(const StageProfile& stage) {
   return out + "</span>";
 }
 
-// A figure's value with its unit: shares as percent. Inlined, GCC 12 takes the members that it does not see written for
-// uninitialised.
+// A figure's value; shares as percentages. Not inlined, because GCC 12 would then warn that some
+// members may be uninitialised.
 template <typename Record>
 [[gnu::noinline]] std::string value_of(const measure::Figure<Record>& figure, const Record& record) {
   const double value = measure::number_of(figure, record).value_or(0);
   return figure.unit.empty() && figure.text.scale == 100 ? html::percent(value) : html::number(value);
 }
 
-// A stage without work computes an absurd rate, shown as "-".
+// A stage that did no work has an absurdly high rate, shown as "-".
 std::string stages_table(const Profile& job) {
   html::Table table{.caption = "Stages: shares of their threads' time", .head = {"stage", "time"}};
   for (const auto& figure : measure::stage_figures()) {
@@ -82,8 +82,7 @@ std::string all_figures(const std::string& caption, measure::Figures<Record> fig
 
 }  // namespace
 
-// Explanations of figures come from the figures' own table (telemetry), so that page and
-// documentation agree.
+// Explanations come from the tables of figures (src/measure), so that page and documentation agree.
 std::string profile_part(const RunData& run) {
   const std::vector<Profile> profiles = run.profiles();
   const std::optional<Summary> summary = run.summary();

@@ -1,10 +1,10 @@
-// Reads the telemetry of one rank into bins of time: its log (run.RANK.jsonl), and steps or
+// Reads the telemetry of one rank into time bins: its log (run.RANK.jsonl), and either steps or
 // intervals.
 //
-// Several ranks are read at once, each by one thread. Of each line only the members that a report
-// needs are parsed (record_lines.cpp), since files have gigabytes. A line that was cut short by a
-// killed process or a full disk is noted and left out; any other line that is wrong is an error
-// with its place, as figures from a damaged file would mislead.
+// Several ranks are read at once, each by one thread. Files may have gigabytes, so of each line
+// only the members that a report needs are parsed (record_lines.cpp). A line cut short by a killed
+// process or a full disk is noted and skipped. Any other bad line is an error that says where it
+// is, because figures from a damaged file would mislead.
 
 #include "rank_reader.hpp"
 
@@ -25,17 +25,17 @@
 
 namespace forebay::report {
 
-// The lines of a telemetry file, or of stretches of it if it has more bytes than may be read:
-// evenly spread pieces of kStretch bytes, each from its first whole line to its last.
+// The lines of a telemetry file. If the file is larger than the budget, only evenly spread
+// stretches of kStretch bytes are read, each from its first complete line to its last.
 //
-// A run of a week has gigabytes of steps; shares over time are right from a sample of them, and the
-// report says so.
+// A run of a week has gigabytes of steps. Shares over time can be estimated from a sample, and the
+// report says that it did so.
 
 namespace {
 
-// No line of telemetry is nearly as long.
+// Far longer than any line of telemetry.
 constexpr std::size_t kLongestTelemetryLine = std::size_t{1} << 20;
-// Chosen: a dozen steps.
+// Chosen: room for about a dozen steps.
 constexpr std::size_t kStretch = std::size_t{4} << 10;
 
 }  // namespace
@@ -79,8 +79,8 @@ bool LineSource::next(std::string_view& line) {
   }
 }
 
-// Stretches begin with the first whole line in them.
-// The first stretch begins at byte 0 and the last ends at the file's end.
+// A stretch starts with its first complete line. The first stretch starts at byte 0, and the last
+// ends at the end of the file.
 bool LineSource::next_stretch() {
   if (stretch_ == stretches_) return false;
   const std::uint64_t last = open_.size - text_.size();
@@ -106,12 +106,12 @@ constexpr std::array<std::string_view, 12> kOfIntervals{
     "t_s",   "interval_s", "step_num",        "queue_size", "capacity",      "mean_running_time",
     "steps", "fresh",      "exhausted_steps", "stall",      "census_wait_s", "job_uses_max"};
 
-// A line that a killed process left, or a full disk, and that a later one was written behind.
+// Whether a killed process or a full disk cut the line short, and another process appended to it
+// later.
 bool is_cut_short(std::string_view line) { return line.starts_with("{\"") && !line.ends_with('}'); }
 
-// Adds one rank's records to its data. A part of a run begins where time goes back.
-// A step's wait and compute time are spread over the bins in which they were spent; what is counted
-// belongs to the moment at which it was served.
+// Adds one rank's records to its data. A step's wait and compute time are spread over the bins in
+// which they were spent; counts go to the bin in which the step was served.
 class Adder {
  public:
   explicit Adder(RankData& data) : data_(data) {}
@@ -126,7 +126,7 @@ class Adder {
                          .depths = 1,
                          .depth_sum = static_cast<double>(step.depth),
                          .uses_most = static_cast<double>(step.use_index + 1)});
-    if (is_first) return;  // its wait is the start-up
+    if (is_first) return;  // the first wait is start-up, not a stall
     const double asked_s = std::max(0.0, t_s - step.wait_s);
     data_.bins.add(asked_s, t_s, {.wait_s = step.wait_s, .census_s = step.census_wait_s});
     data_.bins.add(std::max(0.0, asked_s - step.step_s), asked_s, {.compute_s = step.step_s});
@@ -151,9 +151,8 @@ class Adder {
   }
 
  private:
-  // Whether the record at this time is the first of a part.
-  // A resumed run appends to its files and begins its clock at 0: its parts are put one behind the
-  // other.
+  // Whether the record is the first of a part of the run. A resumed run appends to its files and
+  // restarts its clock at 0; the times of its parts are added up, so that one follows the other.
   bool begin(double t_s) {
     if (t_s < 0) throw Error("\"t_s\" is below 0");
     const bool is_first = !has_any_ || t_s < last_s_;
@@ -171,7 +170,7 @@ class Adder {
 };
 
 std::uint64_t steps_before(const measure::StepRecord& step) { return step.step; }
-// An interval's step_num is its last step.
+// step_num is the interval's last step.
 std::uint64_t steps_before(const measure::Interval& interval) {
   return interval.step_num + 1 - std::min(interval.steps, interval.step_num + 1);
 }
@@ -207,7 +206,7 @@ std::uint64_t size_of(const std::filesystem::path& file) {
   return error ? 0 : size;
 }
 
-// The budget is halved between the earlier and the latest file; files that fit are read whole.
+// If both files together exceed the budget, it is halved between the earlier and the latest one.
 template <typename Record>
 void read_records(const std::filesystem::path& file, std::uint64_t budget, const LineReader<Record>& reader,
                   RankData& data) {
@@ -224,8 +223,8 @@ void read_records(const std::filesystem::path& file, std::uint64_t budget, const
   if (lines.latest) read_lines(*lines.latest, reader, adder, data);
 }
 
-// Each part of a run has a head and, if it ended properly, an end; figures are those of the last
-// part.
+// Each part of a run has a head and, if it ended properly, an end. Summary and profile are those of
+// the last part.
 void read_log(const std::filesystem::path& file, RankData& data) {
   LineSource lines(file, UINT64_MAX);
   for (std::string_view line; lines.next(line);) {

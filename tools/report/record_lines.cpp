@@ -1,9 +1,9 @@
-// Reads the members of a line of telemetry that a report wants, without building a tree: these
-// lines are read by the gigabyte.
+// Reads the members of a telemetry line that a report needs, without building a tree, because there
+// may be gigabytes of lines.
 //
-// Telemetry writes the members in the order of its table of figures and without blanks, so each
-// expected member is first compared as it is written (next_as_written), which is a memcmp. Any
-// other spelling of JSON is read by next(), slower, with the same result.
+// Telemetry writes members in the order of its table of figures and without blanks. So the expected
+// member is first compared byte by byte with its usual spelling (next_as_written). Any other valid
+// JSON is read by next(), more slowly, with the same result.
 
 #include "record_lines.hpp"
 
@@ -19,15 +19,16 @@
 namespace forebay::report {
 namespace {
 
-constexpr std::size_t kShown = 40;  // of a value that cannot be
+constexpr std::size_t kShown = 40;  // characters of a bad value shown in an error
 
-// One object of JSON, member by member.
-// Checks as much of JSON as is needed to find the members; values are checked when they are read.
+// Iterates over the members of one JSON object. Checks only as much of the syntax as is needed to
+// find the members; values are checked when they are read.
 class Members {
  public:
   explicit Members(std::string_view line) : at_(line.data()), end_(at_ + line.size()) {}
 
-  // The next member; false at the end of the object, or where it is no JSON: then is_sound() is false.
+  // The next member. False at the end of the object, or at a syntax error: then is_sound() is
+  // false.
   bool next(std::string_view& key, std::string_view& value) {
     skip_blanks();
     if (!take(is_first_ ? '{' : ',')) {
@@ -49,8 +50,9 @@ class Members {
     return !value.empty();
   }
 
-  // The same for a member that is spelt as it is written: `quoted` is its key in quotes with the colon, its value a
-  // number or a word, and there are no blanks. False where it is not; then next() reads it.
+  // The next member, if it is the expected one in telemetry's own spelling: `quoted` is its key in
+  // quotes with the colon, its value is a number or a bare word, and there are no blanks. Otherwise
+  // false, and next() must read it.
   bool next_as_written(std::string_view quoted, std::string_view& value) noexcept {
     const std::string_view rest(at_, static_cast<std::size_t>(end_ - at_));
     if (rest.size() < quoted.size() + 2 || rest[0] != (is_first_ ? '{' : ',')) return false;
@@ -82,8 +84,8 @@ class Members {
     return at_ == end_;
   }
 
-  // With its quotes; "" if it does not end.
-  // Escapes are skipped, not decoded: no key or word of telemetry has any.
+  // A string with its quotes; "" if it does not end. Escapes are skipped, not decoded: no key or
+  // word of telemetry has any.
   std::string_view string() noexcept {
     const char* const begin = at_;
     if (!take('"')) return {};
@@ -98,7 +100,7 @@ class Members {
     return {};
   }
 
-  // Of a list or an object only the brackets are looked at.
+  // A value as text. Of lists and objects only brackets and strings are looked at.
   std::string_view any_value() noexcept {
     if (at_ != end_ && *at_ == '"') return string();
     const char* const begin = at_;
@@ -133,7 +135,7 @@ bool read_number(std::string_view text, Number& number) noexcept {
 
 bool read_value(std::string_view text, std::uint64_t& value) noexcept { return read_number(text, value); }
 bool read_value(std::string_view text, std::uint32_t& value) noexcept { return read_number(text, value); }
-// from_chars takes "inf" and "nan", which JSON does not have.
+// from_chars accepts "inf" and "nan", which JSON does not have.
 bool read_value(std::string_view text, double& value) noexcept {
   return read_number(text, value) && std::isfinite(value);
 }
@@ -161,13 +163,13 @@ LineReader<Record>::LineReader(measure::Figures<Record> figures, std::span<const
   }
 }
 
-// A key that is unknown is skipped: newer versions may have more figures.
+// Unknown keys are skipped: newer versions may write more figures.
 template <typename Record>
 std::string LineReader<Record>::read(std::string_view line, Record& record) const {
   std::uint64_t missing = wanted_;
   std::string_view value;
   Members members(line);
-  // A line's keys are in the order of the table, so each is looked for behind the one before.
+  // Keys normally follow the order of the table, so the one after the previous is tried first.
   for (std::size_t expected = 0;;) {
     std::size_t place = expected;
     if (place == figures_.size() || !members.next_as_written(quoted_[place], value)) {

@@ -10,15 +10,16 @@
 
 namespace forebay::report {
 
-// Reads what append_json_line() writes, at hundreds of megabytes a second. Any thread.
+// Reads lines written by append_json_line(), at hundreds of megabytes per second. Any thread may
+// call.
 template <typename Record>
 class LineReader {
  public:
-  // `wanted`: keys of figures that each line must have, and that are read.
+  // `wanted`: keys of the figures to read; every line must have them.
   explicit LineReader(measure::Figures<Record> figures, std::span<const std::string_view> wanted);
 
-  // Sets the wanted figures of `record`; others are as they were. Returns what is wrong with the line, "" if nothing
-  // is. Keys that are not figures are skipped: a newer Forebay may have written them.
+  // Sets the wanted figures of `record` and leaves the others alone. Returns what is wrong with the
+  // line, or "". Keys that are not figures are skipped: a newer Forebay may have written them.
   [[nodiscard]] std::string read(std::string_view line, Record& record) const;
 
  private:

@@ -1,7 +1,7 @@
 // Reads a run's folder: finds the files of its ranks, reads them in parallel, and brings all ranks
-// to bins of one width; then notes, in sentences for the page, what is missing or unusual.
+// to bins of the same width. Then it notes, in sentences for the page, what is missing or unusual.
 //
-// Steps are read if they fit into the budget of bytes, else intervals if there are any, else
+// Steps are read if they fit into the byte budget; otherwise intervals if there are any, otherwise
 // samples of the steps.
 
 #include "run_data.hpp"
@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the files of a folder are.
+// The telemetry files in a folder.
 struct Listing {
   std::map<std::uint32_t, RankFiles> ranks;
   std::uint64_t step_bytes = 0;
@@ -38,7 +38,7 @@ struct Listing {
   fs::file_time_type last_written = fs::file_time_type::min();
 };
 
-// ".from-STEP" is in the names of recordings of resumed runs, which a report does not read.
+// Recordings of resumed runs, whose names contain ".from-STEP", are not read.
 void add_file(Listing& listing, const fs::path& file) {
   const std::string text = file.filename().string();
   const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
@@ -61,7 +61,7 @@ void add_file(Listing& listing, const fs::path& file) {
   if (!error) listing.last_written = std::max(listing.last_written, written);
 }
 
-// A folder without any telemetry is most often the wrong folder.
+// Throws if there is no telemetry: most likely it is the wrong folder.
 Listing list_files(const fs::path& folder) {
   const std::string name = printable(folder.native());
   std::error_code error;
@@ -99,7 +99,7 @@ std::string ranks_text(const std::vector<std::uint32_t>& first, std::size_t coun
 
 constexpr std::size_t kMostNamed = 5;
 
-// The ranks that are so, as text; "" if none is.
+// The ranks for which is(rank) holds, as text; "" if there are none.
 template <typename Is>
 std::string those(const RunData& run, Is&& is) {
   std::vector<std::uint32_t> ranks;
@@ -182,12 +182,11 @@ void note_how_it_went(RunData& run) {
   if (dropped > 0) run.notes.push_back("Telemetry itself lost " + std::to_string(dropped) + " records.");
 }
 
-// Few enough bins that steps fall into each, as long as there are any.
-// Chosen, like the next.
+// Bins should be wide enough to hold several steps each. Chosen, both.
 constexpr std::size_t kFewestBins = 16;
 constexpr double kStepsOfBin = 4;
 
-// Widths are powers of two times the first, so bins of different ranks merge without splitting.
+// Bins of different ranks merge without splitting, because their widths differ by powers of two.
 void align(RunData& run) {
   run.capacity = static_cast<std::uint32_t>(std::strtoul(run.setting("queue.capacity").c_str(), nullptr, 10));
   for (const RankData& rank : run.ranks) {
@@ -198,7 +197,7 @@ void align(RunData& run) {
   double most_steps = 0;
   for (const RankData& rank : run.ranks) {
     const double steps = rank.bins.total().steps;
-    // Of stretches too there is to be one in each bin.
+    // If only stretches were read, each bin should contain one, too.
     most_steps = std::max(
         most_steps, rank.stretches > 0 ? std::min(steps, kStepsOfBin * static_cast<double>(rank.stretches)) : steps);
   }
@@ -234,7 +233,7 @@ bool RunData::is_sampled() const noexcept {
   return std::ranges::any_of(ranks, [](const RankData& rank) { return rank.stretches > 0; });
 }
 
-// Of the job only if every rank has one.
+// The job has a summary only if every rank has one.
 std::optional<Summary> RunData::summary() const {
   std::vector<Summary> summaries;
   for (const RankData& rank : ranks) {
@@ -279,7 +278,7 @@ RunData read_run(const fs::path& folder, const ReadLimits& limits,
   return run;
 }
 
-// The last part of each path, or as many parts as it takes for names to differ.
+// Uses the last part of each path, or as many parts as make the names differ.
 void name_runs(std::vector<RunData>& runs) {
   const auto last_parts = [](const fs::path& folder, std::size_t parts) {
     const fs::path path = fs::absolute(folder).lexically_normal();

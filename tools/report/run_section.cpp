@@ -1,6 +1,6 @@
-// The part of a page about one run: the finding first, then facts and notes, charts over time, maps
-// of all ranks, the profile and the configuration. Each chart has a spoken summary and its numbers
-// in a folded table, for those who do not see it.
+// The part of a page about one run: first what limits it, then facts and notes, charts over time,
+// maps of all ranks, the profile and the configuration. For readers who do not see the charts, each
+// has a summary for screen readers, and its numbers are in a folded table.
 
 #include "sections.hpp"
 
@@ -20,14 +20,14 @@ using html::duration;
 using html::number;
 using html::percent;
 
-// Sums of bins give weighted means.
+// Adding up bins gives means weighted by steps or time.
 Bin total_of(const RunData& run) {
   Bin total;
   for (const Bin& bin : run.job) total.add(bin);
   return total;
 }
 
-// Without the quotes of TOML.
+// The value without TOML's quotes.
 std::string setting_text(const RunData& run, const std::string& key) {
   std::string value = run.setting(key);
   std::erase(value, '"');
@@ -65,8 +65,7 @@ std::string notes_of(const RunData& run) {
   return out + "</ul>\n";
 }
 
-// The longest side of the axis: 1, 2 or 5 times a power of 10.
-// So that labels of the axis are round numbers.
+// Rounds up to 1, 2 or 5 times a power of 10, so that axis labels are round numbers.
 double round_up(double value) {
   double unit = std::pow(10, std::floor(std::log10(std::max(value, 1e-9))));
   for (const double times : {1.0, 2.0, 5.0, 10.0}) {
@@ -75,7 +74,7 @@ double round_up(double value) {
   return 10 * unit;
 }
 
-// From the lowest to the highest and the mean, for those who do not see the curve.
+// Lowest, highest and mean value, for screen readers.
 std::string spoken(const Curve& curve, double scale, const std::string& unit) {
   double least = INFINITY;
   double most = 0;
@@ -96,7 +95,7 @@ std::string time_at(const RunData& run, std::size_t column) {
   return duration(static_cast<double>(column) * run.width_s, run.end_s);
 }
 
-// The area of all steps lies behind that of the fresh ones, so what shows of it is reuse.
+// The area of all steps lies behind that of the fresh ones, so the visible part of it is reuse.
 std::string queue_figure(const RunData& run) {
   const Curve fresh = fresh_curve(run.job);
   Curve steps = fresh;
@@ -124,7 +123,7 @@ std::string queue_figure(const RunData& run) {
                  .below = time_labels(run.end_s)});
 }
 
-// The axis is at least 1 %, or noise would fill the chart.
+// The axis covers at least 1 %, otherwise noise would fill the chart.
 std::string stall_figure(const RunData& run) {
   double most = 0;
   for (const Bin& bin : run.job) most = std::max(most, bin.stall());
@@ -172,7 +171,7 @@ std::string uses_figure(const RunData& run) {
                 {.left = {number(most), number(most / 2), "0"}, .below = time_labels(run.end_s)});
 }
 
-// The charts as numbers, in few enough rows to be listened to.
+// The charts as numbers, in few enough rows for a screen reader.
 std::string table_over_time(const RunData& run) {
   constexpr std::size_t kRows = 32;
   const std::size_t columns = (run.job.size() + kRows - 1) / kRows;
@@ -251,13 +250,13 @@ std::string configuration_of(const RunData& run) {
 
 }  // namespace
 
-// Chosen: 1024 rows each for up to four runs, for more runs 4096 in all.
+// Chosen: 1024 rows per run for up to four runs, 4096 in total for more.
 std::size_t most_heat_rows(const std::vector<RunData>& runs) noexcept {
   constexpr std::size_t kMostRows = 1024;
   return std::max<std::size_t>(1, kMostRows * 4 / std::max<std::size_t>(4, runs.size()));
 }
 
-// Without a profile, facts in place of a judgement.
+// Without profiles of all ranks there is no finding, only figures.
 std::string finding_of(const RunData& run) {
   const std::vector<Profile> profiles = run.profiles();
   if (!profiles.empty() && profiles.size() == run.ranks.size()) {

@@ -5,7 +5,7 @@
 namespace forebay::report {
 namespace {
 
-// All but the most, which a part has as the whole does.
+// A share of all sums; the maximum stays the same.
 Bin part_of(const Bin& whole, double share) noexcept {
   return {.steps = whole.steps * share,
           .fresh = whole.fresh * share,
@@ -30,7 +30,8 @@ void Bin::add(const Bin& other) noexcept {
   uses_most = std::max(uses_most, other.uses_most);
 }
 
-// When time outgrows the bins their width doubles, so that a run of any length has at most kMost.
+// When time exceeds the range of the bins, their width doubles, so that a run of any length has at
+// most kMost.
 std::size_t TimeBins::place_of(double t_s) {
   while (t_s >= width_s_ * static_cast<double>(kMost)) widen();
   const auto place = static_cast<std::size_t>(t_s / width_s_);
@@ -43,7 +44,7 @@ void TimeBins::add(double t_s, const Bin& what) {
   bins_[place].add(what);
 }
 
-// In proportion to the time spent in each bin.
+// Each bin gets a share in proportion to the overlap.
 void TimeBins::add(double from_s, double to_s, const Bin& what) {
   const std::size_t last = place_of(to_s);
   const auto first = static_cast<std::size_t>(from_s / width_s_);

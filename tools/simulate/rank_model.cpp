@@ -1,10 +1,11 @@
 // One rank in virtual time: a source that makes batches, a queue of bounded capacity, a pool of
-// batches that may be reused, and the policy's decision for each step. It follows the real producer
-// and server (produce/, serve/) where they matter for decisions, and nothing else; growth and
-// picking use their very code.
+// batches that may be reused, and the policy's decision at each step. It models only what matters
+// for decisions in the real producer and server (src/produce, src/serve). Growth of the queue and
+// the choice of a resident batch use their code.
 //
-// Time only moves in step(): finished_ is when the batch that is being made will be ready, kNever
-// while the queue is full. publish() catches up with all that became ready until now.
+// The caller supplies the time; only waiting for a batch in step() moves it on. finished_ is when
+// the batch in production will be ready, or kNever while the queue is full. publish() catches up
+// with all that became ready until now.
 
 #include "rank_model.hpp"
 
@@ -17,7 +18,7 @@ namespace forebay::simulate {
 
 namespace {
 
-// An automatic queue begins small and grows, as in a run.
+// An automatic queue starts small and grows, as in a run.
 ring::Capacity capacity_in(const QueueOptions& queue) {
   const auto most = static_cast<std::uint32_t>(ring::capacity_of(queue));
   return ring::is_automatic(queue) ? ring::Capacity(static_cast<std::uint32_t>(ring::kLeastCapacity), most)
@@ -37,7 +38,7 @@ RankModel::RankModel(const QueueOptions& queue, const PolicyOptions& rules, Sour
   pool_.reserve(pool_size_);
 }
 
-// A producer that finds the queue full stops; full_since_ is then the beginning of blocked time.
+// When the queue is full the producer stops, and blocked time starts at full_since_.
 void RankModel::publish(double now) {
   while (finished_ <= now) {
     ++produced_;
@@ -50,7 +51,7 @@ void RankModel::publish(double now) {
   }
 }
 
-// What the real server shows a policy; times count from the first step.
+// The same signals as the real server passes to a policy; times count from the first step.
 Signals RankModel::observe(double now, double waited) {
   if (start_s_ < 0) start_s_ = now;
   publish(now);
@@ -66,15 +67,16 @@ Signals RankModel::observe(double now, double waited) {
 }
 
 double RankModel::end_of_wait(double asked, double now) const {
-  // Past max_wait_ms only the policy's own rule still waits, for the next batch.
+  // Up to max_wait_ms a wait ends at that limit or with the next batch, whichever is first. A
+  // policy that still waits after that, by its own rule, waits for the next batch.
   const double bound = asked + max_wait_s_;
   const double end = now < bound ? std::min(bound, finished_) : finished_;
   if (end == kNever) throw Error("simulation: the policy waits although the queue is full");
   return end;
 }
 
-// A wait may end early (a batch comes) and is then decided upon again, as in a run. Fresh with an
-// empty queue waits for the next batch.
+// A wait may end early because a batch arrives; then the policy is asked again, as in a run. Fresh
+// with an empty queue waits for the next batch.
 RankModel::Served RankModel::step(Policy& policy, double asked) {
   double now = asked;
   const std::uint32_t depth = observe(now).depth;
@@ -98,7 +100,7 @@ RankModel::Served RankModel::step(Policy& policy, double asked) {
   }
 }
 
-// The oldest resident makes room for a new one.
+// If the pool is full, the oldest resident batch leaves it when a fresh one is served.
 RankModel::Served RankModel::serve(Decision decision, double asked, double now) {
   const Signals seen = observe(now);
   ++steps_;
@@ -143,7 +145,7 @@ void RankModel::served_from(std::uint64_t turn) {
   tally_.run(run_);
 }
 
-// Residents at the end count with the uses they had.
+// Batches still resident at the end are counted with the uses they had.
 void RankModel::finish() {
   for (const Resident& resident : pool_) tally_.retired(resident.uses);
   pool_.clear();

@@ -16,7 +16,7 @@
 
 namespace forebay::simulate {
 
-// How often batches were served, and how many times in a row.
+// Counts how often batches were served, and how many times in a row.
 class UseTally {
  public:
   // A batch left the pool after `uses` serves.
@@ -51,26 +51,28 @@ class UseTally {
   double squares_ = 0;
 };
 
-// One rank's producer, queue and pool in virtual time, by the rules of the real feeder: a batch being made counts
-// against the capacity, so work on the next one begins when fewer than `capacity` are ready; the pool holds the last
-// `pool` fresh batches. Times must not decrease from call to call.
+// One rank's producer, queue and pool in virtual time, by the rules of the real feeder. A batch in
+// production counts against the capacity, so work on the next one begins when fewer than `capacity`
+// are ready. The pool holds the last `pool` fresh batches. Times must not decrease from call to
+// call.
 class RankModel {
  public:
   using Served = ServedStep;
 
-  // REQUIRES: capacity and pool >= 1, or a capacity of "auto", which grows in step() only. `tally` must outlive the
-  // object; ranks may share one.
+  // REQUIRES: capacity and pool >= 1, or a capacity of "auto", which grows only in step(). `tally`
+  // must outlive the object; ranks may share one.
   RankModel(const QueueOptions& queue, const PolicyOptions& rules, Source source, UseTally& tally);
 
   // When the first batch is ready.
   [[nodiscard]] double first_batch_s() const noexcept { return finished_; }
-  // Serves a step requested at `now`, as `policy` decides. Throws what the policy throws, and Error if it waits for a
-  // batch that cannot come.
+  // Serves a step requested at `now`, as `policy` decides. Throws what the policy throws, and Error
+  // if the policy waits for a batch that cannot come.
   Served step(Policy& policy, double now);
 
   // What a policy sees at `now`, `waited` seconds into its step.
   [[nodiscard]] Signals observe(double now, double waited = 0);
-  // Serves a fresh batch, waiting for it if need be, or a resident one. REQUIRES: a reuse has a batch to serve.
+  // Serves a fresh batch, waiting for it if need be, or a resident one. `asked`: when the step was
+  // requested. REQUIRES: for a reuse, a batch is resident.
   Served serve(Decision decision, double asked, double now);
 
   // Ends the run: tallies the resident batches.
@@ -88,7 +90,7 @@ class RankModel {
   void publish(double now);
   [[nodiscard]] double end_of_wait(double asked, double now) const;
   void served_from(std::uint64_t turn);
-  // There is room again for the batch after those that are ready.
+  // The queue has room again: production continues at `now`.
   void resume(double now);
 
   UseTally& tally_;
@@ -96,14 +98,14 @@ class RankModel {
   std::vector<Resident> pool_;  // oldest first, the last is current
   double max_wait_s_;
   double start_s_ = -1;  // of the first step
-  double finished_;      // when the batch being made is ready; kNever: the queue is full
+  double finished_;      // when the batch in production is ready; kNever: the queue is full
   double full_since_ = 0;
   double blocked_s_ = 0;  // since the first step
   std::uint64_t produced_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t fresh_ = 0;
   std::uint64_t last_turn_ = 0;
-  std::uint64_t run_ = 0;  // steps in a row from the batch of last_turn_
+  std::uint64_t run_ = 0;  // steps in a row that served the batch of last_turn_
   ring::QueueGrowth growth_;
   std::uint32_t pool_size_;
   std::uint32_t depth_ = 0;

@@ -1,16 +1,17 @@
-// Simulates a job: all ranks step by step in virtual time, deciding locally or in lockstep; and
-// computes the best schedule that a source allows, to compare policies with.
+// Simulates a job: all ranks step by step in virtual time, deciding locally or in lockstep. Also
+// computes the best schedule that a source allows, as a reference for policies.
 //
-// A step ends when the slowest rank has been served, as the all-reduce of a trainer makes it
-// (end_step). simulate_local gives each rank a policy of its own; simulate_lockstep has one, which
-// sees the minimum of all ranks' figures as they were mpi.lag steps before, as census messages
-// arrive in a run.
+// A step ends when the slowest rank has been served, because of the trainer's all-reduce
+// (end_step). simulate_local() gives each rank its own policy. simulate_lockstep() has one policy,
+// which sees the minimum of all ranks' figures from mpi.lag steps before, as a run gets them from
+// the census.
 //
-// best_schedule is dynamic programming over batches: when is each served first, so that the sum of
-// squared uses is least, each within its window of steps, so that no step waits and the queue never
-// overflows. Costs are convex, so the best predecessor moves in one direction only, and a stage of
-// n steps is solved by divide and conquer in O(n log n) instead of O(n^2). Everything runs on one
-// thread, and its result depends on seeds alone.
+// best_schedule() is dynamic programming over batches. It chooses the step at which each batch is
+// served first so that the sum of squared uses is least. Each choice lies in the batch's window of
+// steps, so that no step waits and the queue never overflows. Because costs are convex, the best
+// predecessor moves in one direction only, and a stage of n steps is solved by divide and conquer
+// in O(n log n) instead of O(n^2). Everything runs on one thread, and the result depends only on
+// seeds.
 
 #include "simulation.hpp"
 
@@ -32,7 +33,7 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw ConfigError("simulation: " + what);
 }
 
-// Of a library's caller as much as of the command line.
+// Validates scenarios from callers of the library as well as from the command line.
 void check(const Scenario& scenario) {
   require(scenario.ranks >= 1 && scenario.steps >= 1, "there must be at least one rank and one step");
   require(!scenario.sources.empty() && !scenario.step_s.empty(), "there must be a source and a step time");
@@ -48,7 +49,7 @@ Source source_of(const Scenario& scenario, std::uint64_t rank) {
   return {scenario.sources[rank % scenario.sources.size()], key64(scenario.seed, rank)};
 }
 
-// All ranks and their totals.
+// All ranks, the job's clock and the totals.
 class Job {
  public:
   Job(const Scenario& scenario, const StepObserver& observer) : scenario_(scenario), observer_(observer) {
@@ -56,7 +57,7 @@ class Job {
     ranks_.reserve(scenario.ranks);
     QueueOptions queue = scenario.queue;
     queue.pool = ring::pool_of(queue);
-    if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = ring::capacity_of(queue);  // of one size on all ranks
+    if (scenario.mpi.mode == MpiMode::lockstep) queue.capacity = ring::capacity_of(queue);  // does not grow in lockstep
     for (std::uint64_t rank = 0; rank < scenario.ranks; ++rank) {
       ranks_.emplace_back(queue, scenario.policy, source_of(scenario, rank), tally_);
       now_ = std::max(now_, ranks_.back().first_batch_s());
@@ -68,7 +69,7 @@ class Job {
   // When the next step is requested, on all ranks.
   [[nodiscard]] double now() const noexcept { return now_; }
 
-  // All ranks wait for the one that waits longest.
+  // Counts one rank's step; the longest wait of any rank delays all of them in end_step().
   void served(std::uint64_t rank, const ServedStep& served) {
     if (observer_) observer_(rank, now_ - start_, served);
     outcome_.fresh += served.decision == Decision::fresh ? 1 : 0;
@@ -78,7 +79,6 @@ class Job {
     wait_ = std::max(wait_, served.wait_s);
   }
 
-  // The all-reduce: all ranks wait for the last.
   void end_step() noexcept {
     outcome_.stall_s += wait_;
     now_ += wait_ + scenario_.step_s[outcome_.steps % scenario_.step_s.size()];
@@ -136,7 +136,7 @@ class RanksAtCap {
   std::deque<std::uint64_t> said_;  // oldest first
 };
 
-// Whether most ranks are at their cap is known mpi.lag steps late, as in a run.
+// Ranks learn whether most of them are at their cap mpi.lag steps late, as in a run.
 Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
   Job job(scenario, observer);
   std::vector<std::unique_ptr<RuledPolicy>> policies;
@@ -159,16 +159,15 @@ Outcome simulate_local(const Scenario& scenario, const PolicyRegistry& registry,
   return job.finish();
 }
 
-// What the ranks reported before one step: the minimum of each figure.
+// What the ranks reported at one step: the minimum of each figure.
 struct Census {
   Signals signals;
   std::uint64_t fresh_before = 0;  // fresh decisions of all steps before that one
 };
 
-// Every rank decides by census k at step k + lag, so one policy decides for all. If it serves fresh only while the rank
-// with the fewest batches still has one, no rank waits.
-// `known.depth` is reduced by what has been decided since the census was taken: those batches are
-// not there any more.
+// Every rank decides by the census of step k at step k + lag, so one policy decides for all. If it
+// serves fresh only while the rank with the fewest batches has one left, no rank waits. known.depth
+// is reduced by the fresh decisions made since the census: those batches are gone.
 Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& registry, const StepObserver& observer) {
   Job job(scenario, observer);
   const auto policy = with_rules(registry.make(scenario.policy), scenario.policy);
@@ -184,7 +183,8 @@ Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& regist
       census.signals.blocked_s = std::min(census.signals.blocked_s, said.blocked_s);
     }
     censuses.push_back(census);
-    // Nothing is known of the first steps, except of the very first, whose batch every rank has.
+    // Nothing is known before the first census arrives, except at step 0: every rank has its first
+    // batch.
     Signals known{.step = step, .depth = step == 0 ? 1U : 0U, .capacity = census.signals.capacity, .produced = 1};
     if (step > 0 && step >= lag) {
       known = censuses.front().signals;
@@ -207,18 +207,18 @@ Outcome simulate_lockstep(const Scenario& scenario, const PolicyRegistry& regist
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 
-// The steps at which a batch may be served first, [first, last].
+// The steps at which a batch may first be served, [first, last].
 struct Window {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  bool pressed = false;  // must be served: a later batch needs its room
+  bool pressed = false;  // must be served by `last`, because a later batch needs its place in the queue
 
   [[nodiscard]] std::size_t size() const noexcept { return last - first + 1; }
 };
 
-// One per batch that can be served before the end.
-// A batch must be served before the one that needs its room arrives; with one batch per step,
-// earlier ones must leave room for later ones.
+// One window per batch that can be served before the end. A batch must be served before the one
+// that needs its place arrives. As a step serves at most one fresh batch, earlier ones must leave
+// steps for later ones.
 std::vector<Window> windows_of(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
   const std::uint64_t steps = arrived.size();
   std::vector<std::uint64_t> earliest;  // [j]: first step for which batch j has arrived
@@ -227,16 +227,17 @@ std::vector<Window> windows_of(std::span<const std::uint64_t> arrived, std::uint
   }
   std::vector<Window> windows;
   for (std::size_t batch = 0; batch < earliest.size(); ++batch) {
-    // Batch j + capacity has room only if batch j was served before the step at which it arrives.
+    // Batch j + capacity has a place only if batch j was served before the step at which it
+    // arrives.
     const std::size_t pressing = batch + capacity;
     Window window{.first = earliest[batch], .last = steps - 1, .pressed = pressing < earliest.size()};
     if (window.pressed) window.last = earliest[pressing] - 1;
     if (!windows.empty()) window.first = std::max(window.first, windows.back().first + 1);
-    if (batch == 0) window.last = 0;  // nothing can be served before it
+    if (batch == 0) window.last = 0;  // the first step can serve nothing else
     if (window.first >= steps) break;
     windows.push_back(window);
   }
-  // One batch per step: a batch must be early enough for those that follow.
+  // A step serves at most one fresh batch, so a batch must be early enough for those after it.
   for (std::size_t batch = windows.size(); batch-- > 1;) {
     if (windows[batch].pressed) windows[batch - 1].last = std::min(windows[batch - 1].last, windows[batch].last - 1);
   }
@@ -288,7 +289,7 @@ Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry, const
                                                 : simulate_local(scenario, registry, observer);
 }
 
-// Served as soon as possible, so that the queue is never full longer than it must be.
+// Every batch is served as soon as possible, so that the queue is never full longer than necessary.
 std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank) {
   check(scenario);
   UseTally tally;
@@ -308,7 +309,8 @@ std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank
   return arrived;
 }
 
-// A batch that is not pressed may stay unserved at the end, so any of those may be the last.
+// Batches that are not pressed may stay unserved at the end, so the schedule may end with the last
+// pressed batch or with any batch after it.
 BestSchedule best_schedule(std::span<const std::uint64_t> arrived, std::uint64_t capacity) {
   if (arrived.empty() || arrived[0] == 0 || capacity == 0) {
     throw Error("best_schedule: the first step needs a batch and the queue room for one");

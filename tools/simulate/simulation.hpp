@@ -13,9 +13,10 @@
 
 namespace forebay::simulate {
 
-// What is simulated: a job whose ranks make every step at the same time, because each step ends with an all-reduce.
+// A job to simulate. All its ranks make every step at the same time, because each step ends with an
+// all-reduce.
 struct Scenario {
-  QueueOptions queue;  // a capacity of "auto" begins with the fewest, as with large batches
+  QueueOptions queue;  // a capacity of "auto" starts with the fewest batches
   PolicyOptions policy;
   MpiOptions mpi;  // mode, lag
   std::uint64_t ranks = 1;
@@ -32,26 +33,26 @@ struct Outcome {
   std::uint64_t steps = 0;  // of each rank
   std::uint64_t fresh = 0;
   std::uint64_t reused = 0;
-  std::uint64_t exhausted_steps = 0;  // that found the queue empty
+  std::uint64_t exhausted_steps = 0;  // steps that found the queue empty
   std::uint64_t produced = 0;
   std::uint64_t left = 0;  // batches ready at the end
   double fresh_fraction = 0;
-  double stall_s = 0;  // after the first batch: time in which a rank waited, and all others with it
+  double stall_s = 0;  // time, after the first batch, in which any rank waited and so held up all others
   double wall_s = 0;
-  double mean_depth = 0;       // when a batch was requested
-  std::uint32_t capacity = 0;  // batches that may be ready at the end, on the rank with the most
+  double mean_depth = 0;       // batches ready when a step was requested
+  std::uint32_t capacity = 0;  // the final capacity, of the rank with the largest
   double evenness = 0;         // sum over batches of uses^2 / steps
   std::uint64_t uses_p50 = 0;
   std::uint64_t uses_p99 = 0;
   std::uint64_t uses_max = 0;
-  std::uint64_t longest_run = 0;        // steps in a row from one batch
-  std::vector<std::uint64_t> fresh_of;  // [rank]: its share of `fresh`
+  std::uint64_t longest_run = 0;        // steps in a row that served the same batch
+  std::vector<std::uint64_t> fresh_of;  // fresh steps of each rank
 };
 
 // How a rank served one step.
 struct ServedStep {
   Decision decision = Decision::fresh;
-  std::uint32_t depth = 0;  // when it was asked for
+  std::uint32_t depth = 0;  // when the step was requested
   double wait_s = 0;
   std::uint64_t turn = 1;       // of the batch: the rank's first one is 1
   std::uint64_t use_index = 0;  // 0 = fresh, then 1, 2, ...
@@ -60,19 +61,23 @@ struct ServedStep {
   std::uint32_t capacity = 1;   // batches that may be ready
 };
 
-// Is told each step of each rank, ranks in turn. `asked_s`: when it was asked for, counted from the first step.
+// Called for each step of each rank, in the order of ranks. `asked_s`: when the step was requested,
+// counted from the first step.
 using StepObserver = std::function<void(std::uint64_t rank, double asked_s, const ServedStep& served)>;
 
-// Runs the scenario with policies of `registry`, in virtual time: no thread, no clock, the same result every time.
-// Throws ConfigError for an invalid scenario, and what policies and `observer` throw.
+// Runs the scenario with policies of `registry` in virtual time, without threads or clocks, so the
+// result is always the same. Throws ConfigError for an invalid scenario, and what policies and
+// `observer` throw.
 [[nodiscard]] Outcome simulate(const Scenario& scenario, const PolicyRegistry& registry,
                                const StepObserver& observer = {});
 
-// Batches that a rank's source has delivered when each step is served, if every batch is taken at once: the input of
-// best_schedule(). The steps are those of `scenario` without stalls.
+// For each step, how many batches the rank's source has delivered when the step is served, if every
+// batch is taken at once: the input of best_schedule(). The steps are those of `scenario` without
+// stalls.
 [[nodiscard]] std::vector<std::uint64_t> arrivals(const Scenario& scenario, std::uint64_t rank = 0);
 
-// The most even schedule that loses nothing: which steps to serve fresh, with all arrivals known in advance.
+// The most even schedule that loses no batch, when all arrivals are known in advance: the steps
+// that serve a fresh batch.
 struct BestSchedule {
   std::vector<std::uint64_t> fresh_steps;  // ascending, the first is 0
   double squares = 0;                      // sum over batches of (steps served)^2

@@ -1,5 +1,5 @@
-// Synthetic and recorded sources: how long each batch takes. mean_s is the mean time per batch
-// whatever the distribution, so that R means the same for all of them.
+// Synthetic and recorded sources: how long each batch takes to produce. mean_s is the mean time per
+// batch for every distribution, so that R means the same for all of them.
 
 #include "source.hpp"
 
@@ -50,14 +50,14 @@ std::string_view to_string(SourceKind kind) noexcept {
 Source::Source(std::shared_ptr<const SourceSpec> spec, std::uint64_t seed)
     : spec_(std::move(spec)), random_(key64(seed)), phases_(key64(seed, kPhaseKey)) {
   check(*spec_);
-  // Each rank and seed begins at a random point of a period.
+  // Each rank and seed starts at a random point of a period.
   if (spec_->kind == SourceKind::contention) phase_end_ = -phases_.uniform() * (spec_->on_s + spec_->off_s);
   if (spec_->kind == SourceKind::trace && spec_->anywhere) recorded_ = phases_.below(spec_->work.size());
 }
 
-// lognormal: the mean of exp(sigma z) is exp(sigma^2 / 2), which is divided out. Outages and
-// contention: work is done at full pace while on, at none or a slower one while off; the mean of
-// both is kept.
+// lognormal: the mean of exp(sigma z) is exp(sigma^2 / 2), so it is divided out. Outages and
+// contention: work proceeds at full pace in the first kind of phase, and not at all or more slowly
+// in the second; the work per batch is scaled so that mean_s remains the mean.
 double Source::finish(double start) {
   const SourceSpec& spec = *spec_;
   switch (spec.kind) {
@@ -83,14 +83,13 @@ double Source::finish(double start) {
   return start;
 }
 
-// Outages have exponential lengths, contention comes regularly.
+// Phases of outages have exponentially distributed lengths, those of contention fixed ones.
 void Source::next_phase() {
   on_ = !on_;
   const double mean = on_ ? spec_->on_s : spec_->off_s;
   phase_end_ += spec_->kind == SourceKind::outages ? -mean * std::log1p(-phases_.uniform()) : mean;
 }
 
-// Goes through as many phases as the work takes.
 double Source::through_phases(double start, double work, double off_pace) {
   double now = start;
   for (;;) {
@@ -107,7 +106,8 @@ double Source::through_phases(double start, double work, double off_pace) {
 double Source::exponential(double mean) { return -mean * std::log1p(-random_.uniform()); }
 
 double Source::standard_normal() {
-  // Box and Muller, 1958; the second of the pair is dropped, so that a source stays small.
+  // Box and Muller, 1958. The second number of the pair is dropped, so that no state is needed for
+  // it.
   const double radius = std::sqrt(-2 * std::log1p(-random_.uniform()));
   return radius * std::cos(2 * std::numbers::pi * random_.uniform());
 }

@@ -26,19 +26,19 @@ enum class SourceKind : std::uint8_t {
 // What one rank's producer does. Times are seconds of virtual time.
 struct SourceSpec {
   SourceKind kind = SourceKind::constant;
-  double mean_s = 1;         // seconds per batch in the long run, with outages and contention in it
+  double mean_s = 1;         // seconds per batch in the long run, outages and contention included
   double sigma = 1;          // lognormal
   double cv = 1;             // gamma
-  double on_s = 100;         // outages: mean length of a time with production, contention: first part of a period
-  double off_s = 100;        // outages: mean length of an outage, contention: second part of a period
+  double on_s = 100;         // outages: mean length of a period with production; contention: first part of a period
+  double off_s = 100;        // outages: mean length of an outage; contention: second part of a period
   double slowdown = 4;       // contention
   std::vector<double> work;  // trace: seconds of work per batch; not empty, sum > 0
-  bool anywhere = false;     // trace: begin at a batch chosen by the seed, not at the first
+  bool anywhere = false;     // trace: start at a batch chosen by the seed, not at the first
 };
 
-// One rank's producer: says when batches are finished. The n-th batch of a (spec, seed) takes the same work whenever it
-// is begun, so policies can be compared on the same source. Outages and contention follow their own clock, whatever is
-// being worked on.
+// Models one rank's producer: computes when batches are finished. The n-th batch for a given spec
+// and seed takes the same work whenever it is started, so policies can be compared on the same
+// source. Outages and contention follow their own clock, independent of the work.
 class Source {
  public:
   // Throws ConfigError naming the invalid field.

@@ -1,13 +1,13 @@
-// A recorded run as a source: reads steps.RANK.jsonl of each rank and finds when batches became
-// ready and how long steps took; and recommends a configuration that would have suited it.
+// Turns a recorded run into a source: reads steps.RANK.jsonl of each rank, and finds when batches
+// became ready and how long steps took. Also recommends a configuration that would have suited the
+// run.
 //
-// From one step to the next, `produced` says how many batches became ready, and the times say
-// between which moments; they are spread evenly over that span, on the producer's own clock, which
-// stops while its queue is full. So the recording gives the work per batch, whatever the queue was
-// then.
+// The difference of `produced` between two steps says how many batches became ready between their
+// times. They are spread evenly over that span on the producer's own clock, which stops while its
+// queue is full. So the recording gives the work per batch independent of the queue it had.
 //
 // recommend() predicts the run for a grid of capacities, pools and policies, drops those that stall
-// or waste batches, and of what is left takes the even ones with the fewest slots of memory.
+// or waste batches, keeps the even ones, and chooses the one with the fewest slots.
 
 #include "trace.hpp"
 
@@ -40,7 +40,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The keys of a step's line that matter here.
+// The values of a step's line that are used here.
 struct Line {
   std::uint64_t step = 0;
   std::uint64_t epoch = 0;
@@ -54,15 +54,15 @@ struct Line {
   double blocked_s = 0;
 };
 
-// A step's line is a few hundred bytes and no list.
+// A real line has a few hundred bytes and no nested lists.
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 constexpr std::size_t kDeepest = 8;
-// The most batches that a file may claim: those ready before the first line, and a generous number per line. More is
-// damage, and believing it would exhaust the memory.
+// The most batches that a file may claim: those before the first line, plus a generous number per
+// line. A larger number means that the file is damaged, and would exhaust the memory.
 constexpr std::uint64_t kMostBefore = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostOfLine = 4096;
 
-// Of a step or of a run; differences and sums of them stay numbers.
+// A time in seconds, small enough that sums and differences remain finite.
 double seconds(const nlohmann::json& json, const char* key) {
   constexpr double kLongest = 1e9;
   const double value = json.at(key);
@@ -70,7 +70,7 @@ double seconds(const nlohmann::json& json, const char* key) {
   throw Error(std::string(key) + " is " + shortest(value) + " s, which no run takes");
 }
 
-// All keys must be there: a file of another kind should be refused at its first line.
+// All keys must be present, so that a file of another kind is refused at its first line.
 Line parse(const std::string& text) {
   if (json_depth(text) > kDeepest) throw Error("nested too deep");
   const auto json = nlohmann::json::parse(text);
@@ -86,7 +86,7 @@ Line parse(const std::string& text) {
           .blocked_s = seconds(json, "blocked_producer_s")};
 }
 
-// RANK of "steps.RANK.jsonl" and of the file with the lines before it.
+// RANK of "steps.RANK.jsonl"; nothing for other files, including the one that holds earlier lines.
 std::optional<std::uint32_t> rank_of(const fs::path& file) {
   const std::string text = file.filename().string();
   const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
@@ -96,7 +96,7 @@ std::optional<std::uint32_t> rank_of(const fs::path& file) {
 // The lines of one rank, checked one by one: those of its file and, if telemetry was bounded, those before them.
 class Reader {
  public:
-  // Telemetry with a bound on its size has an earlier file whose lines come first.
+  // If the size of telemetry is bounded, an earlier file has the lines that come first.
   explicit Reader(const fs::path& file) {
     if (rank_of(file)) {
       auto lines = measure::open_bounded<Source>(file, open);
@@ -106,10 +106,10 @@ class Reader {
     if (files_.empty()) files_.push_back(open(file));
   }
 
-  // The lines since the last resume. A run that resumes from a saved state appends to the file of the previous one and
-  // restarts the clock and the counts, so earlier lines say nothing about its production.
-  // If lines were dropped (telemetry.max_bytes), `produced` begins far above 0; what lies before is
-  // taken off.
+  // The lines since the last resume. A run that resumes from a saved state appends to the same file
+  // and restarts clock and counts, so earlier lines say nothing about its production. If lines were
+  // dropped (telemetry.max_bytes), the first `produced` is far above 0, and the batches before it
+  // are subtracted.
   std::vector<Line> read() {
     std::string text;
     while (next(text)) {
@@ -184,15 +184,17 @@ class Reader {
   std::deque<Source> files_;  // the first is being read
   std::vector<Line> lines_;
   std::optional<std::uint64_t> last_step_;
-  std::uint64_t before_ = 0;  // batches of lines that made way for later ones (telemetry.max_bytes)
+  std::uint64_t before_ = 0;  // batches produced before the first line that was kept (telemetry.max_bytes)
 };
 
-// Work is measured on the producer's own clock, which stops while the queue is full.
+// The producer's own clock, which stops while the queue is full.
 double own_time(const Line& line) { return line.t_s - line.blocked_s; }
 
-// Half a share before and after each, as where in the span they fell is unknown.
+// The work of each batch. When the batches between two steps became ready is unknown; they are
+// spread evenly, with half a share before the first and after the last.
 std::vector<double> work_of(const std::vector<Line>& lines) {
-  // When the batches ready before the first step were made is unknown: they are there from the start.
+  // When the batches that were ready before the first step were made is unknown: they count as no
+  // work.
   std::vector<double> work(lines.front().produced, 0.0);
   double last = own_time(lines.front());
   for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -208,16 +210,17 @@ std::vector<double> work_of(const std::vector<Line>& lines) {
   return work;
 }
 
-// The producer's own time in seconds, and the batches made in it, from the first step to the last that found new ones.
-// Up to the last line with new batches: what came behind it was not finished.
+// The producer's own time in seconds, and the batches made in it, from the first step to the last
+// one that found new batches. What was in production after that was not finished.
 std::pair<double, std::uint64_t> production_of(const std::vector<Line>& lines) {
   if (lines.empty()) return {0, 0};
   const auto last = std::ranges::find(lines, lines.back().produced, &Line::produced);
   return {own_time(*last) - own_time(lines.front()), last->produced - lines.front().produced};
 }
 
-// A step's compute time is recorded with the next step. What next() took although a batch was ready counts as step
-// time, too: with short steps, or on an overloaded machine, batches arrive in that time.
+// The compute time of each step, which is recorded with the next step. If a batch was ready, the
+// time spent in next() counts too: with short steps or on an overloaded machine, batches arrive
+// during it.
 std::vector<double> steps_of(const std::vector<Line>& lines) {
   std::vector<double> steps;
   steps.reserve(lines.size());
@@ -228,7 +231,7 @@ std::vector<double> steps_of(const std::vector<Line>& lines) {
   return steps;
 }
 
-// The wait of the first step is start-up.
+// The wait of the first step is start-up, not a stall.
 void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> uses;
   for (const Line& line : lines) {
@@ -245,7 +248,7 @@ void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
   trace.wall_s = lines.back().t_s;
 }
 
-// Both means must be above 0, since ratios of them are computed.
+// Throws unless both means are above 0, since ratios of them are computed.
 Trace trace_of(const fs::path& file, std::uint64_t rank) {
   const std::vector<Line> lines = Reader(file).read();
   auto source = std::make_shared<SourceSpec>();
@@ -257,7 +260,8 @@ Trace trace_of(const fs::path& file, std::uint64_t rank) {
     trace.step_s = steps_of(lines);
   }
   const auto [own, made] = production_of(lines);
-  // The producer's own clock may have gone backwards in between, as far as the file says.
+  // A damaged file may have a clock that goes backwards, so the sum alone does not show that there
+  // is work.
   const bool has_work = std::ranges::any_of(source->work, [](double seconds) { return seconds > 0; });
   if (made == 0 || own <= 0 || !has_work || trace.step_s.empty()) {
     throw Error(file.string() + " has too little in it: a trace needs steps during which batches became ready" +
@@ -273,7 +277,8 @@ Trace trace_of(const fs::path& file, std::uint64_t rank) {
   return trace;
 }
 
-// By rank. Anything but a readable folder is taken for a file: opening it tells why it cannot be read.
+// The files by rank. A path that is not a readable folder is treated as a file: opening it tells
+// what is wrong.
 std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {{rank_of(path).value_or(0), path}};
@@ -289,8 +294,8 @@ std::map<std::uint64_t, fs::path> files_at(const fs::path& path) {
   return files;
 }
 
-// The grid and the bounds below are chosen: powers of two up to what memory usually allows, a stall
-// of a thousandth, half a percent of fresh batches, and a tenth of evenness count as equal.
+// The grid and the limits are chosen: powers of two up to what memory usually allows; a stall of a
+// thousandth is none; half a percent of fresh batches and a tenth of evenness count as equal.
 constexpr std::array<std::int64_t, 6> kCapacities{4, 8, 16, 32, 64, 128};
 constexpr std::array<std::int64_t, 6> kPools{1, 2, 4, 8, 12, 16};
 // In order of preference when they do equally well.
@@ -304,12 +309,12 @@ Prediction predict(const Scenario& recorded, const QueueOptions& queue, const Po
   Scenario scenario = recorded;
   scenario.queue = queue;
   scenario.policy = policy;
-  if (policy.on_max_uses == OnMaxUses::error) scenario.policy.on_max_uses = OnMaxUses::wait;  // to say what it would be
+  if (policy.on_max_uses == OnMaxUses::error) scenario.policy.on_max_uses = OnMaxUses::wait;  // predict, not fail
   return {.queue = queue, .policy = policy, .outcome = simulate(scenario, registry)};
 }
 
-// Without caps and waits, which would hide what a policy does; recommend() adds the automatic cap
-// at the end.
+// Predicts without a cap on uses and without waits, which would hide the effect of a policy;
+// recommend() adds the automatic cap at the end.
 std::vector<Prediction> predict_all(const Scenario& recorded, const Options& configured,
                                     const PolicyRegistry& registry) {
   std::vector<Prediction> predictions;
@@ -320,7 +325,7 @@ std::vector<Prediction> predict_all(const Scenario& recorded, const Options& con
   for (const char* const name : kPolicies) {
     policy.name = name;
     for (const std::int64_t capacity : kCapacities) {
-      if (recorded.mpi.mode == MpiMode::lockstep && capacity <= recorded.mpi.lag) continue;  // no run has that
+      if (recorded.mpi.mode == MpiMode::lockstep && capacity <= recorded.mpi.lag) continue;  // not allowed
       queue.capacity = capacity;
       for (const std::int64_t pool : kPools) {
         queue.pool = pool;
@@ -339,7 +344,8 @@ bool stalls(const Prediction& prediction) {
 Prediction choose(std::vector<Prediction> predictions) {
   // Policies that do not wait never stall.
   std::erase_if(predictions, stalls);
-  // Batches ready at the end are not lost: a short recording must not count a reserve as waste.
+  // Batches still ready at the end are not lost: in a short recording, a reserve must not count as
+  // waste.
   const auto fresh = [](const Prediction& prediction) {
     return static_cast<double>(prediction.outcome.fresh + prediction.outcome.left);
   };
@@ -365,7 +371,7 @@ std::vector<Trace> read_traces(const fs::path& path) {
   return traces;
 }
 
-// Step times are those of the first rank: ranks make every step together.
+// Step times are taken from the first rank, because ranks make every step together.
 Scenario scenario_of(std::span<const Trace> traces) {
   Scenario scenario;
   scenario.ranks = traces.size();

@@ -17,7 +17,7 @@ namespace forebay::simulate {
 // What one rank of a real run did, from its telemetry.
 struct Trace {
   std::uint64_t rank = 0;
-  std::shared_ptr<const SourceSpec> source;  // the work of each batch, in time in which the queue was not full
+  std::shared_ptr<const SourceSpec> source;  // the work of each batch, on a clock that stops while the queue is full
   std::vector<double> step_s;                // of each step, without waits for a batch
   double mean_step_s = 0;                    // step_s, averaged
   double mean_work_s = 0;                    // 1 / lambda
@@ -31,14 +31,15 @@ struct Trace {
   double wall_s = 0;
 };
 
-// Reads steps.RANK.jsonl: one file, or all of a folder (telemetry.dir of a run with telemetry.per_step = true), in the
-// order of ranks. What is in steps.RANK.earlier.jsonl beside it (telemetry.max_bytes) comes before. Batches that were
-// finished between the same two steps are spread evenly over that time. Gaps where telemetry dropped lines are bridged;
-// a truncated last line is ignored. Of a run that was resumed, only the steps after the last resume count. Throws Error
-// naming file, line and what to do.
+// Reads steps.RANK.jsonl: one file, or all in a folder (telemetry.dir of a run with
+// telemetry.per_step = true), in the order of ranks. Lines of steps.RANK.earlier.jsonl
+// (telemetry.max_bytes) come first. Batches finished between the same two steps are spread evenly
+// over that time. Gaps where telemetry dropped lines are bridged; a truncated last line is ignored.
+// If a run was resumed, only the steps after the last resume count. Throws Error naming file, line
+// and what to do.
 [[nodiscard]] std::vector<Trace> read_traces(const std::filesystem::path& path);
 
-// What a recorded run would have been like with other settings.
+// The predicted outcome of a recorded run with these settings.
 struct Prediction {
   QueueOptions queue;
   PolicyOptions policy;
@@ -49,7 +50,7 @@ struct Prediction {
 };
 
 struct Recommendation {
-  Prediction configured;   // the settings that were asked about
+  Prediction configured;   // the settings of the configuration
   Prediction recommended;  // the smallest queue that does nearly as well as the best
   Prediction uncapped;     // `recommended` with policy.max_uses = 0
 };
@@ -57,13 +58,16 @@ struct Recommendation {
 // The scenario that repeats recorded runs, one rank each: their sources, step times, and number of steps.
 [[nodiscard]] Scenario scenario_of(std::span<const Trace> traces);
 
-// Tries the built-in policies that never wait, with queues and pools of several sizes, on the recording, without a cap
-// on uses, and picks the fewest slots among the settings that
-//  - never stall (at most 0.1 % of the time),
-//  - deliver at least 0.995 of the most fresh batches that any of them delivers, those ready at the end included,
-//  - are within 10 % of the lowest sum of uses^2.
-// What it recommends is that with policy.max_uses = "auto".
-// REQUIRES: !traces.empty(). The keys that are not varied come from `configured`.
+// Predicts the recorded run for the built-in policies that never wait, with queues and pools of
+// several sizes and no cap on uses. Among the settings that
+//
+// - never stall (at most 0.1 % of the time),
+// - deliver at least 0.995 of the most fresh batches that any setting delivers, those ready at the
+//   end included,
+// - are within 10 % of the lowest sum of uses^2,
+//
+// it chooses the one with the fewest slots, and recommends that with policy.max_uses = "auto". Keys
+// that are not varied come from `configured`. REQUIRES: !traces.empty().
 [[nodiscard]] Recommendation recommend(std::span<const Trace> traces, const Options& configured,
                                        const PolicyRegistry& registry);
 
