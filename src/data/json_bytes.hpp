@@ -13,7 +13,9 @@
 // Lets nlohmann's parser read a file as a stream.
 namespace forebay::data {
 
-// Sequential bytes of a file, read piece by piece.
+// Sequential bytes of a file, read in pieces of 1 MiB. One thread. With each piece it calls
+// `progress` with the share of the file that lies before it; the constructor and pass() throw what
+// it throws, and SampleError if the file cannot be read.
 class PiecewiseBytes {
  public:
   PiecewiseBytes(const OpenFile& file, std::function<void(double share)> progress)
@@ -42,11 +44,11 @@ class PiecewiseBytes {
   const OpenFile& file_;
   std::function<void(double share)> progress_;
   std::vector<std::byte> piece_;
-  std::size_t begin_ = 0;  // of the piece
-  std::size_t at_ = 0;     // in it
+  std::size_t begin_ = 0;  // offset of the piece in the file
+  std::size_t at_ = 0;     // position in the piece
 };
 
-// An iterator over these bytes, as the parser requires.
+// An input iterator over PiecewiseBytes, as the parser requires it.
 struct ByteIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;

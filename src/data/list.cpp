@@ -1,13 +1,14 @@
-// Parses lists of images: a path per line, perhaps with a label behind a comma, a tab or a blank,
-// perhaps with a header, comments, quotes and Windows line ends. People write such lists by hand
-// and with every tool, so the form is guessed from the whole text and checked line by line.
+// Parses lists of images: a path per line, perhaps followed by a label after a comma, a tab or a
+// blank, perhaps with a header, comments, quotes and Windows line ends. People write such lists by
+// hand and with all kinds of tools, so the form is guessed from the whole text and then checked
+// line by line.
 //
-// separator_of() looks at all lines first, as paths may contain blanks and commas. Then ListParser
-// goes through the text once. Records are views of the text, or of `quoted` for fields in quotes,
-// so lists of millions of lines cost no allocation per line.
+// separator_of() examines all lines first, because paths may contain blanks and commas. Then
+// ListParser goes through the text once. Records are views of the text, or of `quoted` for fields
+// in quotes, so a list of millions of lines needs no allocation per line.
 //
-// Anything ambiguous is an error that names the line: a label that is taken for a path would train
-// on wrong labels.
+// Anything ambiguous is an error that names the line: if a label were taken for a path, training
+// would use wrong labels.
 
 #include "list.hpp"
 
@@ -30,8 +31,8 @@ bool is_integer(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == kNowhere;
 }
 
-// Calls on_line(line) for each line that is not a comment; quoted line breaks do not end one.
-// In a comment, quotes do not count: they may be apostrophes of a sentence.
+// Calls on_line(line) for each line that is neither empty nor a comment. A line break within quotes
+// does not end a line; in a comment, quotes have no meaning.
 template <typename OnLine>
 void for_each_line(std::string_view text, OnLine&& on_line) {
   while (!text.empty()) {
@@ -46,7 +47,7 @@ void for_each_line(std::string_view text, OnLine&& on_line) {
   }
 }
 
-// The first that is neither empty nor a comment.
+// The first line that is neither empty nor a comment; "" if there is none.
 std::string_view first_line_of(std::string_view text) {
   while (!text.empty()) {
     const auto line = without_blanks(take_line(text));
@@ -63,8 +64,8 @@ bool has_unquoted(std::string_view line, char wanted) {
   });
 }
 
-// "a,b.jpg" or "a,b.jpg 0": a comma that belongs to the name of an image.
-// "a,b.jpg" is one name if what stands before the comma is none.
+// Whether the line's only comma belongs to the name of an image: "a,b.jpg" or "a,b.jpg 0". If the
+// part before the comma is the name of an image itself, the comma separates two fields.
 bool has_comma_in_name(std::string_view line) noexcept {
   const auto comma = line.find(',');
   if (comma == kNowhere || line.find('"') != kNowhere || is_picture_name(line.substr(0, comma))) return false;
@@ -73,8 +74,8 @@ bool has_comma_in_name(std::string_view line) noexcept {
          is_picture_name(behind.substr(0, behind.find_first_of(kBlank)));
 }
 
-// Where the label begins in one word and an integer; kNowhere in any other line. "n01440764/10026
-// 0": a path without an ending.
+// Where the label begins in a line of one word and an integer; kNowhere for any other line.
+// Example: "n01440764/10026 0", a path without an extension.
 std::size_t integer_after_word(std::string_view line) noexcept {
   const auto blank = line.find_first_of(kBlank);
   if (blank == kNowhere) return kNowhere;
@@ -82,8 +83,9 @@ std::size_t integer_after_word(std::string_view line) noexcept {
   return label != kNowhere && is_integer(line.substr(label)) ? label : kNowhere;
 }
 
-// Where the label begins in "a.jpg label"; kNowhere in any other line, "a.jpg copy.jpg" included.
-// At the first blank before which a whole picture name ends: "my dog.jpg 3".
+// Where the label begins in a line such as "a.jpg label"; kNowhere for any other line, including
+// "a.jpg copy.jpg". It begins after the first blank that follows a complete image name, so "my
+// dog.jpg 3" is handled.
 std::size_t label_after_picture(std::string_view line) noexcept {
   if (is_picture_name(line)) return kNowhere;
   for (auto blank = line.find_first_of(kBlank); blank != kNowhere; blank = line.find_first_of(kBlank, blank + 1)) {
@@ -94,7 +96,7 @@ std::size_t label_after_picture(std::string_view line) noexcept {
 
 class ListParser {
  public:
-  // A NUL byte means a binary file; everything is checked before the first line is parsed.
+  // Refuses UTF-16 and binary files, which contain NUL bytes, before the first line is parsed.
   ListParser(std::string_view text, const std::string& file, std::deque<std::string>& quoted, const IsFile& is_file)
       : rest_(text), file_(file), quoted_(quoted), is_file_(is_file) {
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) fail("UTF-16 text; convert it to UTF-8", line_);
@@ -105,7 +107,7 @@ class ListParser {
     }
   }
 
-  // The first line may be a header, which can only be told with the line below it.
+  // The first line may be a header; find_header() also needs the line after it to decide.
   std::vector<ListRecord> parse() {
     separator_ = separator_of(rest_);
     if (const std::string problem = problem_of_separator(first_line_of(rest_)); !problem.empty()) {
@@ -129,8 +131,8 @@ class ListParser {
   }
 
  private:
-  // The fields of the next line that is not a comment; false at the end.
-  // '#' begins a comment, unless it is the name of an image that exists.
+  // Reads the fields of the next record; false at the end. A line that begins with '#' is a
+  // comment, unless it begins with the name of an existing image.
   bool read_record() {
     fields_.clear();
     while (!rest_.empty()) {
@@ -153,7 +155,7 @@ class ListParser {
     return false;
   }
 
-  // Whether a line that begins like a comment begins with the name of an image that is there.
+  // Whether a line that begins with '#' begins with the name of an existing image.
   [[nodiscard]] bool names_file(std::string_view line) const {
     if (!is_file_) return false;
     std::string_view name = line.substr(0, separator_ == kNoSeparator ? line.size() : line.find(separator_));
@@ -165,7 +167,7 @@ class ListParser {
     return is_picture_name(name) && is_file_(name);
   }
 
-  // Here lines that look like lists of another kind (boxes, sets of labels) are refused.
+  // Refuses lines that belong to another kind of list, such as boxes or sets of labels.
   [[nodiscard]] ListRecord to_record(const std::vector<std::string_view>& fields, std::size_t line) const {
     std::size_t size = fields.size();
     while (size > 2 && fields[size - 1].empty()) --size;  // a spreadsheet's empty columns
@@ -190,8 +192,9 @@ class ListParser {
     return record;
   }
 
-  // Up to the separator or the end of the line, which is left in place.
-  // Blanks around a field are no part of it, except where blanks separate.
+  // Reads a field, up to the separator or the end of the line, neither of which is consumed. Blanks
+  // around the field are dropped. If blanks separate, an unquoted field is the whole line, which
+  // add_label_behind_path() divides.
   std::string_view field() {
     const auto start = rest_.find_first_not_of(separator_ == '\t' ? " " : " \t");
     if (start != kNowhere && rest_[start] == '"') return quoted(start + 1);
@@ -202,7 +205,8 @@ class ListParser {
     return text;
   }
 
-  // "a.jpg 0": the field is the whole line, unless its path is in quotes.
+  // Divides a line such as "a.jpg 0" into path and label. The first field is still the whole line,
+  // unless it is a quoted path.
   void add_label_behind_path() {
     const auto end = rest_of_line();
     if (const auto behind = without_blanks(rest_.substr(0, end)); !behind.empty()) {
@@ -244,19 +248,20 @@ class ListParser {
     return quoted_.emplace_back(std::move(text));
   }
 
-  // Bytes up to the end of the line. It is looked for once, however many fields the line has.
+  // The number of bytes up to the end of the line. The end is searched for once per line, however
+  // many fields the line has.
   std::size_t rest_of_line() {
     if (rest_.data() > line_end_) line_end_ = rest_.data() + std::min(rest_.find('\n'), rest_.size());
     return static_cast<std::size_t>(line_end_ - rest_.data());
   }
 
-  // REQUIRES: what is left of the line does not matter.
+  // Skips the rest of the line.
   void end_line() {
     const auto end = rest_.find('\n');
     skip_to(end == kNowhere ? rest_.size() : end + 1);
   }
 
-  // The only place that moves over line ends, so that `line_` stays right.
+  // The only function that moves past line ends, so that `line_` stays correct.
   void skip_to(std::size_t offset) {
     for (const char c : rest_.substr(0, offset)) line_ += c == '\n' ? 1 : 0;
     rest_.remove_prefix(offset);
@@ -275,14 +280,15 @@ class ListParser {
   std::size_t line_ = 1;
   std::size_t record_line_ = 1;
   ListColumns columns_;
-  std::size_t most_ = 2;                  // fields that a line may have
+  std::size_t most_ = 2;                  // the most fields that a line may have
   std::vector<std::string_view> fields_;  // of the last record read
-  bool was_quoted_ = false;               // the first field of the record
+  bool was_quoted_ = false;               // whether the record's first field is quoted
 };
 
 }  // namespace
 
-// Wider than is_image_name(): names of images that Forebay does not decode are names all the same.
+// Accepts more than is_image_name(): the name of an image that Forebay cannot decode is still the
+// name of an image.
 bool is_picture_name(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 2> kOther{"gif", "jp2"};
   if (is_image_name(name) || is_video_name(name)) return true;
@@ -294,8 +300,8 @@ bool is_picture_name(std::string_view name) noexcept {
   return std::ranges::any_of(kOther, [&](std::string_view other) { return equals_ignoring_case(extension, other); });
 }
 
-// A tab wins over a comma if all lines have one. A blank separates only if there is neither: "a.jpg
-// 0".
+// A tab takes precedence over a comma if every line has one. A blank separates only if there is
+// neither, as in "a.jpg 0".
 char separator_of(std::string_view text) {
   bool has_comma = false;
   bool has_comma_in_names = false;

@@ -13,8 +13,8 @@
 
 namespace forebay::data {
 
-// A record of a list file: a path (or a label, in a file of labels) and perhaps a label. They are views, because a list
-// may have ten million lines.
+// A record of a list file: a path (or a label, in a file of labels) and perhaps a label. The fields
+// are views, because a list may have ten million lines.
 struct ListRecord {
   std::size_t line = 0;  // where it begins, from 1
   std::string_view first;
@@ -25,16 +25,18 @@ struct ListRecord {
 // Whether a file of this name exists, relative to the list's folder.
 using IsFile = std::function<bool(std::string_view)>;
 
-// Reads a list. Lines end with LF or CRLF; empty lines are skipped, and those that begin with '#' are comments, unless
-// such a line begins with the name of an image that `is_file` knows. A UTF-8 byte order mark is ignored. All lines are
-// divided in the same way: at tabs where each line has one, else at commas where any line has one that is no part of an
-// image's name, else at tabs where any line has one, else at the blanks behind the path ("a.jpg 0", as Caffe and
-// ImageNet write it), which begins the label where the path has an image's extension or where each line is one word and
-// an integer. Unquoted fields lose surrounding blanks and tabs. A field in double quotes is taken verbatim, separators
-// and line breaks included, with "" for a quote (RFC 4180, section 2); blanks and line breaks around a label do not
-// matter. A first line of column names is recognised; with more than two columns it must name one path and one label.
-// The fields are views of `text`; quoted ones of what is added to `quoted`. Throws ConfigError naming `file` and the
-// line.
+// Reads a list. Lines end with LF or CRLF; empty lines are skipped, and those that begin with '#'
+// are comments, unless such a line begins with the name of an image that `is_file` knows. A UTF-8
+// byte order mark is ignored. All lines are divided in the same way: at tabs where each line has
+// one, else at commas where any line has one that is not part of an image's name, else at tabs
+// where any line has one, else at the blanks after the path ("a.jpg 0", as Caffe and ImageNet write
+// it), which begins the label where the path has an image's extension or where each line is one
+// word and an integer. Unquoted fields lose surrounding blanks and tabs. A field in double quotes
+// is taken verbatim, separators and line breaks included, with "" for a quote (RFC 4180, section
+// 2); blanks and line breaks around a label do not matter. A first line of column names is
+// recognised; with more than two columns it must name one path and one label. Fields are views of
+// `text`, and quoted fields are views of strings added to `quoted`. Throws ConfigError naming
+// `file` and the line.
 [[nodiscard]] std::vector<ListRecord> parse_list(std::string_view text, const std::string& file,
                                                  std::deque<std::string>& quoted, const IsFile& is_file = {});
 
@@ -71,8 +73,8 @@ struct HeaderFound {
 };
 [[nodiscard]] std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next);
 
-// What is wrong with a line of names, or of a path and a label, separated by semicolons or bars instead of commas; ""
-// if it is not.
+// The error for a line whose fields (column names, or a path and a label) are separated by
+// semicolons or bars instead of commas; "" for any other line.
 [[nodiscard]] std::string problem_of_separator(std::string_view line);
 
 // Lists in the form of Pascal VOC and ILSVRC: ROOT/ImageSets/Main/train.txt names images without folder and extension,

@@ -1,8 +1,8 @@
 // Recognises the header of a list or table by the names of its columns. Names are compared without
-// case, blanks and punctuation.
+// regard to case, blanks and punctuation.
 //
-// A header that is overlooked costs one bad line; a line that is wrongly taken for a header loses a
-// sample without a word. So a first line that has anything like a path is never one.
+// An overlooked header costs one bad line, whereas a line mistaken for a header silently loses a
+// sample. So a first line with anything that looks like a path is never taken for a header.
 
 #include <algorithm>
 #include <array>
@@ -18,18 +18,18 @@ namespace {
 constexpr std::array<std::string_view, 15> kPathWords{"path",       "file",      "filename",  "filepath",  "image",
                                                       "img",        "imagepath", "imagefile", "imagename", "imageid",
                                                       "imageindex", "imgpath",   "imgname",   "fname",     "picture"};
-// Columns of image names, used if no column has a name like a path.
+// Column names for paths that count only if no column has one of kPathWords.
 constexpr std::array<std::string_view, 5> kIdWords{"id", "idcode", "imgid", "fileid", "uid"};
 constexpr std::array<std::string_view, 13> kLabelWords{
     "label",      "labels", "class", "classname", "classid",      "classindex",   "category",
     "categoryid", "target", "wnid",  "synset",    "findinglabel", "findinglabels"};
-// Where no column is called like a label.
+// Column names for labels that count only if no column has one of kLabelWords.
 constexpr std::array<std::string_view, 8> kKindWords{"diagnosis", "breed", "species", "targets",
                                                      "dx",        "y",     "level",   "categories"};
-constexpr std::size_t kColumnsNamed = 6;  // columns, in an error
+constexpr std::size_t kColumnsNamed = 6;  // the most columns that an error lists
 constexpr std::array<std::string_view, 7> kBoxWords{"xmin", "ymin", "xmax", "ymax", "box", "x1", "x2"};
 
-// "Image Index" and "image_index" as "imageindex".
+// Normalizes a column name: "Image Index" and "image_index" become "imageindex".
 std::string word_of(std::string_view field) {
   std::string word;
   for (const char c : field) {
@@ -53,7 +53,7 @@ std::vector<std::size_t> columns_named(std::span<const std::string_view> fields,
   return columns;
 }
 
-// The second list only counts if the first finds nothing: "id" is a path only where no "path" is.
+// `others` count only if no column is in `best`: "id" is a path only where there is no "path".
 std::vector<std::size_t> columns_named(std::span<const std::string_view> fields, std::span<const std::string_view> best,
                                        std::span<const std::string_view> others) {
   std::vector<std::size_t> columns = columns_named(fields, best);
@@ -70,8 +70,8 @@ std::vector<std::size_t> label_columns(std::span<const std::string_view> names) 
   return columns_named(names, kLabelWords, kKindWords);
 }
 
-// Only if nothing else separates, and only if a part looks like a path: texts may contain
-// semicolons.
+// Reports a separator only if the line has no comma or tab, and only if one of its parts looks like
+// a path or is a column name for paths, because other texts may contain semicolons.
 std::string problem_of_separator(std::string_view line) {
   constexpr std::array<std::pair<char, std::string_view>, 2> kOthers{{{';', "semicolons"}, {'|', "bars"}}};
   for (const auto& [separator, name] : kOthers) {
@@ -90,8 +90,8 @@ std::string problem_of_separator(std::string_view line) {
   return {};
 }
 
-// Three columns cannot be path and label; they are a header, or a mistake that the message
-// explains.
+// Three or more columns cannot be just a path and a label, so the line is either a header or a
+// mistake, which the message explains.
 std::optional<HeaderFound> find_header(std::span<const std::string_view> fields, std::string_view next) {
   const std::vector<std::size_t> paths = path_columns(fields);
   const std::vector<std::size_t> labels = label_columns(fields);

@@ -1,15 +1,16 @@
 // Reads the pages of an LMDB file (data.mdb) without LMDB's library; the layout follows mdb.c of
 // LMDB 0.9, format version 1.
 //
-// The first two pages are meta pages; of those the one with the higher transaction number is valid,
-// as LMDB writes them in turn. It names the root of the main tree, or of a tree of named databases,
-// of which one is entered. Pages have a header of 16 bytes, then offsets of nodes (2 bytes each,
-// growing up), then the nodes (growing down). A branch node's first 48 bits are the page below it;
-// a leaf node has key and value; a large value lies on pages of its own.
+// The first two pages are meta pages, which LMDB writes alternately, so the one with the higher
+// transaction number is current. It names the root of the main tree. The entries of that tree are
+// the data, or they describe named databases, one of which is then entered. A page has a header of
+// 16 bytes, then the offsets of its nodes (2 bytes each, growing upwards), then free space, then
+// the nodes (growing downwards). The first 48 bits of a branch node are the number of its child
+// page. A leaf node has a key and a value; a large value is stored on overflow pages of its own.
 //
-// Nothing in the file is trusted: each page must carry its own number, each offset must lie in its
-// page, and a walk ends when it has met more pages than the file has. The library would follow any
-// number and crash.
+// Nothing in the file is trusted: each page must contain its own number, each offset must lie
+// within its page, and a traversal ends once it has met more pages than the file has. The library
+// would follow any number and crash.
 
 #include "lmdb_tree.hpp"
 
@@ -21,12 +22,12 @@ namespace {
 constexpr std::uint32_t kLmdbMagic = 0xBEEFC0DE;
 constexpr std::size_t kLmdbPageHeader = 16;
 constexpr std::size_t kLmdbNodeHeader = 8;
-constexpr std::size_t kLmdbMetaBytes = 152;  // with the page header
+constexpr std::size_t kLmdbMetaBytes = 152;  // including the page header
 constexpr std::uint64_t kLmdbNoPage = ~std::uint64_t{0};
 
 enum LmdbPageFlag : std::uint16_t { lmdb_branch = 0x01, lmdb_leaf = 0x02, lmdb_overflow = 0x04 };
 enum LmdbNodeFlag : std::uint16_t { lmdb_big = 0x01, lmdb_database = 0x02, lmdb_duplicates = 0x04 };
-constexpr std::uint16_t kLmdbDuplicatesSorted = 0x04;  // of a database
+constexpr std::uint16_t kLmdbDuplicatesSorted = 0x04;  // flag of a database
 
 }  // namespace
 
@@ -37,8 +38,8 @@ bool starts_as_lmdb(std::span<const std::byte> head) noexcept {
   return magic == kLmdbMagic;
 }
 
-// If the first meta page is damaged, the second is looked for where it is with the usual page size.
-// 88 is the place of the main database's record in a meta page: 16 of the page header, 24 of the
+// If the first meta page is damaged, the second is expected where it is with the usual page size.
+// 88 is the offset of the main database's record in a meta page: 16 bytes of page header, 24 of
 // meta header, 48 of the free list's record.
 LmdbTree::LmdbTree(ContainerBytes& bytes) : bytes_(bytes) {
   constexpr std::uint64_t kUsualPage = 4096;
@@ -48,9 +49,8 @@ LmdbTree::LmdbTree(ContainerBytes& bytes) : bytes_(bytes) {
   use_database(meta_ + 88);
 }
 
-// Reads the meta page of one transaction. False if there is none.
-// Places in the page: magic 16, version 20, page size 40, transaction 144. The size of pages is a
-// power of two up to 64 KiB.
+// Reads the meta page at `offset`; false if there is none. Offsets in it: magic 16, version 20,
+// page size 40, transaction 144. The page size is a power of two from 512 bytes to 64 KiB.
 bool LmdbTree::read_meta(std::uint64_t offset) {
   if (!bytes_.has(offset, kLmdbMetaBytes) || bytes_.number<std::uint32_t>(offset + 16) != kLmdbMagic) return false;
   const auto version = bytes_.number<std::uint32_t>(offset + 20);
@@ -66,16 +66,17 @@ bool LmdbTree::read_meta(std::uint64_t offset) {
   return true;
 }
 
-// Reads a database's record: flags, depth, counts, root. Offsets in MDB_db: flags at 4, root page
-// at 40. Databases with several values per key have another layout of leaves.
+// Reads a database's record, LMDB's MDB_db, of which only the flags (at 4) and the root page (at
+// 40) matter. Databases with several values per key are refused, because their leaves have another
+// layout.
 void LmdbTree::use_database(std::uint64_t offset) {
   const auto flags = bytes_.number<std::uint16_t>(offset + 4);
   root_ = bytes_.number<std::uint64_t>(offset + 40);
   if ((flags & kLmdbDuplicatesSorted) != 0) throw at_byte(offset, "an LMDB database with several values per key");
 }
 
-// Named databases are entries of the main one, with a flag. If any entry is a value, the main
-// database is the dataset.
+// Named databases are entries of the main database, marked by a flag. If any entry is a plain
+// value, the main database itself is the dataset.
 void LmdbTree::enter_database() {
   constexpr std::uint64_t kDescription = 48;
   std::vector<LmdbEntry> databases;
@@ -99,8 +100,8 @@ void LmdbTree::enter_database() {
   use_database(databases[0].value.offset);
 }
 
-// Header: page number 8 bytes, 2 unused, flags at 10, lower and upper bound of free space at 12 and
-// 14. `lower` says how many offsets there are.
+// Page header: page number (8 bytes), 2 unused bytes, flags at 10, and the lower and upper bound of
+// the free space at 12 and 14. `lower` implies the number of node offsets.
 LmdbTree::Page LmdbTree::read_page(std::uint64_t page) {
   if (page > bytes_.size() / page_bytes_ || !bytes_.has(place(page), page_bytes_)) {
     throw at_byte(bytes_.size(), "it ends here, where an LMDB page " + std::to_string(page) + " is needed");
@@ -119,8 +120,8 @@ LmdbTree::Page LmdbTree::read_page(std::uint64_t page) {
   return {.flags = flags, .entries = count};
 }
 
-// Header: 4 bytes of size or page, flags, key size. For a branch, flags are the upper 16 bits of
-// the page number.
+// Node header: 4 bytes (size of the value, or the lower part of a page number), flags, key size. In
+// a branch the flags are the upper 16 bits of the page number.
 LmdbTree::Node LmdbTree::read_node(std::uint64_t page, std::size_t i) {
   const auto at = bytes_.number<std::uint16_t>(place(page) + kLmdbPageHeader + i * sizeof(std::uint16_t));
   if (at < kLmdbPageHeader || at + kLmdbNodeHeader > page_bytes_) throw at_byte(place(page), "a damaged LMDB page");
@@ -132,13 +133,13 @@ LmdbTree::Node LmdbTree::read_node(std::uint64_t page, std::size_t i) {
   return node;
 }
 
-// Depth first, from left to right, which is the order of keys. A stack of its own, since damage
-// could make recursion deep.
+// Depth first and from left to right, which is the order of keys. Uses an explicit stack, because
+// damage could make a recursion too deep.
 std::vector<std::uint64_t> LmdbTree::leaves(const std::function<void(const SampleError&)>& damaged) {
   std::vector<std::uint64_t> found;
   std::vector<std::uint64_t> open;  // pages still to visit, the next one last
   if (root_ != kLmdbNoPage) open.push_back(root_);
-  // No page is reached twice in a sound tree, so one with more pages than the file has is damaged.
+  // No page is reached twice in a sound tree, so a tree with more pages than the file is damaged.
   const std::uint64_t most = bytes_.size() / page_bytes_;
   std::uint64_t reached = open.size();
   while (!open.empty()) {
@@ -174,8 +175,8 @@ std::string LmdbTree::key(std::uint64_t page, std::size_t i) {
   return std::string(bytes_.text({.offset = node.offset + kLmdbNodeHeader, .length = node.key_bytes}));
 }
 
-// A big value's node holds the number of its first page. There the header says how many pages there
-// are.
+// The node of a big value holds the number of the first overflow page, whose header says how many
+// pages there are.
 LmdbEntry LmdbTree::entry(std::uint64_t page, std::size_t i) {
   const Node node = read_node(page, i);
   LmdbEntry entry;
@@ -186,7 +187,7 @@ LmdbEntry LmdbTree::entry(std::uint64_t page, std::size_t i) {
     if (entry.value.end() > place(page) + page_bytes_) throw at_byte(node.offset, "a damaged LMDB page");
     return entry;
   }
-  // The value has pages of its own, one after the other, with one header.
+  // The value occupies consecutive overflow pages, of which only the first has a header.
   if (entry.value.offset + sizeof(std::uint64_t) > place(page) + page_bytes_) {
     throw at_byte(node.offset, "a damaged LMDB page");
   }

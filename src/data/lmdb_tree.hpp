@@ -55,7 +55,7 @@ class LmdbTree {
 
   ContainerBytes& bytes_;
   std::uint64_t page_bytes_ = 0;
-  std::uint64_t newest_ = 0;  // transaction
+  std::uint64_t newest_ = 0;  // number of the newest transaction found
   std::uint64_t meta_ = 0;    // the meta page of that transaction
   std::uint64_t root_ = 0;
 };

@@ -1,12 +1,12 @@
-// Reads .npy files of NumPy: a magic, a version, the length of a header, a header that is the text
-// of a Python dictionary, then the elements (numpy/lib/format.py documents it).
+// Parses NumPy's .npy files: magic bytes, a version, the header's length, a header that is the text
+// of a Python dictionary, then the elements (documented in numpy/lib/format.py).
 //
-// parse_npy_header reads the header alone, parse_npy the whole array without copying elements;
-// copy_in_c_order brings elements into the machine's byte order and C order. It runs on any thread,
-// both while an index is built and for each sample of a field that is an array, so nothing is kept
-// and little is allocated.
+// parse_npy_header() parses the header alone, parse_npy() the whole array without copying its
+// elements; copy_in_c_order() converts elements to the machine's byte order and C order. All of it
+// runs on any thread, both while an index is built and for each sample that has an array, so it
+// keeps no state and allocates little.
 //
-// Only what NumPy itself writes is accepted: Python's full syntax, records and pickled objects
+// Only what NumPy itself writes is accepted. Python's full syntax, records and pickled objects
 // (which could run code) are refused.
 
 #include "npy.hpp"
@@ -32,20 +32,21 @@ constexpr auto kNpyMagic = "\x93NUMPY"sv;
 static_assert(std::endian::native == std::endian::little, "elements are copied by their low bytes");
 
 SampleError npy_refusal(const std::string& what) { return SampleError("npy: " + what); }
-// Apart from damage, as an array of another type may be meant for something else than what it was
-// tried as.
+// A separate type from damage, because an intact array of another type may be meant for another
+// purpose than the one it was tried for.
 UnfitArray type_refusal(const std::string& what) {
   UnfitArray error("npy: " + what);
   return error;
 }
 
-// The header is a dictionary in the form that NumPy writes. Any other form that Python would accept is damage.
+// Parses the header, a dictionary in the form that NumPy writes. Any other form that Python would
+// accept counts as damage.
 class NpyHeaderReader {
  public:
   NpyHeaderReader(std::string_view text, NpyTexts texts) : rest_(text), texts_(texts) {}
 
-  // `seen` counts each key in its own digits, so that a key that is missing and one that is there
-  // twice both show.
+  // `seen` counts each key in digits of its own, so that both a missing and a repeated key are
+  // noticed.
   void read(NpyArray& array) {
     expect('{');
     unsigned seen = 0;
@@ -106,9 +107,8 @@ class NpyHeaderReader {
     throw damaged("fortran_order is neither True nor False");
   }
 
-  // "<u2": byte order, kind, bytes.
-  // '=' is the native order, '|' none. Texts are read only where they can be labels; of 'U', the
-  // big-endian form is not.
+  // "<u2" is byte order, kind and size; '=' means native byte order and '|' none. Texts are read
+  // only if they can be labels, and those of kind 'U' only if they are little-endian.
   void read_type(NpyArray& array) {
     skip_blanks();
     if (rest_.starts_with('[')) throw type_refusal("an array of records; only plain numbers are read");
@@ -124,7 +124,7 @@ class NpyHeaderReader {
       return std::ranges::find(sizes, bytes) != sizes.end();
     };
     const char kind = type.empty() ? '\0' : type.front();
-    // Chosen: a text is as long in every element, so longer ones would be gigabytes.
+    // Chosen: all elements are as long as the longest text, so longer texts would mean gigabytes.
     constexpr std::size_t kLongestText = 65536;
     const bool is_text = texts_ == NpyTexts::read && has_size && bytes > 0 && bytes <= kLongestText &&
                          (kind == 'S' || (kind == 'U' && text.front() != '>'));
@@ -165,8 +165,8 @@ class NpyHeaderReader {
   NpyTexts texts_;
 };
 
-// IEEE 754 binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of fraction, which stands for 2^-24
-// steps below the smallest normal number.
+// IEEE 754 binary16: 1 bit of sign, 5 of exponent (bias 15), 10 of fraction. With exponent 0 the
+// number is subnormal: the fraction counts steps of 2^-24.
 float float_of_half(std::uint16_t bits) noexcept {
   const int exponent = bits >> 10 & 31;
   const int fraction = bits & 1023;
@@ -180,7 +180,7 @@ float float_of_half(std::uint16_t bits) noexcept {
 
 }  // namespace
 
-// An extent of 0 makes it 0, whatever the others are: then their product need not fit.
+// An extent of 0 makes the size 0, even if the product of the others would overflow.
 std::uint64_t element_bytes_of(const NpyArray& array) {
   std::uint64_t bytes = array.element_bytes;
   const auto extents = std::span(array.shape).first(array.dimensions);
@@ -194,7 +194,7 @@ std::uint64_t element_bytes_of(const NpyArray& array) {
   return bytes;
 }
 
-// In elements. In Fortran's order the first index varies fastest.
+// In Fortran order the first index varies fastest.
 std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noexcept {
   std::array<std::int64_t, kMostDimensions> steps{};
   std::int64_t step = 1;
@@ -207,7 +207,7 @@ std::array<std::int64_t, NpyArray::kMostDimensions> NpyArray::steps() const noex
   return steps;
 }
 
-// Unsigned and floating-point elements give their bits.
+// Signed elements are sign-extended; unsigned and floating-point elements give their bits.
 std::int64_t NpyArray::whole(std::size_t i) const noexcept {
   std::uint64_t bits = 0;
   for (std::size_t k = 0; k < element_bytes; ++k) {
@@ -229,12 +229,12 @@ double NpyArray::real(std::size_t i) const noexcept {
   }
 }
 
-// 'U' has four bytes of UTF-32 per character, which become UTF-8; 'S' has bytes as they are. NumPy
-// pads both with NULs.
+// Kind 'U' has four bytes of UTF-32 per character, which are converted to UTF-8; kind 'S' has
+// bytes, which are copied. NumPy pads both with NULs.
 std::string NpyArray::text(std::size_t i) const {
   const std::size_t unit = kind == 'U' ? 4 : 1;
   std::string text;
-  std::size_t used = 0;  // up to the last character that is no NUL
+  std::size_t used = 0;  // length up to the last character other than NUL
   for (std::size_t at = i * element_bytes; at < (i + 1) * element_bytes; at += unit) {
     std::uint32_t code = 0;
     std::memcpy(&code, elements.data() + at, unit);
@@ -275,7 +275,7 @@ bool starts_as_npy(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kNpyMagic.size() && std::memcmp(bytes.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
-// The length of the header has 2 bytes in version 1 and 4 in 2 and 3.
+// The header's length takes 2 bytes in version 1, and 4 in versions 2 and 3.
 NpyArray parse_npy_header(std::span<const std::byte> bytes, std::size_t& begin, NpyTexts texts) {
   if (!starts_as_npy(bytes)) throw npy_refusal("it does not begin as an array of NumPy's" + nature_as_cause(bytes));
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? std::to_integer<std::uint32_t>(bytes[at]) : 0U; };
@@ -304,8 +304,8 @@ NpyArray parse_npy(std::span<const std::byte> bytes, NpyTexts texts) {
   return array;
 }
 
-// A short header without NumPy's padding to 64 bytes, as it is made for each entry and only read
-// here.
+// Omits NumPy's padding to 64 bytes, because such a header is made for each entry and read only by
+// Forebay.
 std::string header_of_entry(const NpyArray& array) {
   NpyArray entry = array;
   entry.dimensions = array.dimensions - 1;
@@ -317,7 +317,8 @@ std::string header_of_entry(const NpyArray& array) {
   return header + text;
 }
 
-// The fast case is one copy. Otherwise an odometer of indexes goes through the result in order.
+// If neither order nor byte order differs, this is one copy. Otherwise an odometer of indices steps
+// through the result in order.
 void copy_in_c_order(const NpyArray& array, std::span<std::byte> to) noexcept {
   const std::size_t bytes = array.element_bytes;
   const bool swaps = array.big_endian && bytes > 1;

@@ -20,8 +20,7 @@ std::string_view array_name(const ZipMember& member) {
 
 }  // namespace
 
-// "FILE.npz:NAME" is a path to everything but this file: indexes and fields name arrays in that
-// way.
+// All other code treats "FILE.npz:NAME" as a path; indexes and fields name arrays this way.
 std::optional<ArrayPlace> array_place(std::string_view path) {
   const std::size_t mark = path.rfind(kArrayMark);
   if (mark == std::string_view::npos) return std::nullopt;
@@ -29,7 +28,7 @@ std::optional<ArrayPlace> array_place(std::string_view path) {
   return ArrayPlace{.archive = std::string(path.substr(0, end - 1)), .array = std::string(path.substr(end))};
 }
 
-// Without a name there must be a single array; guessing one would be worse than an error.
+// Without a name there must be a single array; a wrong guess would be worse than an error.
 const ZipMember& find_array(const ZipFile& archive, std::string_view array) {
   const auto& members = archive.members();
   if (array.empty() && members.size() == 1) return members.front();
@@ -51,11 +50,11 @@ std::string problem_of_source(const std::string& path) {
 }
 
 // Called for each sample, on any reading thread. The archive's directory is read each time, so that
-// nothing has to be kept or locked.
+// no state has to be kept or locked.
 void read_array(const OpenFile& file, std::string_view array, ReadTarget& target) {
   const ZipFile archive(file);
   const ZipMember& member = find_array(archive, array);
-  ZipFile::require_readable(member);  // before it makes anybody take memory
+  ZipFile::require_readable(member);  // before memory is reserved for it
   if (member.bytes > kLargestSampleFile) {
     throw SampleError("npz: an array of " + std::to_string(member.bytes) + " bytes; a sample may have " +
                       std::to_string(kLargestSampleFile));

@@ -1,9 +1,9 @@
-// Makes samples of images with objects, for all formats that have boxes: one per object, or one per
-// image with fields of its objects.
+// Makes samples of images with objects, for all formats that have boxes: one sample per object, or
+// one per image, with its objects in fields.
 //
-// A format calls add() for each image in the order of the index, with the objects that are to be
-// served, and finish() at the end. It runs on one thread. Boxes exist twice: as whole pixels for
-// cutting the object out (Region), and as floats for the field.
+// A format calls add() for each image in the order of the index, with the objects to be served, and
+// finish() at the end. All of it runs on one thread. Each box is stored twice: in whole pixels, for
+// cutting the object out (Region), and in floats, for the field.
 
 #include "object_samples.hpp"
 
@@ -17,9 +17,9 @@
 
 namespace forebay::data {
 
-// Each stated size is a kind of its own, and there are 65536 numbers of kinds. When they run out,
-// further sizes are dropped (the image is then not compared with its size), and a few numbers are
-// kept for kinds without one.
+// Each stated size makes a kind of its own, and there are only 65536 kind numbers. When they run
+// out, further sizes are dropped (such an image is not compared with its stated size); a few
+// numbers are reserved for kinds without a size.
 std::optional<std::uint16_t> number_of_kind(RecordTable::Kind kind, std::vector<RecordTable::Kind>& kinds,
                                             std::map<RecordTable::Kind, std::uint16_t>& numbers) {
   constexpr std::size_t kOthers = 64;  // room for kinds without a stated size
@@ -52,8 +52,7 @@ Sample sample_of(const RecordTable::Kind& kind) noexcept {
   return sample;
 }
 
-// The column of kinds exists only from the first stated size on: a dataset without sizes needs
-// none.
+// The column of kinds is created with the first stated size: a dataset without sizes needs none.
 void StatedSizes::note(StatedSize size, std::size_t first, RecordTable& table) {
   const std::uint16_t kind = size.is_known() ? kind_of(size, table) : std::uint16_t{0};
   if (kind == 0 && table.kind.empty()) return;
@@ -99,16 +98,16 @@ bool wants_objects(const FieldOptions& wanted, bool are_images) {
 
 }  // namespace
 
-// Shares of an image where pixels are expected would all lie within its first pixel.
-// Whole numbers 0 and 1 alone could be a box of one pixel.
+// A box given in fractions where pixels are expected would lie within the image's first pixel. If
+// all sides are 0 or 1, though, it could be a box of one pixel.
 bool seems_to_be_shares(const BoxSides& sides) noexcept {
   const auto is_share = [](double side) { return side >= 0 && side <= 1; };
   const auto is_fraction = [](double side) { return std::floor(side) != side; };
   return std::ranges::all_of(sides, is_share) && std::ranges::any_of(sides, is_fraction);
 }
 
-// Judged as the floats that are stored, so that nothing becomes empty by rounding. The comparison
-// also refuses NaN.
+// Checks the floats that will be stored, so that no box becomes empty by rounding. The form of the
+// comparisons also refuses NaN.
 std::string problem_of_box(const BoxSides& sides) {
   // Far larger than any image, far below the limit of std::int32_t.
   constexpr double kFarthest = 1e9;
@@ -131,14 +130,13 @@ LabelledBox labelled_box(const BoxSides& sides, std::int32_t label) noexcept {
           .label = label};
 }
 
-// Outward, so that fractions lose no pixel that they touch.
+// Rounds outward, so that the box keeps every pixel that it touches.
 Box pixels_of(const BoxSides& sides) noexcept {
   const auto low = [](double side) { return static_cast<std::int32_t>(std::max(std::floor(side), 0.0)); };
   const auto high = [](double side) { return static_cast<std::int32_t>(std::ceil(side)); };
   return {.left = low(sides[0]), .top = low(sides[1]), .right = high(sides[2]), .bottom = high(sides[3])};
 }
 
-// An image whose objects are all of one class has that as its label.
 std::int32_t common_class(std::span<const FoundObject> objects) noexcept {
   if (objects.empty()) return -1;
   const std::int32_t first = objects.front().box.label;
@@ -162,7 +160,7 @@ bool ObjectSamples::has_boxes() const noexcept {
          std::ranges::any_of(fields_, [](const auto& column) { return column.field.kind == FieldKind::boxes; });
 }
 
-// An image without objects is a sample only if samples are images: it shows background.
+// An image without objects is a sample only if samples are images: it then shows background.
 void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, StatedSize size,
                         RecordTable& table) {
   if (objects.empty() && !are_images_) return;
@@ -177,7 +175,7 @@ void ObjectSamples::add(std::string_view image, std::span<const FoundObject> obj
       table.region.push_back(object.region);
     }
   }
-  // Without boxes nothing depends on it.
+  // Only boxes depend on the stated size.
   if (has_boxes()) sizes_.note(size, first, table);
 }
 

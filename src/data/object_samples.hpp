@@ -27,8 +27,9 @@ struct StatedSize {
   friend bool operator==(const StatedSize&, const StatedSize&) = default;
 };
 
-// The number of a kind in the list, to which a new kind is appended; `numbers` maps kinds to their numbers. If there is
-// no room for another stated size, the number of the kind without it. Nothing if the list is full.
+// The number of a kind in the list, to which a new kind is appended; `numbers` maps kinds to their
+// numbers. If there is no room for another stated size, returns the number of the same kind without
+// a size. Nothing if the list is full.
 [[nodiscard]] std::optional<std::uint16_t> number_of_kind(RecordTable::Kind kind, std::vector<RecordTable::Kind>& kinds,
                                                           std::map<RecordTable::Kind, std::uint16_t>& numbers);
 

@@ -65,7 +65,7 @@ class PackWriter {
       before = static_cast<std::uint64_t>(value);
     }
   }
-  // Bytes, and records without numbers for which differences pay off.
+  // Bytes, and structs, for which differences would save nothing.
   template <typename T>
   requires(std::is_trivially_copyable_v<T> &&
            (!PackNumber<T> || sizeof(T) == 1)) void put(const std::vector<T>& column) {

@@ -2,10 +2,10 @@
 // format. Used by the packer (tools/archive), by dataset_pack.cpp, which builds an index from
 // shards, and by `forebay unpack`.
 //
-// Reading goes from the outside in: the header block and its CRC, then that each part lies within
-// the file, then the CRC of a part before it is inflated, then every number in it against the
-// others. What passes can be used without further checks. Errors name the byte where the damage is;
-// the caller adds the file's name.
+// Reading checks from the outside in: the header block and its CRC, that each part lies within the
+// file, the CRC of a part before it is inflated, and then every number in it against the others.
+// What passes can be used without further checks. Errors name the damaged byte; the caller adds the
+// file's name.
 
 #include "pack_shard.hpp"
 
@@ -33,19 +33,21 @@
 namespace forebay::data {
 namespace {
 
-// Each takes much more memory than it has bytes in the index. A shard has fewer samples.
+// Limits for entries that take much more memory than bytes in the index. A shard has fewer samples
+// than kMostLeftOut.
 constexpr std::uint32_t kMostLeftOut = std::uint32_t{1} << 23U;
 constexpr std::uint32_t kMostFields = 4096;
 
-// Throws Error if a part would be refused by those who read it.
-// The limit of readers holds for the writer, too: it must not make a shard that nobody can open.
+// Throws Error if the part exceeds the readers' limit: the writer must not make a shard that nobody
+// can open.
 std::vector<std::byte> require_readable(std::vector<std::byte> bytes, std::uint64_t raw_bytes) {
   if (std::max<std::uint64_t>(bytes.size(), raw_bytes) <= kLargestPackIndex) return bytes;
   throw Error("the index of a shard would have " + std::to_string(raw_bytes) + " bytes, more than the " +
               std::to_string(kLargestPackIndex) + " that it may have; pack with a smaller --shard-size");
 }
 
-// Shapes may be of any length here; check_pack_field refuses what makes no sense.
+// Too many extents make push_back() throw Error; check_pack_field() refuses extents that make no
+// sense.
 template <typename Coder, typename Field>
 void code_field(Coder& coder, Field& field) {
   auto extents = static_cast<std::uint32_t>(field.shape.size());
@@ -141,8 +143,8 @@ std::vector<std::byte> inflated(const PackShard& shard, const PackPart& part) {
   return bytes;
 }
 
-// Decodes a part with `code`; what is wrong is at its place in the file.
-// An error without a place gets that of the part; one with a place keeps it.
+// Inflates a part and decodes it with `decode`. Errors get the part's offset in the file, unless
+// they already name a byte.
 template <typename Decode>
 void decode_part(const PackShard& shard, const PackPart& part, Decode&& decode) {
   try {
@@ -155,7 +157,7 @@ void decode_part(const PackShard& shard, const PackPart& part, Decode&& decode) 
   } catch (const SampleError& error) {
     if (error.is_transient() || std::string_view(error.what()).starts_with("byte ")) throw;
     throw at_byte(part.offset, error.what());
-  } catch (const Error& error) {  // of a value that no field may have
+  } catch (const Error& error) {  // for a value that no field may have
     throw at_byte(part.offset, error.what());
   }
 }
@@ -187,8 +189,8 @@ void check_pack_field(const PackIndex::InField& stored, std::size_t samples) {
           "the values of a field are out of order");
 }
 
-// Samples lie one behind the other, but for those that have the record of the one before.
-// Samples with one image (objects) share a record, which then is given several times in a row.
+// Samples must not overlap, except that a sample may have the same record as the one before:
+// objects of one image share a record.
 void check_place(const PackIndex& index, std::size_t i) {
   if (i == 0) return;
   const std::uint64_t end = index.offset[i - 1] + index.length[i - 1] + index.field_bytes(i - 1) + kRecordSum;
@@ -201,8 +203,8 @@ void check_place(const PackIndex& index, std::size_t i) {
   require(is_same, "samples overlap");
 }
 
-// kPackSlack bytes of the file follow every sample, so that decoders that read a little beyond the
-// end stay within it.
+// kPackSlack bytes of the file follow every sample, so that a decoder that reads a little beyond a
+// sample's end stays within the file.
 void check_sample(const PackIndex& index, const PackHeader& header, std::size_t i) {
   require(index.kind[i] < index.kinds.size(), "a sample is of an unknown kind");
   require(index.label[i] >= -1 && index.label[i] < static_cast<std::int64_t>(index.classes.size()),
@@ -222,7 +224,7 @@ void check_sample(const PackIndex& index, const PackHeader& header, std::size_t 
   require(index.flags[i] <= (RecordTable::kDifficult | RecordTable::kTruncated), "a region has unknown flags");
 }
 
-// Columns first: the checks per sample index all of them.
+// The sizes of columns are checked first, because the checks of each sample index all of them.
 void check_index(const PackIndex& index, const PackHeader& header) {
   const auto samples = static_cast<std::size_t>(header.samples);
   require(index.samples <= SampleUnit::images, "it has samples of an unknown kind");
@@ -237,11 +239,11 @@ void check_index(const PackIndex& index, const PackHeader& header) {
   for (std::size_t i = 0; i < samples; ++i) check_sample(index, header, i);
 }
 
-// A sparse file may have any size at no cost: neither it nor what zlib makes of few bytes decides how much memory is
-// taken.
+// Limits the memory that a damaged header can demand: a sparse file may have any size at no cost,
+// and few compressed bytes may claim to inflate to many.
 void check_part(const PackPart& part, const PackHeader& header) {
-  // zlib's documentation has 1032:1 as the limit of deflate's compression; with some room.
-  constexpr std::uint64_t kMostByZlib = 1100;  // what zlib can do
+  // zlib's documentation gives 1032:1 as the limit of deflate's compression; this leaves some room.
+  constexpr std::uint64_t kMostByZlib = 1100;
   const bool is_of_tables = &part == &header.tables;
   if (std::max(part.bytes, part.raw_bytes) > (is_of_tables ? kLargestPackTables : kLargestPackIndex)) {
     throw at_byte(0, "its header is damaged: a part is larger than any can be");
@@ -300,8 +302,8 @@ std::vector<std::byte> pack_header_block(PackHeader header) {
   return block;
 }
 
-// The whole block is compared with what the header would give, which also finds bytes behind it
-// that are not zero.
+// Compares the whole block with the one that its header would produce, which also finds bytes after
+// the header that are not zero.
 PackShard open_pack_shard(const std::string& path) {
   PackShard shard{.file = store::open_regular(path), .header = {}};
   if (const std::string nature = nature_of_file(shard.file); !nature.empty()) {
@@ -372,8 +374,8 @@ PackOriginals read_pack_originals(const PackShard& shard, const PackIndex& index
   return originals;
 }
 
-// The most telling problem first: a shard of another set explains a missing one, and not the other
-// way round.
+// Reports the most helpful problem first: a shard of another set explains a missing one, but not
+// the other way round.
 std::string problem_of_pack(std::span<const PackMember> shards, std::span<const std::string> names) {
   const PackMember& first = shards.front();
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -400,7 +402,7 @@ std::string problem_of_pack(std::span<const PackMember> shards, std::span<const 
   return {};
 }
 
-// By length first: beyond 99999 shards the numbers have six digits.
+// Compares by length first, because numbers above 99999 have six digits.
 void sort_pack_names(std::vector<std::string>& names) {
   std::ranges::sort(names, {}, [](const std::string& name) { return std::pair(name.size(), std::string_view(name)); });
 }

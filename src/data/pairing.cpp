@@ -1,12 +1,13 @@
-// Which annotation belongs to which image, by names alone, without opening files.
+// Finds out which annotation belongs to which image, by names alone, without opening files.
 //
-// Three rules, each tried only if the one before pairs nothing: the layouts of VOC and ILSVRC (the
-// same place, or one with a folder "Annotations" in place of another component or above it); the
-// same stem and folders but for one component, whatever it is called; the same stem alone. The last
-// two are guesses, so they pair only what is unambiguous, and doubts are reported.
+// There are three rules, each tried only if the one before pairs nothing: the layouts of VOC and
+// ILSVRC (the same place, or one with a folder "Annotations" above it or in place of another
+// component); the same stem and the same folders except for one component, whatever its name; the
+// same stem alone. The last two are guesses, so they pair only what is unambiguous, and report
+// doubts.
 //
-// The rules work on millions of paths: the lookup stores numbers of annotations and compares paths
-// by their normalized form, instead of keeping that form for each.
+// There may be millions of paths. So the lookup stores annotation numbers, and normalizes a path
+// whenever it compares it instead of storing the result.
 
 #include "pairing.hpp"
 
@@ -29,8 +30,8 @@ std::string_view without_extension(std::string_view path) {
   return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
 }
 
-// A path without its extension, with folders named like Annotations spelled the same.
-// Only folders are normalized, never the stem.
+// A path without its extension and with a uniform spelling of all folders named Annotations. The
+// stem is not normalized.
 std::string place_of_path(std::string_view path) {
   std::string place;
   std::string_view rest = without_extension(path);
@@ -50,8 +51,8 @@ bool lies_in_mask_folder(std::string_view path) {
   return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
 }
 
-// "a/x" of "a/x_mask"; the same without such a word at its end.
-// "x_mask.png" is the mask of x.jpg in many segmentation datasets.
+// "a/x" for "a/x_mask"; the unchanged place if it does not end in such a word. In many segmentation
+// datasets "x_mask.png" is the mask of x.jpg.
 std::string_view without_mask_word(std::string_view place) noexcept {
   for (const std::string_view word : {"mask", "masks", "seg", "segmentation", "label", "labels", "gt", "annotation"}) {
     if (place.size() <= word.size() + 1 || !place.ends_with(word)) continue;
@@ -72,8 +73,8 @@ Pairing pair_by_place(const Scan& scan) {
   return pairing;
 }
 
-// The stem with the folders, whole and with each component left out: an image and its annotation share one of these.
-// train/images/x and train/annots/x share "x/train": each with its own component left out.
+// Keys of a path: its stem with all folders, and with each folder left out in turn. An image and
+// its annotation share one of them: train/images/x and train/annots/x share "x/train".
 std::vector<std::string> keys_of(std::string_view path) {
   const std::string stem(stem_of(path));
   const std::string_view folders = parent_folder(path);
@@ -102,7 +103,7 @@ class Matcher {
     }
   }
 
-  // An annotation that is doubted after it was paired loses its image again at the end.
+  // An annotation that becomes doubtful after it was paired loses its image at the end.
   Pairing pair() {
     Pairing pairing;
     pairing.annotation_of.assign(scan_.images.size(), kNone);
@@ -131,7 +132,8 @@ class Matcher {
   }
 
  private:
-  // Annotations that share a key with this image, each once; at most two, which is enough.
+  // The distinct annotations that share a key with this image, at most two: two already make it
+  // ambiguous.
   std::vector<std::size_t> candidates(std::string_view image) const {
     std::vector<std::size_t> found;
     for (const auto& key : keys_(image)) {
@@ -151,8 +153,9 @@ class Matcher {
   std::unordered_map<std::string, std::vector<std::size_t>> by_key_;
 };
 
-// Where the first element's name begins, after a byte order mark, blanks, comments and declarations; npos = nowhere.
-// Enough of XML to find the root's name in the first bytes; xml_text.cpp checks documents properly.
+// Where the first element's name begins, after a byte order mark, blanks, comments and
+// declarations; npos if there is none. This is just enough XML to find the root's name near the
+// beginning of a file; xml_text.cpp checks documents properly.
 std::size_t first_element(std::string_view text) {
   for (auto at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
     const std::string_view tag = text.substr(at);
@@ -206,8 +209,8 @@ std::size_t AnnotationLookup::representative(std::string_view annotation) const 
   return at(place_of_path(annotation));
 }
 
-// From the image's folder upward: the nearest Annotations wins, first as a child of the folder,
-// then as its sibling.
+// Searches from the image's folder upwards. The nearest Annotations folder wins: first a child of
+// the folder, then a sibling.
 std::size_t AnnotationLookup::find(std::string_view image) const {
   const std::string place = place_of_path(image);
   if (const auto found = at(place); found != kNone || !has_folders_) return found;
@@ -224,7 +227,7 @@ std::size_t AnnotationLookup::find(std::string_view image) const {
   }
 }
 
-// Doubts count as a result: with them the next, weaker rule must not be tried.
+// Doubts count as a result, so that the next, weaker rule is not tried.
 Pairing pair_annotations(const Scan& scan) {
   Pairing pairing = pair_by_place(scan);
   if (pairing.paired > 0 || scan.annotations.empty()) return pairing;
@@ -233,7 +236,7 @@ Pairing pair_annotations(const Scan& scan) {
   return Matcher(scan, stem_alone).pair();
 }
 
-// CVAT's root is "annotations", so what follows the name is checked, too.
+// CVAT's root is "annotations", so the character after the name is checked too.
 bool is_voc_annotation(const std::string& path) {
   constexpr std::string_view kRoot = "annotation";
   try {
@@ -249,8 +252,9 @@ bool is_voc_annotation(const std::string& path) {
   }
 }
 
-// A mask is hardly ever a JPEG file, whose compression would change its classes. So only other
-// files are candidates, and only beside JPEG files or annotations of others.
+// A mask is hardly ever a JPEG file, because lossy compression would change its classes. So only
+// other files are candidates, and only if there are JPEG files or annotations to which they can
+// belong.
 void leave_out_masks(Scan& scan) {
   if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
   std::unordered_set<std::string_view> jpegs;
@@ -280,7 +284,7 @@ void leave_out_masks(Scan& scan) {
   scan.images = std::move(images);
 }
 
-// The contents of candidates are looked at only until one is VOC's.
+// Candidates are opened only until one turns out to be a VOC annotation.
 void adopt_bare_annotations(const std::string& root, Scan& scan) {
   const auto is_bare = [](std::string_view path) { return base_name(path).find('.') == std::string_view::npos; };
   if (!scan.annotations.empty() || std::none_of(scan.others.begin(), scan.others.end(), is_bare)) return;

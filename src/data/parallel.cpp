@@ -12,17 +12,17 @@
 
 namespace forebay::data {
 
-// Chosen: at least 4, also on one core, because indexing mostly waits for the store; at most 64.
+// Chosen: at least 4, even on one core, because indexing mostly waits for the store; at most 64.
 unsigned index_threads() {
   constexpr unsigned kFewest = 4;
   constexpr unsigned kMost = 64;
   return std::clamp(cores_of_process().usable(), kFewest, kMost);
 }
 
-// Iterations are handed out one by one from a counter: their costs differ widely, as folders do.
-// The first exception sets the counter to the end, so that each worker stops after the iteration it
-// is in. The calling thread only waits and reports, since `progress` may belong to a program that
-// does not expect other threads.
+// Iterations are handed out one by one from a counter, because their costs differ widely, as
+// folders do. The first exception sets the counter to the end, so that each worker stops after its
+// current iteration. Only the calling thread calls `progress`, because a program's callback may not
+// expect other threads.
 void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress) {
   constexpr auto kReportInterval = std::chrono::milliseconds(100);
   Failure failure;
@@ -58,13 +58,13 @@ void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgres
           ended.notify_all();
         });
       } catch (const std::exception&) {
-        // Fewer threads do the same work, only slower.
+        // With fewer threads the work only takes longer.
         --running;
         if (!workers.front().joinable()) throw;
         break;
       }
     }
-    // The workers are joined at the end of the block before anything they refer to goes away.
+    // The workers are joined at the end of the block, before anything they refer to is destroyed.
     const auto all_ended = [&] { return running == 0; };
     while (!ended.wait_until(WaitPoint::Clock::now() + kReportInterval, all_ended)) guarded(report);
     guarded(report);

@@ -1,6 +1,7 @@
-// What dataset.path stands for: a file, a folder, the files that a pattern matches, a part of a YAML file, or the same
-// behind a URL. It is settled once, when an index is built or its origin is compared; of a URL by its name alone, so
-// that nothing is asked for at the start of a run that has its index.
+// Determines what dataset.path stands for: a file, a folder, the files that a pattern matches, a
+// part of a YAML file, or the same behind a URL. This happens once, when an index is built or its
+// origin is compared. For a URL it follows from the name alone, so that a run that already has its
+// index sends no request.
 
 #include <sys/stat.h>
 #include <cerrno>
@@ -17,8 +18,8 @@
 namespace forebay::data {
 namespace {
 
-// A pattern without a match is a mistake of spelling in nearly every case, so it is an error, as an
-// empty dataset is.
+// A pattern that matches nothing is nearly always misspelled, so it is an error, like an empty
+// dataset.
 std::vector<std::string> files_of_pattern(const DatasetOptions& options, const std::string& pattern) {
   try {
     std::vector<std::string> files = expand_path_pattern(pattern);
@@ -31,8 +32,8 @@ std::vector<std::string> files_of_pattern(const DatasetOptions& options, const s
 
 }  // namespace
 
-// If something has exactly this name, that is used. Only if nothing has the name may it be
-// "FILE.yaml:PART" or a pattern: file names may contain ':', '*' and braces.
+// Anything that has exactly this name takes precedence. Only if nothing does can the path be
+// "FILE.yaml:PART" or a pattern, because file names may contain ':', '*' and braces.
 PathContents::PathContents(const BuildContext& context) : context_(context), root_(absolute_path(options().path)) {
   if (options().path.empty()) {
     throw ConfigError(
@@ -62,7 +63,7 @@ PathContents::PathContents(const BuildContext& context) : context_(context), roo
   }
 }
 
-// The URL says what it stands for, and nothing is asked for yet.
+// The URL itself says what it stands for; no request is made yet.
 void PathContents::take_url() {
   (void)store::object_name(root_);
   store::require_http();
@@ -76,7 +77,7 @@ void PathContents::take_url() {
   files_ = is_pattern_ ? files_of_pattern(options(), root_) : std::vector{root_};
 }
 
-// From the last to the first, so that `status` is that of the first file afterwards.
+// The files are inspected from last to first, so that `status` is that of the first one in the end.
 void PathContents::take_pattern(struct stat& status) {
   if (!is_path_pattern(root_)) {
     const bool is_scheme = options().path.find("://") != std::string::npos;

@@ -1,9 +1,10 @@
-// Paths that stand for several files: braces as in the shell, "{000..146}" and "{a,b}", and
-// wildcards of glob(7).
+// Expands paths that stand for several files: braces as in the shell, "{000..146}" and "{a,b}", and
+// the wildcards of glob(7).
 //
-// Braces are expanded first, as the shell does, and give names whether they exist or not, so that a
-// missing shard is an error and not left out; wildcards give what exists. Order is that of the
-// braces, and bytewise within a wildcard, so that the same files are always in the same order.
+// As in the shell, braces are expanded first, and give names whether or not the files exist, so
+// that a missing shard is an error rather than silently left out; wildcards give only what exists.
+// Names are in the order of the braces, and sorted bytewise within a wildcard, so that the same
+// files are always in the same order.
 
 #include "path_pattern.hpp"
 
@@ -38,8 +39,8 @@ std::optional<PatternNumber> pattern_number(std::string_view text) {
   return value ? std::optional(PatternNumber{*value, text.size()}) : std::nullopt;
 }
 
-// "0000..0009": padded to the width of the wider number if either begins with a zero.
-// As bash: padded if either end has a leading zero.
+// As in bash: "0000..0009" is padded to the width of the wider number if either end has a leading
+// zero.
 std::vector<std::string> expand_range(std::string_view inside, std::size_t dots) {
   const auto first = pattern_number(inside.substr(0, dots));
   const auto last = pattern_number(inside.substr(dots + 2));
@@ -56,7 +57,7 @@ std::vector<std::string> expand_range(std::string_view inside, std::size_t dots)
   return names;
 }
 
-// The text between braces.
+// Expands the text between two braces: a range, or alternatives separated by commas.
 std::vector<std::string> expand_braces(std::string_view inside) {
   const auto dots = inside.find("..");
   if (inside.find(',') == std::string_view::npos && dots != std::string_view::npos) return expand_range(inside, dots);
@@ -69,8 +70,8 @@ std::vector<std::string> expand_braces(std::string_view inside) {
   return names;
 }
 
-// Existing files, sorted bytewise: glob() itself sorts by locale.
-// GLOB_ERR: a folder that cannot be listed must not look like one without files.
+// Appends the existing files that match, sorted bytewise, because glob() itself sorts by locale.
+// With GLOB_ERR, a folder that cannot be listed is an error; otherwise it would look empty.
 void add_matches(const std::string& pattern, std::vector<std::string>& names) {
   glob_t found{};
   const int result = ::glob(pattern.c_str(), GLOB_ERR | GLOB_NOSORT, nullptr, &found);
@@ -84,7 +85,7 @@ void add_matches(const std::string& pattern, std::vector<std::string>& names) {
 
 }  // namespace
 
-// The folder up to the first part that varies: names of samples begin below it.
+// The folder above the first part that varies; sample names are relative to it.
 std::string folder_of_pattern(std::string_view pattern) {
   const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
   return folder.empty() ? "/" : folder;

@@ -12,7 +12,7 @@
 namespace forebay::data {
 namespace {
 
-constexpr std::size_t kAtOnce = 1024;  // pieces of one system call (IOV_MAX)
+constexpr std::size_t kAtOnce = 1024;  // the most pieces per system call (IOV_MAX)
 
 }  // namespace
 
@@ -26,7 +26,7 @@ void PiecewiseRead::add(std::uint64_t offset, std::span<std::byte> place) {
   }
 }
 
-// Pieces and checked ranges ascend, so the ends of both lists are their extremes.
+// Pieces and checked ranges ascend, so the first and the last of each are the extremes.
 PiecewiseRead::Range PiecewiseRead::hull() const noexcept {
   Range hull{pieces_.front().offset, pieces_.back().end()};
   if (!checked_.empty()) hull.begin = std::min(hull.begin, checked_.front().begin);
@@ -34,16 +34,16 @@ PiecewiseRead::Range PiecewiseRead::hull() const noexcept {
   return hull;
 }
 
-// preadv() fills pieces of memory that follow each other in the file, so the gaps between the
-// wanted pieces get memory of their own, from one block, which is thrown away. That is cheaper than
-// a request each as long as gaps are small; the caller has decided that. Checksums come after all
-// requests, copies last, since a copy is of verified bytes.
+// preadv() fills buffers with consecutive bytes of the file. So the gaps between the wanted pieces
+// get memory too, from one block that is discarded. While gaps are small, which the caller has
+// decided, this is cheaper than one request per piece. Checksums are verified after all requests;
+// copies come last, so that they are of verified bytes.
 void PiecewiseRead::read(const Read& read) const {
   const Range all = hull();
   std::size_t between = all.end - all.begin;
   for (const Piece& piece : pieces_) between -= piece.place.size();
   std::vector<std::byte> unwanted = memory_around_record(between);
-  std::vector<Piece> pieces;  // including what lies between
+  std::vector<Piece> pieces;  // including the gaps
   pieces.reserve(2 * pieces_.size() + 1);
   std::uint64_t at = all.begin;
   std::span<std::byte> rest = unwanted;
@@ -70,15 +70,15 @@ void PiecewiseRead::read(const Read& read) const {
   for (const auto& [from, to] : copies_) std::ranges::copy(from, to.begin());
 }
 
-// The checked range may be spread over several pieces, wanted and unwanted, and so may the four
-// bytes of its sum.
+// The checked range may span several pieces, wanted ones and gaps, and so may the four bytes of its
+// checksum.
 void PiecewiseRead::check(std::span<const Piece> pieces, const Range& range) {
   const std::uint64_t sum_at = range.end - kRecordSum;
   std::uint32_t sum = 0;
   std::array<std::byte, kRecordSum> expected{};
   auto piece = std::ranges::upper_bound(pieces, range.begin, {}, &Piece::end);
   for (; piece != pieces.end() && piece->offset < range.end; ++piece) {
-    // The part of the piece that lies in [from, to).
+    // The part of the piece within [from, to).
     const auto part = [&](std::uint64_t from, std::uint64_t to) {
       const std::uint64_t begin = std::clamp(from, piece->offset, piece->end());
       const std::uint64_t end = std::clamp(to, begin, piece->end());

@@ -11,9 +11,9 @@
 
 namespace forebay::data {
 
-// Ranges that are equal are shared (two fields of one member) and count once; those that overlap in
-// part cannot be read into two places by one request. A checksum fixes what is read: nothing beyond
-// it may be added.
+// Equal ranges (two fields from one archive member) are shared and count once. Ranges that overlap
+// only partly cannot be read into two buffers by one request. If there is a checksum, it fixes the
+// bytes that are read, and nothing beyond them can be added.
 bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement) {
   std::ranges::sort(ranges);
   ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
@@ -31,8 +31,8 @@ bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placem
   return true;
 }
 
-// Only fields of kind bytes have a room of fixed size in the batch; others are checked when they
-// are decoded.
+// Only fields of kind bytes have a fixed-size place in the batch; others are checked when they are
+// decoded.
 bool fits_batch(const Field& field, std::uint64_t bytes) noexcept {
   return field.kind != FieldKind::bytes || bytes <= field.sample_bytes();
 }
@@ -42,9 +42,9 @@ SampleError too_large_for_batch(const Field& field, std::uint64_t bytes) {
                      " of each sample (most)");
 }
 
-// For `forebay index --check`: whether every file can be opened, without reading any. In turns of
-// 256 files, so that the threads' common counter is taken rarely; a problem's place is its file's
-// number, so that no lock is needed.
+// For `forebay index --check`: whether every file exists and is a regular file, without reading
+// any. A thread takes 256 files at a time, so that the shared counter is accessed rarely; each file
+// has its own element of `problems`, so no lock is needed.
 MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const IndexProgress& progress) {
   constexpr std::uint64_t kFilesAtOnce = 256;
   const auto* const table = dynamic_cast<const SampleFiles*>(&dataset);
