@@ -1,11 +1,11 @@
-// mixup (Zhang et al. 2018) and CutMix (Yun et al. 2019) with the pairs of timm's batch mode,
-// x.flip(0): two rows are mixed with each other in one pass and without memory of its own. Runs on
-// the thread that completes a batch, before any other may see it.
+// mixup (Zhang et al. 2018) and CutMix (Yun et al. 2019), with the pairing of timm's batch mode,
+// x.flip(0). Both rows of a pair are mixed in place in one pass, so no second buffer is needed.
+// Runs on the thread that completes a batch, before the batch is published.
 //
-// Results are the same on all machines: draws use additions, multiplications, divisions and square
-// roots, which IEEE 754 rounds correctly, and a share of pixels is a whole number of 256ths, which
-// moves no 8-bit value by more than half of its last place. Shares of labels are multiples of
-// 2^-24, so that the weights of a row sum to exactly 1.
+// Results are the same on all machines. The random draws use only additions, multiplications,
+// divisions and square roots, which IEEE 754 rounds correctly. mixup's share is rounded to a
+// multiple of 1/256, which changes no 8-bit pixel by more than half a unit. All shares are
+// multiples of 2^-24, so the label weights of a row sum to exactly 1.
 
 #include "batch_mixer.hpp"
 
@@ -21,14 +21,14 @@
 namespace forebay::make {
 namespace {
 
-// Sets the random numbers of batches apart from those of samples.
+// Keeps the random numbers of batches distinct from those of samples.
 constexpr std::uint64_t kMixing = 0x6d6978696e67;
 
 bool is_planar(const TransformOptions& transform) noexcept { return transform.layout == Layout::nchw; }
 
-// base^exponent without the C library's pow(), whose last bits differ between machines: squares for
-// the whole part of the exponent, square roots for the binary digits of the rest, of which there
-// are less than 64. REQUIRES: 0 <= base <= 1, 0.001 <= exponent <= 100.
+// base^exponent without the C library's pow(), whose last bits differ between machines. The integer
+// part of the exponent is computed by repeated squaring, the fraction by one square root per binary
+// digit; a fraction has fewer than 64 digits. REQUIRES: 0 <= base <= 1, 0.001 <= exponent <= 100.
 double power(double base, double exponent) noexcept {
   double result = 1;
   double square = base;
@@ -47,10 +47,11 @@ double power(double base, double exponent) noexcept {
   return result;
 }
 
-// Of Beta(alpha, alpha), which is (1 + T / sqrt(2 alpha + T^2)) / 2 with Student's T of 2 alpha
-// degrees of freedom, drawn by Bailey's polar method ("Polar generation of random variates with the
-// t-distribution", 1994): T^2 = 2 alpha (radius^(-1 / alpha) - 1) x^2 / radius. Multiplied out, so
-// that nothing overflows for a small alpha.
+// A draw from Beta(alpha, alpha). It equals (1 + T / sqrt(2 alpha + T^2)) / 2, where T has
+// Student's t-distribution with 2 alpha degrees of freedom. T is drawn by Bailey's polar method
+// ("Polar generation of random variates with the t-distribution", 1994): T^2 = 2 alpha (radius^(-1
+// / alpha) - 1) x^2 / radius. The fraction is multiplied out so that nothing overflows for a small
+// alpha.
 double draw_beta(double alpha, Random& random) noexcept {
   double x = 0;
   double radius = 0;
@@ -64,7 +65,7 @@ double draw_beta(double alpha, Random& random) noexcept {
   return (1 + std::copysign(std::sqrt(reach / (spread + reach)), x)) / 2;
 }
 
-// A bfloat16 is the upper half of a float; rounded to nearest, ties to even.
+// A bfloat16 is the upper half of a float. bfloat_of() rounds to nearest, ties to even.
 float bfloat_to_float(std::uint16_t bits) noexcept { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
 std::uint16_t bfloat_of(float value) noexcept {
@@ -72,7 +73,7 @@ std::uint16_t bfloat_of(float value) noexcept {
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16U & 1U)) >> 16U);
 }
 
-// Plain, so that the compiler makes vectors of it. The rows do not overlap.
+// A plain loop, which the compiler vectorises. REQUIRES: the rows do not overlap.
 template <typename Element, typename Mixed>
 void mix_both(std::byte* one, std::byte* other, std::size_t bytes, const Mixed& mixed) noexcept {
   auto* const first = reinterpret_cast<Element*>(one);
@@ -92,8 +93,8 @@ bool is_mixed(const Options& options) noexcept {
   return !options.run.eval && transform.mixup.probability + transform.cutmix.probability > 0;
 }
 
-// A field beside the label may be a target or not; only the program knows. Left as it is, it would
-// be wrong for half of what a row shows, and nobody would notice.
+// Only the program knows whether another field is a target. A field that is left unmixed would be
+// wrong for half of what a row shows, and nobody would notice; so fields are refused.
 Field label_weights(const Dataset& dataset) {
   const std::string or_off = ", or set mixup.probability and cutmix.probability to 0";
   if (!dataset.fields().empty()) {
@@ -123,8 +124,9 @@ BatchMixer::BatchMixer(const Options& options, const FieldLayout& layout, std::u
       pixel_bytes_(static_cast<std::size_t>(is_planar(options.transform) ? 1 : options.transform.channels) *
                    size_of(dtype_)) {}
 
-// The order of draws is part of what a seed means. A cut is a rectangle of the image's shape around
-// any of its pixels, as far as the image reaches: the share that was drawn becomes that of its area.
+// The order of the draws is part of what a seed means, so it must not change. CutMix: the rectangle
+// has the image's aspect ratio and is centred on a random pixel. It is clipped to the image, and
+// the share is the area that remains.
 BatchMixer::Mixture BatchMixer::draw(const BatchRef& batch) const noexcept {
   Random random(key64(seed_, kMixing, batch.epoch, batch.batch));
   const double kind = random.uniform();
@@ -144,8 +146,8 @@ BatchMixer::Mixture BatchMixer::draw(const BatchRef& batch) const noexcept {
   return {.share = std::floor(std::ldexp(share, 24) + 0.5) / (1 << 24), .swapped = swapped};
 }
 
-// Whatever the type, a cut is bytes that change places. A blend of normalised pixels is the blend
-// normalised, because the shares sum to 1 exactly.
+// CutMix only swaps bytes, whatever the element type. mixup may blend normalised pixels: because
+// the two shares sum to exactly 1, that equals normalising the blend.
 void BatchMixer::mix_rows(const Mixture& mixture, std::byte* one, std::byte* other) const noexcept {
   const auto& [share, swapped] = mixture;
   const auto line = static_cast<std::size_t>(layout_->width) * pixel_bytes_;
@@ -192,7 +194,7 @@ void BatchMixer::add_weight(std::int64_t label, double weight, std::byte* slot, 
   reinterpret_cast<float*>(FieldLayout::values(entry, slot, row).data())[label] += static_cast<float>(weight);
 }
 
-// Each pair is met twice, and mixed the first time.
+// The loop comes to each pair of rows twice and mixes it the first time.
 void BatchMixer::mix(const BatchRef& batch, std::span<const std::int64_t> labels, std::byte* slot) const {
   const FieldLayout::Entry& entry = layout_->entries.front();
   const Mixture mixture = draw(batch);

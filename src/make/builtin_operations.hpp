@@ -6,8 +6,8 @@
 #include <forebay/operation.hpp>
 #include <forebay/options.hpp>
 
-// The built-in operations, one line each: the name, which is also that of its factory in operation_NAME.cpp, and what
-// it does.
+// The built-in operations, one per line: the name, also that of the factory in operation_NAME.cpp,
+// and what it does.
 #define FOREBAY_OPERATIONS(OPERATION)                                     \
   OPERATION(colour, "random brightness, contrast, saturation, hue, grey") \
   OPERATION(blur, "a Gaussian blur of random width")                      \
@@ -23,7 +23,8 @@ FOREBAY_OPERATIONS(FOREBAY_DECLARE_OPERATION)
 #undef FOREBAY_DECLARE_OPERATION
 }  // namespace operations
 
-// The names as one text, "colour | erase | ...", and the description of each in docs/configuration.md.
+// Texts for the configuration schema: the names as "colour | erase | ...", and their descriptions
+// for docs/configuration.md.
 #define FOREBAY_OPERATION_CHOICE(NAME, HELP) #NAME " | "
 inline constexpr std::string_view kOperationChoicesText =
     "in this order: " FOREBAY_OPERATIONS(FOREBAY_OPERATION_CHOICE) "what the program adds";

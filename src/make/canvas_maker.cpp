@@ -37,8 +37,8 @@ CanvasMaker::View CanvasMaker::view(std::int32_t width, std::int32_t height, con
            .canvas_height = smaller(region.height(), format_.height)}};
 }
 
-// The largest power of two by which the decoder may shrink without the canvas needing pixels it
-// then lacks.
+// The largest power of two by which the decoder may shrink the image without the canvas losing
+// resolution.
 std::int32_t CanvasMaker::shrink_of(const View& view) noexcept {
   std::int32_t shrink = 1;
   while (shrink < 8 && view.region.width() >= 2 * shrink * view.info.canvas_width &&
@@ -48,8 +48,8 @@ std::int32_t CanvasMaker::shrink_of(const View& view) noexcept {
   return shrink;
 }
 
-// An image that fits is copied as it is; a larger one is resampled to the size of the canvas. Each
-// canvas states its size in front, as they differ.
+// An image that fits is copied as it is; a larger one is resampled to the size of the canvas.
+// Canvases differ in size, so the CanvasInfo records it.
 void CanvasMaker::render(const Image& image, const View& view, const SamplePlace& place, Scratch& scratch) const {
   const Box from = image.place_of(view.region);
   const CanvasInfo& info = view.info;

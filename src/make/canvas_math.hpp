@@ -10,18 +10,19 @@
 #include "resample_math.hpp"
 #include "views.hpp"
 
-// The definition of a pixel of a serving, which every CanvasRenderer reproduces byte for byte. Devices also use these
-// functions for views and coefficients, but have their own instructions for sums. A pixel is a word: red in the lowest
-// byte, then green and blue; the highest byte is meaningless. All functions are pure; any thread may call.
+// Defines the pixels of a serving, which every CanvasRenderer reproduces byte for byte. Devices use
+// these functions for views and coefficients, but have instructions of their own for the sums. A
+// pixel is a 32-bit word: red in the lowest byte, then green and blue; the highest byte is
+// unspecified. All functions are pure; any thread may call.
 namespace forebay::make {
 
-// A side of a region of the image, `at` pixels from the edge, among the pixels of a canvas: the nearest.
+// Maps a coordinate along one side of the image to the nearest one on the canvas.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t nearest_side(std::int32_t at, std::int32_t image,
                                                                       std::int32_t canvas) noexcept {
   return static_cast<std::int32_t>(quotient(2 * std::int64_t{at} * canvas + image, 2 * std::int64_t{image}));
 }
 
-// Where a region of the image lies on its canvas, at least one pixel wide and high.
+// Maps a region of the image to its canvas, where it is at least one pixel wide and high.
 // REQUIRES: region within the image and not empty; no side of the canvas above the image's.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr Box region_on_canvas(const Box& region, const CanvasInfo& info) noexcept {
   Box place{nearest_side(region.left, info.width, info.canvas_width),
@@ -47,8 +48,8 @@ namespace forebay::make {
   return info;
 }
 
-// The view of a sample in a serving, in pixels of its canvas. It is drawn in pixels of the image, so that it does not
-// depend on the size of the canvas.
+// The view of a sample in a serving, in pixels of its canvas. It is drawn in pixels of the image,
+// so it does not depend on the size of the canvas.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView canvas_view(const RenderPlan& plan, const CanvasInfo& info,
                                                                std::uint64_t epoch, std::uint64_t position,
                                                                std::uint64_t use_index) noexcept {
@@ -57,7 +58,7 @@ namespace forebay::make {
   return {region_on_canvas(view.region, info), view.mirror};
 }
 
-// The pixel changes that the operations make in a serving.
+// The changes to pixel values that the operations draw for a serving.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline PixelChange canvas_change(const RenderPlan& plan, std::uint64_t epoch,
                                                                    std::uint64_t position,
                                                                    std::uint64_t use_index) noexcept {
@@ -65,11 +66,12 @@ namespace forebay::make {
                      operations_key(plan.seed, epoch, position, use_index));
 }
 
-// Coefficients of one pixel along one axis, two 16-bit numbers in a word, the first in the lower half.
+// The coefficients of one output pixel along one axis, packed as pairs: two 16-bit numbers per
+// word, the first in the lower half.
 struct PixelTaps {
   static constexpr std::int32_t kMostPairs = kMostShrink;  // a window is twice as wide as the scale
 
-  std::int32_t first = 0;  // input pixel of the first
+  std::int32_t first = 0;  // the input pixel of the first coefficient
   std::int32_t taps = 0;
   std::int32_t precision = 0;
   std::array<std::uint32_t, kMostPairs> words{};
@@ -79,8 +81,8 @@ struct PixelTaps {
   }
 };
 
-// The coefficients of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in at most kMostShrink times axis.out; of 32
-// bits: is_narrow(axis).
+// The coefficients of output pixel i. REQUIRES: 0 <= i < axis.out; axis.in <= kMostShrink *
+// axis.out; for a 32-bit Number also is_narrow(axis).
 template <class Number = std::int64_t>
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr PixelTaps pixel_taps(const ResamplingAxis& axis, std::int32_t i) noexcept {
   std::int16_t coefficients[2 * PixelTaps::kMostPairs] = {};
@@ -96,13 +98,13 @@ template <class Number = std::int64_t>
   return result;
 }
 
-// A weighted mean of words, byte by byte, rounded to nearest.
+// A weighted mean of words, taken byte by byte and rounded to nearest.
 class WordMix {
  public:
   explicit constexpr WordMix(std::int32_t precision) noexcept : precision_(precision) {
     for (auto& sum : sums_) sum = 1U << (precision - 1);
   }
-  // `first` by the lower half of `pair`, `second` by the upper one.
+  // Adds `first`, weighted by the lower half of `pair`, and `second`, weighted by the upper half.
   constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
     for (std::uint32_t i = 0; i < 4; ++i) {
       sums_[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
@@ -119,7 +121,8 @@ class WordMix {
   std::array<std::uint32_t, 4> sums_{};
 };
 
-// The mean of pixels or words along a line: at(t) is the one with weight t.
+// The weighted mean along a line of pixels or words. at(t) returns the word that coefficient t
+// weighs.
 template <class At>
 [[nodiscard]] constexpr std::uint32_t mixed(const PixelTaps& taps, const At& at) noexcept {
   WordMix mix(taps.precision);
@@ -129,7 +132,8 @@ template <class At>
   return mix.word();
 }
 
-// The pixel function: one pixel of the result, of a region whose first row is at `region`, in rows row_bytes apart.
+// Defines one pixel of the result. The first row of the view's region is at `region`; rows are
+// row_bytes apart.
 [[nodiscard]] constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
                                                  const PixelTaps& column, const PixelTaps& row,
                                                  bool mix_first) noexcept {

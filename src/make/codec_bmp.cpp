@@ -1,10 +1,10 @@
-// Windows and OS/2 bitmaps that are not compressed, read without a library. Called by the decoder
-// of a decoding thread (image_decoder.cpp), one object per thread: open() reads the header and refuses
-// what is not read, with advice; decode() or decode_indices() then goes through the rows.
+// Uncompressed Windows and OS/2 bitmaps, read without a library. One codec per decoder thread
+// (image_decoder.cpp). open() reads the header and refuses kinds that are not supported, with
+// advice; then decode() or decode_indices() goes through the rows.
 //
-// A bitmap has a file header of 14 bytes, then a header of one of eight lengths, which says its
-// version, then perhaps colour masks and a palette, then rows that are padded to four bytes, from
-// the bottom unless the height is negative. Pixels are those that Pillow gives.
+// A file has a file header of 14 bytes and a bitmap header, whose length (one of eight) says its
+// version. Colour masks and a palette may follow. Rows are padded to four bytes and stored from the
+// bottom unless the height is negative. The pixels equal Pillow's.
 
 #include <algorithm>
 #include <array>
@@ -22,8 +22,7 @@ namespace {
 
 constexpr std::size_t kFileHeader = 14;
 
-// Little-endian; bytes past the end count as 0, since whoever uses a number checks that it makes
-// sense.
+// Little-endian. Bytes past the end count as 0, because callers check that a number makes sense.
 std::uint32_t bmp_number(std::span<const std::byte> bytes, std::size_t at, std::size_t size) noexcept {
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < size && at + i < bytes.size(); ++i) {
@@ -32,14 +31,14 @@ std::uint32_t bmp_number(std::span<const std::byte> bytes, std::size_t at, std::
   return number;
 }
 
-// Prose may begin with "BM" too.
+// Plain text may begin with "BM" too, so the length of the bitmap header is checked as well.
 bool starts_as_bmp(std::span<const std::byte> bytes) noexcept {
   if (bytes.size() < kFileHeader + 4 || bytes[0] != std::byte{'B'} || bytes[1] != std::byte{'M'}) return false;
   constexpr std::array kHeaders{12U, 16U, 40U, 52U, 56U, 64U, 108U, 124U};
   return std::ranges::find(kHeaders, bmp_number(bytes, kFileHeader, 4)) != kHeaders.end();
 }
 
-// One colour of a pixel of 16 or 32 bits.
+// One colour channel of 16- and 32-bit pixels.
 struct BmpChannel {
   std::uint32_t mask = 0;
 
@@ -47,7 +46,7 @@ struct BmpChannel {
     const std::uint32_t bits = mask == 0 ? 0 : mask >> std::countr_zero(mask);
     return mask != 0 && (bits & (bits + 1)) == 0;
   }
-  // From 0 to 255, as Pillow scales it.
+  // Scaled to 0..255 as Pillow does.
   [[nodiscard]] std::uint8_t of(std::uint32_t pixel) const noexcept {
     const auto shift = std::countr_zero(mask);
     return static_cast<std::uint8_t>(std::uint64_t{(pixel & mask) >> shift} * 255 / (mask >> shift));
@@ -62,8 +61,8 @@ class BmpCodec final : public Codec {
     if (header_bytes_ > bytes.size() - kFileHeader) throw ends_early();
     const bool is_core = header_bytes_ == 12;
     const std::size_t side = is_core ? 2 : 4;
-    // Offsets are those of BITMAPCOREHEADER (12 bytes, 16-bit sides) and of BITMAPINFOHEADER and
-    // its longer successors. A negative height means that rows are stored from the top.
+    // The offsets are those of BITMAPCOREHEADER (12 bytes, 16-bit sides), and of BITMAPINFOHEADER
+    // and its longer successors. A negative height means that rows are stored from the top.
     const auto across = static_cast<std::int32_t>(number(18, side));
     const auto down = static_cast<std::int32_t>(number(18 + side, side));
     if (across < 1 || down == 0 || down == std::numeric_limits<std::int32_t>::min()) {
@@ -108,7 +107,7 @@ class BmpCodec final : public Codec {
     return compression_ == kBitFields || compression_ == kAlphaBitFields;
   }
 
-  // Refusals say what to do: run lengths are rare enough not to be worth a decoder.
+  // Run-length compression is too rare to be worth a decoder; the message says what to do instead.
   void check_kind() const {
     if (compression_ == 1 || compression_ == 2) {
       throw refusal("compressed by run lengths (RLE), which is not read; store it uncompressed or as PNG");
@@ -122,13 +121,14 @@ class BmpCodec final : public Codec {
     }
   }
 
-  // 16 bits without masks are 5-5-5, 32 are 8-8-8 with a byte unused.
+  // The defaults without masks: 5-5-5 for 16 bits, 8-8-8 with an unused byte for 32.
   void find_colours(bool is_core) {
     std::size_t behind = kFileHeader + header_bytes_;
     channels_ = bits_ == 16 ? std::array{BmpChannel{0x7c00}, BmpChannel{0x3e0}, BmpChannel{0x1f}}
                             : std::array{BmpChannel{0xff0000}, BmpChannel{0xff00}, BmpChannel{0xff}};
     if (has_masks()) {
-      // In the header, or behind the oldest that can have them.
+      // The masks are part of the header, or follow it if it is the oldest kind that can have
+      // masks.
       constexpr std::size_t kMasksAt = kFileHeader + 40;
       if (header_bytes_ == 40) behind += compression_ == kAlphaBitFields ? 16 : 12;
       if (behind > bytes_.size()) throw ends_early();
@@ -142,7 +142,7 @@ class BmpCodec final : public Codec {
     if (first_ < behind) throw refusal("damaged: its pixels begin within its header");
   }
 
-  // Entries are blue, green, red, and in all but the oldest headers a fourth byte.
+  // Entries are blue, green, red and, except with the oldest header, an unused fourth byte.
   void read_palette(std::size_t& at, std::size_t entry) {
     const std::uint32_t most = 1U << bits_;
     const std::uint32_t used = entry == 3 || header_bytes_ < 36 ? 0 : number(46, 4);
@@ -155,7 +155,7 @@ class BmpCodec final : public Codec {
     }
   }
 
-  // From the top, whatever the order in the file.
+  // Visits rows from top to bottom, whatever their order in the file.
   template <typename Visit>
   void for_each_row(const Visit& visit) const {
     const std::uint64_t row_bytes = (std::uint64_t{static_cast<std::uint32_t>(width_)} * bits_ + 31) / 32 * 4;
@@ -192,13 +192,13 @@ class BmpCodec final : public Codec {
 
   std::span<const std::byte> bytes_;
   std::size_t header_bytes_ = 0;
-  std::size_t first_ = 0;  // byte of the pixels
+  std::size_t first_ = 0;  // offset of the pixels in the file
   std::int32_t width_ = 0;
   std::int32_t height_ = 0;
-  std::uint32_t bits_ = 0;  // of a pixel
+  std::uint32_t bits_ = 0;  // per pixel
   std::uint32_t compression_ = 0;
   bool is_top_down_ = false;
-  std::uint32_t colours_ = 0;  // in the palette
+  std::uint32_t colours_ = 0;  // entries of the palette
   std::array<std::array<std::uint8_t, 3>, 256> palette_{};
   std::array<BmpChannel, 3> channels_{};  // red, green, blue
 };

@@ -11,8 +11,8 @@
 namespace forebay::make {
 namespace {
 
-// Arrays as images: height x width, height x width x channels or channels x height x width, with 1 or 3 channels. If
-// the shape is ambiguous, channels are last.
+// Arrays as images: (height, width), (height, width, channels) or (channels, height, width), with 1
+// or 3 channels. If the shape is ambiguous, channels come last.
 class NpyCodec final : public Codec {
  public:
   CodecHeader open(std::span<const std::byte> bytes) override {
@@ -34,8 +34,8 @@ class NpyCodec final : public Codec {
     }
     return {.width = static_cast<std::int32_t>(shape[columns_]),
             .height = static_cast<std::int32_t>(shape[rows_]),
-            // Bytes are ordinary pixels; everything else is served as numbers, or, for a plain
-            // image, by its upper byte.
+            // Unsigned bytes are ordinary pixels. Everything else is served as numbers; a plain
+            // image takes their upper byte.
             .wide_channels = array_.element_bytes == 1 && array_.kind != 'i' ? 0
                              : is_single()                                   ? 1
                                                                              : 3};
@@ -64,7 +64,8 @@ class NpyCodec final : public Codec {
     for_each_pixel([&](std::int64_t at) {
       for (int channel = 0; channel < channels; ++channel) {
         const double value = array_.real(static_cast<std::size_t>(at + channel * step));
-        // Beyond the range of float the conversion is undefined; the caller refuses what is not finite.
+        // Converting a number beyond the range of float is undefined behaviour; the caller refuses
+        // infinity.
         constexpr float kMost = std::numeric_limits<float>::max();
         *to++ = std::fabs(value) <= kMost ? static_cast<float>(value) : std::numeric_limits<float>::infinity();
       }
@@ -80,7 +81,7 @@ class NpyCodec final : public Codec {
     return SampleError("npy array of " + array_.dtype() + " " + array_.shape_text() + ": " + what);
   }
 
-  // Calls visit(number of the row's first element) for each row.
+  // Calls visit(index of the pixel's first element) for each pixel, row by row.
   template <class Visit>
   void for_each_pixel(const Visit& visit) const {
     const auto steps = array_.steps();
@@ -94,7 +95,7 @@ class NpyCodec final : public Codec {
   }
 
   data::NpyArray array_;
-  std::size_t rows_ = 0;  // which dimension
+  std::size_t rows_ = 0;  // index of the dimension
   std::size_t columns_ = 1;
   std::size_t channels_ = kNone;
 };

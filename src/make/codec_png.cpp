@@ -1,8 +1,6 @@
-// PNG files: open() reads the header with libpng up to the pixels, decode() inflates them, by
-// libdeflate if the file is of the most common kind (png_inflater.hpp), otherwise by libpng. Pixels
-// are those of Pillow's convert("RGB"). libpng leaves its callbacks by longjmp() into require(), so
-// no frame in between may hold anything with a destructor. On a decoder's thread; one codec per
-// thread.
+// PNG files. open() reads the header with libpng, up to the pixels. decode() inflates them with
+// libdeflate if the file is of the most common kind (png_inflater.hpp), otherwise with libpng. The
+// pixels equal those of Pillow's convert("RGB"). One codec per decoder thread.
 
 #include <algorithm>
 #include <array>
@@ -27,8 +25,7 @@ namespace forebay::make {
 namespace {
 
 constexpr std::size_t kPngSignatureBytes = 8;
-// One byte of deflated data expands to at most 1032.
-// Deflate's limit: a length of 258 from 2 bits.
+// Deflate expands one byte to at most 1032 (a match of 258 bytes may take only 2 bits).
 constexpr std::uint64_t kMostInflation = 1032;
 
 bool is_png(std::span<const std::byte> bytes) noexcept {
@@ -36,8 +33,8 @@ bool is_png(std::span<const std::byte> bytes) noexcept {
          png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, kPngSignatureBytes) == 0;
 }
 
-// libpng reports failure by a callback that must not return. It jumps back to require(), so between require() and
-// libpng no frame may hold anything with a destructor.
+// libpng reports errors through a callback that must not return. The callback longjmp()s to
+// require(), so no stack frame between require() and libpng may hold anything with a destructor.
 class PngCodec final : public Codec {
  public:
   PngCodec() = default;
@@ -52,8 +49,8 @@ class PngCodec final : public Codec {
     info_ = png_ == nullptr ? nullptr : png_create_info_struct(png_);
     if (info_ == nullptr) {
       if (png_access_version_number() / 100 == PNG_LIBPNG_VER / 100) throw std::bad_alloc();
-      // The null pointer stands for two things: no memory, and a library of another version than
-      // the header.
+      // libpng returns null for two reasons: no memory, or a library version that differs from the
+      // header's.
       throw SampleError("PNG: libpng is another version than Forebay was built for");
     }
     require([this] { read_header(); });
@@ -81,7 +78,7 @@ class PngCodec final : public Codec {
     read_indices(indices);
   }
 
-  // PNG stores 16 bits with the high byte first.
+  // PNG stores 16-bit numbers big-endian.
   void decode_wide(std::span<float> values) override {
     const CloseAtEnd close_at_end{*this};
     words_.resize(values.size());
@@ -121,7 +118,7 @@ class PngCodec final : public Codec {
   void require(const Step& step) {
     // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
     if (setjmp(escape_) != 0) {
-      // The messages of libpng and zlib if the system refuses memory.
+      // What libpng and zlib say when an allocation fails.
       const std::string_view said = message_.data();
       for (const std::string_view words : {"ut of memory", "nsufficient memory"}) {
         if (said.find(words) != std::string_view::npos) throw std::bad_alloc();
@@ -133,8 +130,8 @@ class PngCodec final : public Codec {
 
   void close() noexcept { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  // Reads up to the first IDAT. Of the metadata only the orientation matters; texts and profiles, which may be
-  // compressed bombs, are not even inflated.
+  // Reads up to the first IDAT. Of the metadata only the orientation matters. Texts and profiles
+  // may be decompression bombs and are not even inflated.
   void read_header() noexcept {
     png_set_read_fn(png_, this, on_read);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
@@ -152,7 +149,7 @@ class PngCodec final : public Codec {
     return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
   }
 
-  // A header may claim gigabytes although only a few bytes follow it.
+  // A header may claim gigabytes although only a few bytes follow.
   void require_enough_bytes(std::int32_t height) const {
     const std::uint64_t rows = std::uint64_t{png_get_rowbytes(png_, info_)} * static_cast<std::uint64_t>(height);
     if (rows / kMostInflation > file_.size()) {
@@ -169,12 +166,13 @@ class PngCodec final : public Codec {
     png_set_strip_alpha(png_);
   }
 
-  // libpng shows indices past the end of the palette as black; here they are damage.
+  // libpng shows palette indices out of range as black; here they count as damage.
   void decode_palette(std::span<std::uint8_t> rgb) {
     png_colorp colours = nullptr;
     int count = 0;
     require([&] { png_get_PLTE(png_, info_, &colours, &count); });
-    // The indices are at the end of the buffer, so a pixel overwrites only indices that have been read.
+    // The indices are read into the end of the buffer, so expanding them in place overwrites only
+    // indices that were already used.
     const auto indices = rgb.last(rgb.size() / 3);
     read_indices(indices);
     std::uint8_t* to = rgb.data();
@@ -197,7 +195,7 @@ class PngCodec final : public Codec {
     read_rows(indices.data(), indices.size());
   }
 
-  // The fast path for the commonest images; false if libpng has to decode it.
+  // The fast path for the most common images. Returns false if libpng has to decode the file.
   bool inflate(std::span<std::uint8_t> out) {
     if (png_get_bit_depth(png_, info_) != 8 || png_get_interlace_type(png_, info_) != PNG_INTERLACE_NONE) return false;
     const PngShape shape{.width = png_get_image_width(png_, info_),
@@ -206,8 +204,8 @@ class PngCodec final : public Codec {
     return inflater_.decode(file_, shape, out);
   }
 
-  // After the last row libpng reads to the end of the compressed data and verifies its checksums. What follows,
-  // including the end marker, does not affect the pixels.
+  // After the last row libpng reads to the end of the compressed data and verifies its checksums.
+  // What follows, including the end marker, does not affect the pixels.
   void read_rows(std::uint8_t* to, std::size_t bytes) {
     require([&] {
       const int passes = png_set_interlace_handling(png_);
@@ -228,7 +226,7 @@ class PngCodec final : public Codec {
   std::span<const std::byte> file_;
   std::span<const std::byte> rest_;  // not read yet
   PngInflater inflater_;
-  std::vector<std::uint16_t> words_;  // of an image of 16 bits
+  std::vector<std::uint16_t> words_;  // pixels of a 16-bit image
   int orientation_ = 1;
 };
 

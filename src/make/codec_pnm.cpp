@@ -1,10 +1,10 @@
-// Netpbm files: PBM, PGM and PPM, in bytes (P4, P5, P6) or in digits (P1, P2, P3). Only the first
-// image of a file is read. Called by the decoder of a decoding thread, one object per thread.
+// Netpbm files: PBM, PGM and PPM, binary (P4, P5, P6) or as text (P1, P2, P3). Only the first image
+// of a file is read. One codec per decoder thread.
 //
-// open() reads the header, which is text even in the forms with bytes. for_each_value() then visits
-// all values in order, in whichever form they are; three functions show them as 8-bit colours, as
-// indices of a mask, or as wide values where the largest is above 255. Netpbm's own pages
-// (netpbm.sourceforge.net) are the specification.
+// open() reads the header, which is text in all kinds. for_each_value() then visits all values in
+// order, whichever way they are stored. Three functions turn them into 8-bit colours, indices of a
+// mask or, where the largest value is above 255, wide values. The specification is Netpbm's manual
+// (netpbm.sourceforge.net).
 
 #include <algorithm>
 #include <cctype>
@@ -42,7 +42,7 @@ class PnmCodec final : public Codec {
     height_ = header_number("height");
     most_ = is_bits_ ? 1 : header_number("largest value");
     if (most_ > kMostValue) throw refusal("values up to " + std::to_string(most_) + "; 65535 is the format's limit");
-    // One blank ends the header.
+    // Exactly one blank ends the header.
     if (at_ >= bytes_.size() || !is_blank(at_)) throw ends_early();
     ++at_;
     return {.width = static_cast<std::int32_t>(width_),
@@ -50,7 +50,7 @@ class PnmCodec final : public Codec {
             .wide_channels = most_ > kMostByte ? channels_ : 0};
   }
 
-  // As Pillow scales them.
+  // Scaled as Pillow does.
   void decode(std::span<std::uint8_t> rgb) override {
     const auto scale = static_cast<double>(kMostByte);
     const auto most = static_cast<double>(most_);
@@ -90,7 +90,7 @@ class PnmCodec final : public Codec {
     return std::isdigit(std::to_integer<unsigned char>(bytes_[at])) != 0;
   }
 
-  // Blanks, and comments up to the end of their line.
+  // Skips blanks, and comments up to the end of their line.
   void skip_blanks() noexcept {
     for (; at_ < bytes_.size() && (is_blank(at_) || bytes_[at_] == std::byte{'#'}); ++at_) {
       if (bytes_[at_] != std::byte{'#'}) continue;
@@ -98,8 +98,8 @@ class PnmCodec final : public Codec {
     }
   }
 
-  // Throws SampleError for what is no number, or too large for a side.
-  // Numbers are bounded before they can overflow.
+  // Reads a decimal number. Throws SampleError if there is none, or if it exceeds 2^31 - 1, before
+  // it can overflow.
   std::uint32_t number() {
     skip_blanks();
     if (at_ >= bytes_.size()) throw ends_early();
@@ -109,7 +109,8 @@ class PnmCodec final : public Codec {
       value = 10 * value + std::to_integer<unsigned>(bytes_[at_]) - '0';
       if (value > std::numeric_limits<std::int32_t>::max()) throw refusal("damaged: a number without end");
     }
-    // A blank follows each number, the last one too; without it the file may have been cut within the number.
+    // A blank follows every number, even the last; without it the file may have been cut within the
+    // number.
     if (at_ >= bytes_.size()) throw ends_early();
     return static_cast<std::uint32_t>(value);
   }
@@ -119,8 +120,8 @@ class PnmCodec final : public Codec {
     return value;
   }
 
-  // Visits the values in their order, 0 for black. Throws SampleError where they end early or one is too large.
-  // Bits are stored with 1 for black; everything else here has 0 for black.
+  // Visits all values in order, 0 for black (PBM stores 1 for black). Throws SampleError if the
+  // values end early or one is too large.
   template <typename Visit>
   void for_each_value(const Visit& visit) {
     const auto pixels = std::uint64_t{width_} * height_;
@@ -141,7 +142,7 @@ class PnmCodec final : public Codec {
 
   [[nodiscard]] unsigned value_bytes() const noexcept { return most_ > kMostByte ? 2 : 1; }
 
-  // Two bytes have the higher one first.
+  // 16-bit values are big-endian.
   template <typename Visit>
   void for_each_stored(const std::byte* from, std::uint64_t count, const Visit& visit) const {
     const bool is_wide = value_bytes() == 2;
@@ -152,7 +153,7 @@ class PnmCodec final : public Codec {
     }
   }
 
-  // Digits of bits need no blanks between them.
+  // Bits in a text file need no blanks between them.
   template <typename Visit>
   void for_each_number(std::uint64_t count, const Visit& visit) {
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -169,7 +170,7 @@ class PnmCodec final : public Codec {
     }
   }
 
-  // A value above the stated largest would be brighter than white.
+  // A value above the stated maximum would be brighter than white.
   [[nodiscard]] std::uint32_t checked(std::uint32_t value) const {
     if (value > most_) {
       throw refusal("damaged: a value of " + std::to_string(value) + ", above its largest, " + std::to_string(most_));
@@ -181,10 +182,10 @@ class PnmCodec final : public Codec {
   std::size_t at_ = 0;
   std::uint32_t width_ = 0;
   std::uint32_t height_ = 0;
-  std::uint32_t most_ = 0;  // what a value is at most
+  std::uint32_t most_ = 0;  // the largest value that the header allows
   int channels_ = 1;
   bool is_text_ = false;
-  bool is_bits_ = false;  // 1 for black
+  bool is_bits_ = false;  // PBM: one bit per pixel, 1 for black
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
-// TIFF files by libtiff: open() reads the tags and refuses what would not become an image (signed
-// or real numbers, bands of a scene, unknown colours), decode() reads strips or tiles and turns
-// samples into RGB, as Pillow does. Damage that libtiff only warns about counts as damage
-// (TiffSource collects its complaints). Sizes in the file are compared with what the image needs
-// before memory is taken. On a decoder's thread; one codec per thread.
+// TIFF files, read with libtiff. open() reads the tags and refuses what would not become an image
+// (signed or floating-point numbers, the bands of a scene, unknown colour spaces). decode() reads
+// strips or tiles and converts samples to RGB as Pillow does. Damage that libtiff only warns about
+// counts as damage (TiffSource collects its messages). Sizes in the file are compared with what the
+// image needs before memory is allocated. One codec per decoder thread.
+//
+// "Sample" means here, as in the TIFF specification, one number of a pixel.
 
 #include <tiffio.h>
 
@@ -28,7 +30,7 @@ struct CloseTiff {
   void operator()(TIFF* tiff) const noexcept { TIFFClose(tiff); }
 };
 
-// How the numbers of a pixel become red, green and blue.
+// How the samples of a pixel become red, green and blue.
 enum class TiffColours : std::uint8_t {
   grey,
   inverted_grey,
@@ -39,15 +41,16 @@ enum class TiffColours : std::uint8_t {
   cmyk
 };
 
-// The samples of consecutive pixels, in the bytes of a row or of a tile's part of it.
+// The samples of consecutive pixels: of a row, or of the part of a row that lies in a tile.
 struct TiffRun {
   const std::uint8_t* bytes;
   std::int32_t pixels;
-  int samples;  // of a pixel
-  int bits;     // of a sample
+  int samples;  // per pixel
+  int bits;     // per sample
 };
 
-// Sample `number` of the run; fewer than 8 bits stay unscaled, and of 16 bits an 8-bit T takes the upper ones.
+// Sample `number` of the run. Samples of fewer than 8 bits are not scaled; of 16 bits an 8-bit T
+// takes the upper ones.
 template <typename T>
 T sample_of(const TiffRun& run, std::size_t number) noexcept {
   switch (run.bits) {
@@ -69,7 +72,7 @@ std::size_t bytes_of_run(std::int64_t pixels, int samples, int bits) noexcept {
   return static_cast<std::size_t>((pixels * samples * bits + 7) / 8);
 }
 
-// Writes the first `channels` samples of each pixel, `stride` elements apart.
+// Writes the first `channels` samples of each pixel; pixels are `stride` elements apart.
 template <typename T>
 void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcept {
   for (std::int32_t x = 0; x < run.pixels; ++x, to += stride) {
@@ -79,11 +82,11 @@ void unpack(const TiffRun& run, int channels, std::size_t stride, T* to) noexcep
   }
 }
 
-// Same formula as Pillow.
+// The formula of Pillow.
 std::uint8_t unpremultiplied(unsigned value, unsigned alpha) noexcept {
   return alpha == 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(std::min(255U, value * 255 / alpha));
 }
-// light - ink * light / 255, the quotient rounded to nearest as by Pillow's MULDIV255.
+// light - ink * light / 255, with the quotient rounded to nearest like Pillow's MULDIV255.
 std::uint8_t uninked(unsigned ink, unsigned black) noexcept {
   const unsigned light = 255 - black;
   const unsigned product = ink * light + 128;
@@ -117,7 +120,8 @@ class TiffCodec final : public Codec {
         return remove_ink(rgb);
       default: break;
     }
-    // The values are at the end of the buffer, so a pixel overwrites only values that have been read.
+    // The values are read into the end of the buffer, so expanding them in place overwrites only
+    // values that were already used.
     const auto values = rgb.last(pixels);
     read_samples<std::uint8_t>(*tiff, 1, values);
     std::uint8_t* to = rgb.data();
@@ -178,7 +182,8 @@ class TiffCodec final : public Codec {
     find_colours();
   }
 
-  // Before anything is decoded, because libtiff would give raw bytes of what it cannot interpret.
+  // Checked before anything is decoded, because libtiff would hand out the raw bytes of what it
+  // cannot interpret.
   void check_samples() const {
     constexpr int kMostSamples = 16;
     const auto format = field<std::uint16_t>(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
@@ -195,8 +200,8 @@ class TiffCodec final : public Codec {
     }
   }
 
-  // How many samples a pixel may have beside its colours depends on the kind; more than other
-  // readers accept is refused.
+  // Determines the colours. How many samples a pixel may have beside them depends on the kind
+  // (require_few_others()).
   void find_colours() {
     const auto photometric = field<std::uint16_t>(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISWHITE);
     switch (photometric) {
@@ -221,10 +226,10 @@ class TiffCodec final : public Codec {
         colours_ = alpha_ != 0 ? TiffColours::premultiplied_rgb : TiffColours::rgb;
         return;
       case PHOTOMETRIC_YCBCR:
-        // libtiff converts only what lies in one plane.
+        // libtiff converts YCbCr only if the samples are interleaved.
         if (bits_ != 8 || samples_ != 3 || is_separate_) break;
         if (field<std::uint16_t>(TIFFTAG_COMPRESSION, 0) != COMPRESSION_JPEG) break;
-        // libjpeg converts to RGB.
+        // Lets libjpeg convert to RGB.
         TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
         colours_ = TiffColours::rgb;
         return;
@@ -250,15 +255,16 @@ class TiffCodec final : public Codec {
     }
   }
 
-  // Samples beside the colours are alpha and the like, which an image can be shown without. More of them than other
-  // readers accept are bands of a scene, of which most would be lost.
+  // Samples beside the colours are alpha and the like, which an image can be shown without. More of
+  // them than other readers accept means the bands of a scene, of which most would be lost; that is
+  // refused.
   void require_few_others(int colours, int most) const {
     if (samples_ - colours <= most) return;
     throw refusal(std::to_string(samples_) + " samples per pixel, of which an image would have " +
                   std::to_string(colours) + "; store bands as .npy files");
   }
 
-  // The number of the sample by which the colours were multiplied; 0 if they were not.
+  // The index of the alpha sample by which the colours were multiplied; 0 if they were not.
   [[nodiscard]] int premultiplied_alpha(int colours) const noexcept {
     std::uint16_t count = 0;
     std::uint16_t* kinds = nullptr;
@@ -269,7 +275,8 @@ class TiffCodec final : public Codec {
     return 0;
   }
 
-  // The first `channels` samples of all pixels as sample_of() gives them. REQUIRES: channels <= samples_.
+  // Reads the first `channels` samples of all pixels, converted by sample_of(). REQUIRES: channels
+  // <= samples_.
   template <typename T>
   void read_samples(TIFF& tiff, int channels, std::span<T> to) {
     source_.begin_decoding();
@@ -281,15 +288,15 @@ class TiffCodec final : public Codec {
                              .plane = static_cast<std::uint16_t>(plane)};
       TIFFIsTiled(&tiff) != 0 ? read_tiles(tiff, target) : read_strips(tiff, target);
     }
-    // libtiff only warns about some damage.
+    // Some damage makes libtiff only warn.
     if (source_.has_complaint()) throw source_.failure();
   }
 
-  // Where the samples of a plane go.
+  // Where the samples of one plane go.
   template <typename T>
   struct Target {
-    T* first;            // of the image
-    std::size_t stride;  // from a pixel to the next
+    T* first;            // of the first pixel
+    std::size_t stride;  // from one pixel to the next, in elements
     int channels;
     std::uint16_t plane;
 
@@ -298,7 +305,7 @@ class TiffCodec final : public Codec {
 
   [[nodiscard]] int samples_together() const noexcept { return is_separate_ ? 1 : samples_; }
 
-  // libtiff assembles rows whatever the strips are.
+  // TIFFReadScanline() delivers rows however the file is divided into strips.
   template <typename T>
   void read_strips(TIFF& tiff, const Target<T>& target) {
     const auto row_bytes = static_cast<std::size_t>(std::max<tmsize_t>(TIFFScanlineSize(&tiff), 0));
@@ -314,7 +321,7 @@ class TiffCodec final : public Codec {
     }
   }
 
-  // Tiles at the right and lower edge reach beyond the image.
+  // Tiles at the right and bottom edges extend beyond the image.
   template <typename T>
   void read_tiles(TIFF& tiff, const Target<T>& target) {
     std::uint32_t across = 0;
@@ -343,7 +350,7 @@ class TiffCodec final : public Codec {
     }
   }
 
-  // Red, green and blue of each value.
+  // The RGB colour of each sample value.
   [[nodiscard]] std::array<std::array<std::uint8_t, 3>, 256> colour_table(TIFF& tiff) const {
     std::array<std::array<std::uint8_t, 3>, 256> table{};
     const unsigned most = bits_ >= 8 ? 255U : (1U << static_cast<unsigned>(bits_)) - 1;
@@ -368,7 +375,7 @@ class TiffCodec final : public Codec {
     return table;
   }
 
-  // Alpha is the last of so many samples.
+  // `samples`: samples per pixel in several_, the last of which is alpha.
   void divide_by_alpha(std::size_t samples, std::span<std::uint8_t> rgb) const noexcept {
     const std::size_t next = colours_ == TiffColours::premultiplied_grey ? 0 : 1;
     const std::uint8_t* from = several_.data();
@@ -391,14 +398,14 @@ class TiffCodec final : public Codec {
   std::int32_t width_ = 0;
   std::int32_t height_ = 0;
   int bits_ = 0;
-  int samples_ = 0;  // of a pixel
-  int alpha_ = 0;    // the number of the one that colours were multiplied by; 0: none
+  int samples_ = 0;  // per pixel
+  int alpha_ = 0;    // index of the alpha sample that colours were multiplied by; 0: none
   bool is_separate_ = false;
   int orientation_ = 1;
   TiffColours colours_ = TiffColours::grey;
   std::vector<std::uint8_t> buffer_;   // a row or a tile
-  std::vector<std::uint16_t> words_;   // samples of all pixels, where they have 16 bits
-  std::vector<std::uint8_t> several_;  // samples of all pixels that make colours together
+  std::vector<std::uint16_t> words_;   // all samples of a 16-bit image
+  std::vector<std::uint8_t> several_;  // samples of all pixels that are combined into colours
 };
 
 }  // namespace

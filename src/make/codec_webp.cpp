@@ -24,8 +24,7 @@ std::string webp_status_text(VP8StatusCode status) {
   }
 }
 
-// Shows the first frame of a file with several, at its place on the canvas, which is black around
-// it.
+// Of an animated file it shows the first frame, at its place on a black canvas.
 class WebpCodec final : public Codec {
  public:
   CodecHeader open(std::span<const std::byte> bytes) override {
@@ -43,13 +42,13 @@ class WebpCodec final : public Codec {
             .orientation = orientation()};
   }
 
-  // libwebp writes straight into the image, at the frame's place on the canvas.
+  // libwebp decodes straight into the caller's image, at the frame's place on the canvas.
   void decode(std::span<std::uint8_t> rgb) override {
     const std::unique_ptr<WebPDemuxer, End> demux = std::move(demux_);
     const Frame frame(*demux);
     const WebPIterator& place = frame.iterator;
     const auto row_bytes = std::size_t{width_} * 3;
-    // Most files have one frame of the canvas's size; only others need the black around it.
+    // Most files have one frame that covers the canvas; only others need the black around it.
     const bool fills_canvas =
         place.width == static_cast<int>(width_) && static_cast<std::size_t>(place.height) * row_bytes == rgb.size();
     if (!fills_canvas) std::ranges::fill(rgb, std::uint8_t{0});
@@ -80,7 +79,7 @@ class WebpCodec final : public Codec {
   struct End {
     void operator()(WebPDemuxer* demux) const noexcept { WebPDemuxDelete(demux); }
   };
-  // Releases the iterator, which keeps memory of the demultiplexer.
+  // Releases the iterator, which holds memory of the demultiplexer.
   struct Frame {
     explicit Frame(const WebPDemuxer& demux) {
       if (WebPDemuxGetFrame(&demux, 1, &iterator) == 0 || iterator.width < 1 || iterator.height < 1) {
@@ -94,7 +93,7 @@ class WebpCodec final : public Codec {
     WebPIterator iterator{};
   };
 
-  // Some programs write the six bytes before the EXIF data that a JPEG has there.
+  // Some programs write the six bytes "Exif\0\0" before the data, as in a JPEG.
   [[nodiscard]] int orientation() const noexcept {
     WebPChunkIterator chunk{};
     if (WebPDemuxGetChunk(demux_.get(), "EXIF", 1, &chunk) == 0) return 1;

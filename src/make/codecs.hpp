@@ -17,12 +17,14 @@
 // neither.
 namespace forebay::make {
 
-// What a codec finds in a file before it decodes any pixels. Width and height are as stored, at least 1.
+// What a codec learns from the header, before it decodes pixels. Width and height are as stored, at
+// least 1.
 struct CodecHeader {
   std::int32_t width = 0;
   std::int32_t height = 0;
   int orientation = 1;  // EXIF, 1 to 8
-  // 1 or 3 if decode_wide() preserves numbers of more than 8 bits, which decode() cannot; else 0.
+  // 1 or 3 if the image has numbers of more than 8 bits, which decode_wide() preserves and decode()
+  // does not; else 0.
   int wide_channels = 0;
 };
 
@@ -34,14 +36,16 @@ struct CodecHeader {
       (channels >= 3 ? "; where its colours are classes, list them in the field's key \"colours\"" : ""));
 }
 
-// Decodes one image after the other; belongs to one thread. All members throw SampleError for bytes that are not such
-// an image or that it cannot decode, and leave no state that could affect the next image.
+// Decodes one image after the other; belongs to one thread. All members throw SampleError for bytes
+// that are not an image of this kind, or that cannot be decoded, and leave no state that could
+// affect the next image.
 class Codec {
  public:
   virtual ~Codec() = default;
 
-  // Reads the header. The bytes must stay until the image is decoded or the next one opened. Takes no memory in
-  // proportion to the size that the header claims, which has not been checked against transform.max_pixels yet.
+  // Reads the header. The bytes must stay valid until the image is decoded or the next one opened.
+  // Must not allocate in proportion to the size that the header claims: that has not been compared
+  // with transform.max_pixels yet.
   [[nodiscard]] virtual CodecHeader open(std::span<const std::byte> bytes) = 0;
 
   // All pixels of the image that was opened, as they are stored: 8-bit RGB, interleaved, rows from the top without
@@ -49,23 +53,22 @@ class Codec {
   // REQUIRES: open() succeeded, and nothing was decoded since; rgb.size() == 3 * width * height.
   virtual void decode(std::span<std::uint8_t> rgb) = 0;
 
-  // The same for an image with one channel of at most 8 bits: grey values, 0 for black, or palette indices as stored,
-  // neither scaled nor looked up, one byte each. Throws SampleError for an image of another kind. REQUIRES: likewise;
-  // indices.size()
-  // == width * height.
+  // Likewise for an image with one channel of at most 8 bits: grey values, 0 for black, or palette
+  // indices, one byte each, as stored (neither scaled nor looked up). Throws SampleError for any
+  // other image. REQUIRES: as decode(); indices.size() == width * height.
   virtual void decode_indices(std::span<std::uint8_t> indices) = 0;
 
-  // The same for an image whose numbers have more than 8 bits: each as stored, wide_channels of them per pixel,
-  // interleaved. Alpha is dropped; in grey, 0 is black. REQUIRES: likewise; wide_channels is not 0; values.size() ==
-  // wide_channels * width * height.
+  // Likewise for an image whose numbers have more than 8 bits: each as stored, wide_channels per
+  // pixel, interleaved. Alpha is dropped; in grey images 0 is black. REQUIRES: as decode();
+  // wide_channels is not 0; values.size() == wide_channels * width * height.
   virtual void decode_wide(std::span<float> /*values*/) { throw SampleError("it has no numbers of more than 8 bits"); }
 };
 
 // How a kind of file is recognised and decoded. Any thread.
 struct CodecKind {
-  bool (*matches)(std::span<const std::byte> bytes) noexcept = nullptr;  // by the first bytes
+  bool (*matches)(std::span<const std::byte> bytes) noexcept = nullptr;  // by first bytes
   std::unique_ptr<Codec> (*make)() = nullptr;                            // null if built without the library
-  std::string_view library;                                              // that it needs
+  std::string_view library;                                              // needed; empty: none
 };
 
 namespace codecs {

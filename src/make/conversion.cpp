@@ -1,8 +1,8 @@
 // How an 8-bit value becomes an element of a tensor: fma(value, 1 / std, -mean / std) in float,
-// then the element's type. All 256 results per channel are in a table, which is the definition;
-// vector kernels compute instead of looking up and are used only if they reproduce the table, tried
-// at the start (trusted_convert). checked() refuses options for which the arithmetic would not
-// hold. Everything is computed once per run.
+// then conversion to the element type. A table of all 256 results per channel defines the outcome.
+// Vector kernels compute instead of looking up; they are used only if a trial at startup shows that
+// they reproduce the table (trusted_convert()). checked() refuses options for which the arithmetic
+// would not hold. All of this is computed once per run.
 
 #include "conversion.hpp"
 
@@ -27,12 +27,12 @@ void require(bool holds, const char* message) {
   if (!holds) throw ConfigError(message);
 }
 
-// Written so that a NaN does not pass.
+// Phrased such that NaN fails.
 bool is_positive_range(const std::array<double, 2>& range) {
   return range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]);
 }
 
-// The floats that a pixel value is multiplied by, and those that are then added.
+// scales() are the factors that a pixel value is multiplied by, offsets() what is then added.
 std::array<float, 3> scales(const TransformOptions& options) {
   std::array<float, 3> values{};
   for (std::size_t channel = 0; channel < 3; ++channel) values[channel] = static_cast<float>(1 / options.std[channel]);
@@ -51,8 +51,8 @@ decltype(Kernels::convert) convert_of(const Kernels& kernels, const Conversion& 
   return conversion.channels == 1 ? kernels.convert_grey : kernels.convert;
 }
 
-// Whether the kernels reproduce the table; tries every value of every channel.
-// A processor may round otherwise than IEEE asks for; then plain code serves.
+// Whether the kernel reproduces the table; tries every value of every channel. A processor may
+// round differently from IEEE 754; then the scalar kernel is used.
 bool reproduces_table(decltype(Kernels::convert) convert, Conversion conversion) {
   constexpr std::size_t kValues = 256;
   std::array<std::uint8_t, kValues * kPixelBytes> row{};
@@ -71,7 +71,7 @@ bool reproduces_table(decltype(Kernels::convert) convert, Conversion conversion)
 constexpr int kDoubleFraction = 52;
 constexpr int kDoubleBias = 1023;
 
-// Shifts right and rounds what is lost to nearest, ties to even.
+// Shifts right, rounding to nearest, ties to even. REQUIRES: shift >= 1.
 std::uint64_t shift_rounded(std::uint64_t value, int shift) noexcept {
   if (shift > 63) return 0;
   const std::uint64_t kept = value >> shift;
@@ -80,9 +80,8 @@ std::uint64_t shift_rounded(std::uint64_t value, int shift) noexcept {
   return kept + ((lost > half || (lost == half && (kept & 1U) != 0)) ? 1 : 0);
 }
 
-// `value` in a binary format of 16 bits with the given number of exponent bits.
-// One rounding from double to 16 bits, to nearest, ties to even; by way of float there would be
-// two. Exponent bits: 5 for IEEE half, 8 for bfloat16.
+// `value` in a 16-bit binary format: 5 exponent bits for IEEE half, 8 for bfloat16. Rounds once,
+// from double, to nearest, ties to even; by way of float it would round twice.
 std::uint32_t encode16(double value, int exponent_bits) noexcept {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -98,8 +97,8 @@ std::uint32_t encode16(double value, int exponent_bits) noexcept {
   const std::uint64_t significand = (bits & ((std::uint64_t{1} << kDoubleFraction) - 1)) | std::uint64_t{1} << 52U;
   const int exponent = stored_exponent - kDoubleBias + bias;
   const int shift = kDoubleFraction - fraction_bits;
-  // A carry out of the fraction moves into the exponent, which is what rounding up to the next binade means; the
-  // significand's leading one counts as 1 in the exponent field.
+  // A carry out of the fraction goes into the exponent, which is what rounding up to the next
+  // binade means. The significand's leading one adds 1 to the exponent field, hence exponent - 1.
   const std::uint64_t magnitude =
       exponent >= 1 ? (static_cast<std::uint64_t>(exponent - 1) << fraction_bits) + shift_rounded(significand, shift)
                     : shift_rounded(significand, shift + 1 - exponent);
@@ -132,9 +131,9 @@ const TransformOptions& checked(const TransformOptions& options) {
   return options;
 }
 
-// A range by itself is the schema's to check; here is what depends on another key. Canvases are
-// drawn by a ViewRule, on devices too, which knows regions in whole pixels of the image and inside
-// of it: so they go without.
+// The schema checks the range of each key by itself; this function checks how keys go together.
+// Canvases are rendered by a ViewRule, also on devices. A ViewRule only describes regions in whole
+// pixels within the image, so canvases exclude crop = "random" and resize.
 std::string crop_problem(const TransformOptions& options) {
   const std::vector<std::int64_t>& resize = options.resize;
   const std::vector<std::int64_t>& padding = options.padding;
@@ -181,7 +180,7 @@ ViewRule view_rule(const TransformOptions& options, bool deterministic) noexcept
   const auto kind_of = [&] {
     switch (options.crop) {
       case Crop::none: return ViewRule::Kind::whole;
-      case Crop::random:  // by its CropRule
+      case Crop::random:  // drawn by its own CropRule
       case Crop::center: return ViewRule::Kind::center;
       case Crop::random_resized: return deterministic ? ViewRule::Kind::center : ViewRule::Kind::random;
     }
@@ -209,7 +208,7 @@ Conversion conversion_of(const TransformOptions& options, bool stream) noexcept 
   return conversion;
 }
 
-// Bytes stay as they are: uint8 tensors are not normalised.
+// uint8 tensors are not normalised: bytes stay as they are.
 Conversion::Table element_table(const std::array<float, 3>& scale, const std::array<float, 3>& offset,
                                 DType dtype) noexcept {
   Conversion::Table table{};

@@ -1,8 +1,8 @@
 // The decoder threads. Each takes a few samples at a time from the queue of encoded samples, about
-// 100 microseconds' worth, reads those that no reader has read (QuickReader), passes one after the
-// other to the handler, and returns their buffers together. The handler, the pipeline, makes the
-// sample in its slot and publishes slots that are complete. A bad sample goes to the sink and the
-// thread continues; any other exception ends the run.
+// 100 microseconds' worth of work, and reads those that no reader has read yet (QuickReader). It
+// passes one after the other to the handler and then returns their buffers together. The handler
+// belongs to the pipeline: it makes the sample in its slot and publishes slots that are complete. A
+// bad sample goes to the sink and the thread continues; any other exception ends the run.
 
 #include "decoder_pool.hpp"
 
@@ -19,8 +19,8 @@
 namespace forebay::make {
 namespace {
 
-// Another thread has written the sample's bytes: the first ones, of a small image all, come to this core while it is
-// busy with the sample before.
+// Another thread wrote the sample's bytes, so they are not in this core's cache. Prefetches the
+// beginning (all of a small image) while the core is busy with the previous sample.
 void fetch_ahead(const read::EncodedSample& sample) noexcept {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kMost = 16 * kLine;
@@ -49,13 +49,13 @@ class Decoder {
   std::optional<read::QuickReader> reader_;
   const DecoderLinks& links_;
   WorkerStatus& status_;
-  std::vector<read::EncodedSample> samples_;  // those taken together
+  std::vector<read::EncodedSample> samples_;  // taken from the queue together
   read::Pace pace_;
   unsigned thread_;
 };
 
-// finish_taken() comes before the buffers are given back and before the thread may wait: nothing
-// that is made may stay uncounted meanwhile.
+// finish_taken() must come before the buffers are returned and before the thread may wait: no
+// finished sample may stay uncounted while the thread sleeps.
 bool Decoder::work() {
   const bool together = links_.at_once > 0;
   const std::size_t taken = links_.encoded.take(std::span(samples_).first(together ? links_.at_once : pace_.at_once()));

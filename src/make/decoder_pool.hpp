@@ -21,24 +21,25 @@ struct DecoderLinks {
   read::WorkerTotals& totals;
   std::size_t at_once =
       0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
-  // How threads read samples that no reader has read; none = all have been read. REQUIRES: none, or at_once == 0.
+  // How decoders read samples that no reader has read; none: all samples arrive read. REQUIRES:
+  // none, or at_once == 0.
   std::optional<read::ReaderLinks> reads{};
 };
 
-// The decoder threads: take encoded samples, read those not yet read, pass them to the handler and return their
-// buffers. A SampleError of the handler goes to sink.bad_sample; anything else goes to sink.worker_failed and ends the
-// thread.
+// The decoder threads. They take encoded samples, read those that are not read yet, pass them to
+// the handler and return their buffers. A SampleError of the handler goes to sink.bad_sample();
+// anything else goes to sink.worker_failed() and ends the thread.
 class DecoderPool {
  public:
-  // Starts `threads` threads, at least one; workers().want() may ask for `most` (0 = `threads`). Throws Error if the
-  // system allows no more threads.
+  // Starts `threads` threads, at least one; workers().want() may later ask for up to `most` (0 =
+  // `threads`). Throws Error if the system allows no more threads.
   DecoderPool(DecoderLinks links, unsigned threads, unsigned most = 0);
   ~DecoderPool() { stop(); }
   DecoderPool(const DecoderPool&) = delete;
   DecoderPool& operator=(const DecoderPool&) = delete;
 
-  // Closes the queue of encoded samples, waits for samples that are being handled and joins the threads; what is
-  // still queued is dropped. May be called again, by the same thread.
+  // Closes the queue of encoded samples, waits for samples that are being handled and joins the
+  // threads; what is still queued is dropped. The same thread may call it again.
   void stop() { workers_.stop(); }
 
   [[nodiscard]] WorkerPool& workers() noexcept { return workers_; }

@@ -1,7 +1,7 @@
-// Computes the place of each field in a slot. Computed once at the start of a run, on all ranks
-// alike, from the dataset's fields and the transform; refuses combinations that could only fail
-// later, with the field's name. Images come first in a slot, then each field for all samples of the
-// batch, each aligned to FieldLayout::kAlignment.
+// Computes where each field lies in a slot: once at the start of a run, alike on all ranks, from
+// the dataset's fields and the transform. Refuses, by the field's name, combinations that would
+// only fail later. Images come first in a slot. Then comes each field, for all samples of the
+// batch, aligned to FieldLayout::kAlignment.
 
 #include "field_layout.hpp"
 
@@ -16,15 +16,15 @@
 namespace forebay::make {
 namespace {
 
-// Limit for all fields of a slot together, so that no size overflows; whether the memory exists shows when it is
-// allocated.
+// A limit for all fields of a slot together, so that no size overflows. Whether the memory exists
+// shows when it is allocated.
 constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
 
 [[noreturn]] void refuse(const Field& field, const std::string& problem) {
   throw ConfigError("field \"" + field.name + "\": " + problem);
 }
 
-// The names that TOML takes as bare keys, since fields are sections of a configuration.
+// Fields are sections of a configuration, so a name must be a bare key of TOML.
 bool is_name(std::string_view name) {
   const auto is_part = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -38,14 +38,12 @@ void check_name(const Field& field, std::span<const Field> all) {
   if (std::ranges::count(all, field.name, &Field::name) > 1) refuse(field, "there are two of that name");
 }
 
-// Types of whole numbers.
 bool is_whole(DType dtype) { return dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64; }
 
-// mean and std become the floats a pixel is multiplied by and shifted by; a std too small makes
-// them infinite.
+// mean and std become the floats by which a pixel is scaled and shifted; a tiny std would make them
+// infinite.
 void check_numbers(const Field& field) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    // They become floats, like transform.mean and std.
     const double scale = 1 / field.std[channel];
     const bool holds = field.std[channel] > 0 && std::isfinite(field.mean[channel]) &&
                        std::isfinite(static_cast<float>(scale)) &&
@@ -84,7 +82,7 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
     if (!holds) refuse(field, what);
   };
   const Shape& given = field.shape;
-  // A batch adds a dimension.
+  // A batch adds one dimension.
   require(given.size() < Shape::kMost, "a sample has at most 7 dimensions");
   require(std::ranges::all_of(given, [](std::int64_t extent) { return extent >= 1; }), "its extents must be 1 or more");
   double elements = 1;
@@ -113,8 +111,8 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
   return given;
 }
 
-// With canvases a new view is cut out of the image at every use, while fields were made once: they
-// would no longer match it.
+// With canvases a new view is cut out of the image at every use. Fields are made only once and
+// would no longer match the view.
 void check_view(const Field& field, const TransformOptions& options) {
   if (!follows_view(field.kind) || options.when == When::enqueue) return;
   const std::string_view what = field.kind == FieldKind::boxes  ? "boxes"
@@ -166,7 +164,7 @@ FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& 
     check_view(field, options);
     field.shape = shape_of(field, options);
     const bool is_boxes = field.kind == FieldKind::boxes;
-    // Boxes have their classes as a field of their own, NAME.class.
+    // The classes of boxes are a field of their own, NAME.class.
     Field classes{.name = field.name + ".class", .kind = FieldKind::class_number, .dtype = DType::int64};
     classes.classes = field.classes;
     classes.shape = {is_boxes ? field.shape[0] : 1};

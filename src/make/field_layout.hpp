@@ -12,18 +12,19 @@
 
 namespace forebay::make {
 
-// The layout of a batch's fields, besides image and label, in a slot: they follow the images or canvases, one after the
-// other, each with the values of all samples and, if ragged, then their counts. Everything begins at a multiple of
-// kAlignment, and a slot is one block, so that one copy transfers it to a device.
+// Where a batch's fields, other than image and label, lie in a slot. They follow the images or
+// canvases, one after the other: each has the values of all samples and, if ragged, then their
+// counts. Everything begins at a multiple of kAlignment. A slot is one block, so that one copy
+// transfers it to a device.
 struct FieldLayout {
   static constexpr std::size_t kAlignment = 256;
 
   struct Entry {
-    Field field;             // as a batch has it
-    std::size_t source = 0;  // in Dataset::fields()
+    Field field;             // as it is in a batch
+    std::size_t source = 0;  // index in Dataset::fields()
     std::size_t at = 0;      // offset of its first value in the slot
     std::size_t sample_bytes = 0;
-    std::optional<std::size_t> counts_at = std::nullopt;  // ragged: offset of the first std::int32_t
+    std::optional<std::size_t> counts_at = std::nullopt;  // ragged: offset of the first int32
   };
   // Boxes have two entries, the second for their classes; all other fields have one.
   std::vector<Entry> entries;
@@ -42,8 +43,9 @@ struct FieldLayout {
   }
 };
 
-// The layout of these fields in batches of `rows` rows, including views; `begin`: the bytes before them in a slot.
-// Throws ConfigError naming a field that cannot be served, or not with these options.
+// The layout of these fields in batches of `rows` rows, views included. `begin`: bytes of a slot in
+// front of the fields. Throws ConfigError, naming the field, for one that cannot be served, or not
+// with these options.
 [[nodiscard]] FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options,
                                        std::uint32_t rows, std::size_t begin);
 

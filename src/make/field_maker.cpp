@@ -1,9 +1,9 @@
-// Writes the fields of a sample beside its image: class numbers, boxes, masks, further images, raw
-// bytes, arrays. On a decoder's thread, after the image's view is chosen, because masks, boxes and
-// images are cut, scaled and mirrored with it. Everything that comes from a file is checked against
-// the field's declaration: sizes, ranges of classes, numbers that are not finite. What does not fit
-// is a SampleError that names the value, since a wrong label that trains silently is the worst
-// outcome.
+// Writes the fields of a sample other than its image: class numbers, boxes, masks, further images,
+// raw bytes, arrays. Runs on a decoder thread after the view of the image is chosen, because masks,
+// boxes and images are cropped, scaled and mirrored with it. Everything from a file is checked
+// against the field's declaration: sizes, ranges of classes, finite numbers. Anything else is a
+// SampleError that names the value, because a wrong label that nobody notices in training is the
+// worst outcome.
 
 #include "field_maker.hpp"
 
@@ -27,7 +27,7 @@
 namespace forebay::make {
 namespace {
 
-// Then elements are copied as they are; bool is stored as a byte of 0 or 1.
+// Whether the elements can be copied as they are. bool is stored as a byte of 0 or 1.
 bool is_type(const data::NpyArray& array, DType dtype) {
   const auto is = [&](char kind) { return array.kind == kind && array.element_bytes == size_of(dtype); };
   switch (dtype) {
@@ -47,7 +47,8 @@ bool is_type(const data::NpyArray& array, DType dtype) {
                     " does not hold");
 }
 
-// Whole numbers must fit exactly; real ones may lose precision but not become infinite.
+// Integers must be converted exactly; floating-point numbers may lose precision but not become
+// infinite.
 template <typename From, typename To>
 void convert_all(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   for (std::size_t i = 0; i < array.count(); ++i) {
@@ -64,7 +65,7 @@ void convert_all(const Field& field, const data::NpyArray& array, std::span<cons
   }
 }
 
-// One instance per pair of types, so that the loop within has no branches.
+// One instance per pair of types, so that the inner loop has no branches on the type.
 template <typename To, bool kFloats>
 void convert_from(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
   const auto is = [&](char kind, std::size_t bytes) { return array.kind == kind && array.element_bytes == bytes; };
@@ -97,7 +98,7 @@ void convert(const Field& field, const data::NpyArray& array, std::span<const st
 
 }  // namespace
 
-// An .npy file states its type and shape; other bytes are taken as the elements themselves, in C
+// An .npy file states its type and shape. Other bytes are taken as the elements themselves, in C
 // order and the machine's byte order.
 void write_array(const Field& field, std::span<const std::byte> bytes, std::span<std::byte> to) {
   if (!data::starts_as_npy(bytes)) {
@@ -130,7 +131,7 @@ T element(std::span<const std::byte> bytes, std::size_t i) noexcept {
   return value;
 }
 
-// IEEE formats: an exponent of all ones is infinity or no number.
+// In IEEE formats an exponent of all ones means infinity or NaN.
 template <typename Bits>
 bool is_finite(Bits bits, Bits exponent) noexcept {
   return (bits & exponent) != exponent;
@@ -185,7 +186,7 @@ struct Extent {
   }
 };
 
-// The box as it lies in the displayed image, of the one before its turn.
+// Maps a box from the stored image to the displayed one.
 LabelledBox displayed_labelled_box(LabelledBox box, const SampleView& view, int orientation) {
   const bool swaps = swaps_axes(orientation);
   const auto width = static_cast<float>(swaps ? view.height : view.width);
@@ -196,9 +197,8 @@ LabelledBox displayed_labelled_box(LabelledBox box, const SampleView& view, int 
   return {.left = box.top, .top = box.left, .right = box.bottom, .bottom = box.right, .label = box.label};
 }
 
-// The box's part of its image.
-// Boxes may reach beyond the image, as annotation tools let them, and are cut; one without any part
-// inside is damage.
+// The part of the box that lies in the image. Annotation tools allow boxes that extend beyond the
+// image; those are clipped. A box that lies wholly outside counts as damage.
 Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t number) {
   const auto refuse = [&](const std::string& problem) {
     throw SampleError("box " + std::to_string(number) + " (" + std::to_string(box.left) + ", " +
@@ -217,8 +217,8 @@ Extent checked_box(const LabelledBox& box, const SampleView& view, std::size_t n
   return inside;
 }
 
-// Boxes and their classes of one sample, in pixels of the view. Ragged: how many there are is kept
-// in the count, and the rest of the place is filled with zeros and class -1.
+// The boxes of one sample and their classes, in pixels of the view. The field is ragged: the count
+// says how many boxes there are, and the rest of the place is filled with zeros and class -1.
 class BoxesInPlace {
  public:
   BoxesInPlace(const FieldLayout::Entry& boxes, const FieldLayout::Entry& classes, std::byte* slot, std::uint32_t index)
@@ -240,7 +240,7 @@ class BoxesInPlace {
       throw SampleError(std::to_string(given) + " boxes, but a batch has room for " + std::to_string(most) +
                         " of each sample (most)");
     }
-    // The part of the image that the view shows without its border, in the image's own coordinates.
+    // The part of the image that the view shows (its border excluded), in pixels of the image.
     const Extent seen{across.in_image(across.begin()), down.in_image(down.begin()), across.in_image(across.end()),
                       down.in_image(down.end())};
     std::ptrdiff_t kept = 0;
@@ -250,7 +250,7 @@ class BoxesInPlace {
       require_class(field_, box.label);
       const Extent whole = checked_box(box, view, i);
       const Extent visible = whole.within(seen);
-      // A box of which the view shows too little is left out, as fields.NAME.min_visible says.
+      // A box of which the view shows less than fields.NAME.min_visible is left out.
       if (visible.area() <= 0 || visible.area() < field_.min_visible * whole.area()) continue;
       const double left = across.in_view(visible.left);
       const double right = across.in_view(visible.right);
@@ -282,7 +282,7 @@ void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> byte
   FieldLayout::count(entry, slot, index) = static_cast<std::int32_t>(bytes.size());
 }
 
-// A number that is copied as it stands is checked as it stands.
+// Checks values that are copied unchanged.
 void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_size(field, bytes, field.sample_bytes());
   if (field.kind == FieldKind::numbers || field.kind == FieldKind::multilabel) require_finite(field, bytes);

@@ -21,12 +21,12 @@ void copy_pixel(const std::uint8_t* from, std::uint8_t* to) noexcept {
   to[2] = from[2];
 }
 
-// Rows turned at a time: as many as stay in the first-level cache when rows become columns.
+// Rows rotated at a time: as many as stay in the first-level cache while rows become columns.
 constexpr std::int32_t kRowsAtOnce = 16;
 
 }  // namespace
 
-// In 64 bits: both sides may be near 2^31.
+// Computed in 64 bits, because both sides may be near 2^31.
 void require_permitted_size(std::string_view kind, std::int64_t width, std::int64_t height,
                             const ImageOptions& options) {
   const std::int64_t pixels = width * height;
@@ -62,7 +62,7 @@ void place_rows(std::span<const std::uint8_t> rows, std::int32_t first, std::int
   }
 }
 
-// Weighted as ITU-R BT.601 weighs them, rounded to nearest.
+// The weights of ITU-R BT.601, rounded to nearest.
 void make_grey(std::span<std::uint8_t> rgb) noexcept {
   for (std::size_t i = 0; i + 2 < rgb.size(); i += kPixel) {
     const std::uint32_t sum = kRedOfGrey * rgb[i] + kGreenOfGrey * rgb[i + 1] + kBlueOfGrey * rgb[i + 2];
@@ -90,7 +90,7 @@ void turn(const Mask& from, int orientation, Mask& to) {
   }
 }
 
-// Boxes of annotations may reach beyond the image. Without one it is the whole image.
+// Without a box: the whole image. Boxes of annotations may extend beyond the image.
 Box clamp_to_image(const std::optional<Box>& box, std::int32_t width, std::int32_t height) {
   if (width > Resampling::kMaxSide || height > Resampling::kMaxSide) {
     throw SampleError("image of " + std::to_string(width) + "x" + std::to_string(height) + " pixels: a side may have " +
@@ -114,10 +114,10 @@ ImageSize StoredPicture::size() const noexcept {
   return swaps_axes(orientation) ? ImageSize{height, width} : ImageSize{width, height};
 }
 
-// A copy of what is wanted, turned; a picture that is stored as displayed is only cut.
+// Copies the region and rotates it. A picture that is stored as displayed is only cropped.
 void StoredPicture::show(const Box& region, Image& out) const {
   Box part = stored_box(region, width, height, orientation);
-  // Only whole rows can be turned in place.
+  // place_rows() rotates whole rows only.
   if (orientation != 1) part = {0, part.top, width, part.bottom};
   const Box area = displayed_box(part, width, height, orientation);
   out.resize(area.width(), area.height());
@@ -138,8 +138,8 @@ void StoredPicture::show(const Box& region, Image& out) const {
   }
 }
 
-// Pixels as they stand in a record: interleaved or by planes, RGB or BGR, or grey, which becomes R
-// = G = B.
+// Pixels as they are in a record: interleaved or planar, RGB or BGR, or grey, which becomes R = G =
+// B.
 void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& out) {
   const auto [width, height, channels] = std::array{sample.width, sample.height, sample.channels};
   const auto shape = std::to_string(width) + " x " + std::to_string(height) + " x " + std::to_string(channels);
@@ -160,7 +160,7 @@ void decode_raw(std::span<const std::byte> bytes, const Sample& sample, Image& o
     return;
   }
   if (channels == 3) {
-    // From one pixel of a channel to the next, and from one channel to the next.
+    // The distances from one pixel of a channel to the next, and from one channel to the next.
     const std::size_t step = sample.planar ? 1 : 3;
     const std::size_t plane = sample.planar ? pixels : 1;
     for (std::size_t i = 0; i < pixels; ++i) {

@@ -1,8 +1,8 @@
-// One interface over JPEG and the other codecs for a decoder's thread: the first bytes tell which
-// codec a file is for, its header is compared with transform.max_pixels before any memory is taken,
-// and the image is rotated according to its EXIF orientation. JPEG files are decoded in part, all
-// others whole, because their formats do not allow less. Codecs are created for the first file of
-// their kind, and kept.
+// One interface to JPEG and the other codecs, for one decoder thread. The first bytes of a file
+// decide which codec it is for. The size in its header is compared with transform.max_pixels before
+// memory is allocated, and the image is rotated according to its EXIF orientation. JPEG files are
+// decoded in part; the other formats do not allow that and are decoded whole. A codec is created
+// for the first file of its kind, and kept.
 
 #include "image_decoder.hpp"
 
@@ -46,7 +46,7 @@ ImageSize ImageDecoder::open_other(std::span<const std::byte> bytes, const Image
                                          : ImageSize{header_.width, header_.height};
 }
 
-// Turned images are decoded into memory of their own and copied from there.
+// A rotated image is decoded into a buffer of its own and copied from there.
 void ImageDecoder::decode_other(const Box& region, Image& out) {
   const bool turned = header_.orientation != 1;
   Image& whole = turned ? stored_ : out;
@@ -60,7 +60,7 @@ void ImageDecoder::decode_other(const Box& region, Image& out) {
   picture.show(region, out);
 }
 
-// Values that are not finite would spread over a whole batch's loss, so they are refused here.
+// One number that is not finite would spoil the loss of a whole batch, so it is refused here.
 void ImageDecoder::decode_wide(WideImage& out) {
   const bool turned = header_.orientation != 1;
   WideImage& whole = turned ? stored_wide_ : out;

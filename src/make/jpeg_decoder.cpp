@@ -6,9 +6,9 @@
 
 namespace forebay::make {
 
-// Joins the two decoders: the own one where it is trusted and the file is plain, libjpeg-turbo for
-// everything else and for all errors. A packed file is decoded from its coefficients, and unpacked
-// only for libjpeg.
+// Chooses between the two decoders: Forebay's own if it is enabled and the file is plain,
+// libjpeg-turbo for everything else and for all errors. A packed file is decoded straight from its
+// coefficients, and is unpacked only for libjpeg-turbo.
 class JpegDecoder::Impl {
  public:
   Impl(const jpeg::PixelKernels* kernels, const jpeg::DecodeIndex* index, TableCache* tables) : packed_(tables) {
@@ -30,7 +30,7 @@ class JpegDecoder::Impl {
 
   [[nodiscard]] int orientation() const noexcept { return library_.opened().orientation; }
 
-  // Whatever the first one cannot decode, and every refusal, is left to the library.
+  // libjpeg-turbo gets whatever the own decoder cannot decode, and decides on every refusal.
   void decode(const Box& region, std::int32_t shrink, Image& out) {
     was_own_ = shrink == 1 && plain_ != nullptr && decode_plain(region, out);
     if (was_own_) return library_.close();
@@ -57,7 +57,7 @@ class JpegDecoder::Impl {
   LibjpegDecoder library_;
   std::unique_ptr<PlainJpegDecoder> plain_;
   PackedFile packed_;
-  ImageOptions options_;  // of the packed file that is open
+  ImageOptions options_;  // of the open packed file
   bool is_packed_ = false;
   bool was_own_ = false;
 };

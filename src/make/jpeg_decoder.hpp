@@ -18,13 +18,14 @@ namespace forebay::make {
 
 class TableCache;
 
-// What another decoder must know about a JPEG file, as read from its header by libjpeg.
+// What the header of a JPEG file says, as libjpeg read it.
 struct JpegHeader {
   std::int32_t width = 0;  // as stored, before the EXIF orientation is applied
   std::int32_t height = 0;
   int orientation = 1;  // 1 to 8; 1 if ImageOptions::exif is off
-  // Huffman-coded, not progressive, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; with an
-  // end-of-image marker after the header. The files that hardware decoders accept; never a packed file.
+  // Huffman-coded, sequential, 8 bits, one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0;
+  // with an end-of-image marker after the header. These are the files that hardware decoders
+  // accept. Never a packed file.
   bool is_plain = false;
 };
 
@@ -43,11 +44,11 @@ struct JpegHeader {
 // could affect the next one.
 class JpegDecoder {
  public:
-  // With `kernels` (jpeg/pixel_kernels.hpp), which must outlive it, plain files are decoded by Forebay itself, and all
-  // others by libjpeg-turbo; the pixels and the refusals are the same. Null: libjpeg-turbo decodes everything. Of files
-  // in `index` (jpeg/decode_index.hpp), which must outlive it too, it decodes little more than the region. Null: no
-  // index. With `tables`, which must outlive it as well, it also decodes packed JPEG files (pack/jpeg_packer.hpp), to
-  // the pixels of the original files.
+  // Kernels, index and tables must outlive the decoder. With `kernels` (jpeg/pixel_kernels.hpp)
+  // Forebay's own decoder decodes plain files and libjpeg-turbo all others; pixels and refusals are
+  // the same. Null: libjpeg-turbo decodes everything. Of files in `index` (jpeg/decode_index.hpp)
+  // the own decoder decodes little more than the region. Null: no index. With `tables`, packed JPEG
+  // files (pack/jpeg_packer.hpp) are decoded too, to the pixels of the original files.
   explicit JpegDecoder(const jpeg::PixelKernels* kernels = nullptr, const jpeg::DecodeIndex* index = nullptr,
                        TableCache* tables = nullptr);
   ~JpegDecoder();
@@ -66,23 +67,24 @@ class JpegDecoder {
   // The header of the open image. REQUIRES: open() succeeded, and no decode() since.
   [[nodiscard]] JpegHeader header() const;
 
-  // Its orientation. REQUIRES: likewise
+  // The orientation of the open image. REQUIRES: as header().
   [[nodiscard]] int orientation() const noexcept;
 
-  // Decodes `region` of the open image, in its displayed orientation. `out` receives at least the region, and out.area
-  // says what it received. shrink = 2, 4 or 8 decodes an image that many times smaller from fewer DCT coefficients:
-  // faster, but lossy; the pixels equal those of libjpeg's full decode at that scale. Throws SampleError, and leaves
-  // `out` unspecified, for
+  // Decodes `region` of the open image, in its displayed orientation. `out` receives at least the
+  // region, and out.area says what it received. shrink = 2, 4 or 8 decodes an image that many times
+  // smaller from fewer DCT coefficients: faster, but lossy; the pixels equal those of libjpeg's
+  // full decode at that scale. Throws SampleError, and leaves `out` unspecified, for
   //  - more than 100 scans (a progressive file can ask for minutes of work with few bytes);
-  //  - whatever libjpeg refuses or warns about up to the region's last row, and up to the end of the file if that is
-  //  the image's last row or the file has several scans: after a warning some pixels are invented. The exception are
-  //  surplus bytes between segments, since nothing is missing then;
+  //  - whatever libjpeg refuses or warns about up to the region's last row, and up to the end of
+  //    the file if that is the image's last row or the file has several scans: after a warning
+  //    libjpeg makes up pixels. Surplus bytes between segments are accepted, since nothing is
+  //    missing then;
   //  - no end-of-image marker after the header.
-  // REQUIRES: open() succeeded, and this is the first decode() since; region within the image and not empty; shrink is
-  // 1, 2, 4 or 8.
+  // REQUIRES: open() succeeded, and this is the first decode() since; region within the image and
+  // not empty; shrink is 1, 2, 4 or 8.
   void decode(const Box& region, std::int32_t shrink, Image& out);
 
-  // Decodes a whole image: both steps.
+  // Decodes a whole image: open() and decode().
   void decode(std::span<const std::byte> bytes, const ImageOptions& options, Image& out);
 
   // Whether the last successful decode() used libjpeg-turbo only for the header.
@@ -90,8 +92,9 @@ class JpegDecoder {
   // Whether it also used the index.
   [[nodiscard]] bool was_indexed() const noexcept;
 
-  // The index entry of the open image; empty if that gains nothing, without kernels, and for files that libjpeg-turbo
-  // decodes or refuses. Called instead of decode(), with the same REQUIRES.
+  // The index entry of the open image. Empty if an entry would gain nothing, without kernels, and
+  // for files that libjpeg-turbo decodes or refuses. Called instead of decode(), with the same
+  // REQUIRES.
   [[nodiscard]] std::vector<std::byte> locate();
 
  private:

@@ -1,7 +1,7 @@
-// The pixel kernels as plain loops, and the list of those that this processor can run. The loops
+// The pixel kernels as plain loops, and the list of kernels that this processor can run. The loops
 // define what every vector kernel (simd_resize.cpp, simd_convert.cpp) must produce, byte for byte;
-// tests/kernels.cpp compares them. Pixels are four bytes in a row between the steps, the fourth
-// unused, so that a pixel is one 32-bit lane.
+// tests/kernels.cpp compares them. Between the steps a pixel has four bytes, the fourth unused, so
+// that it is one 32-bit lane.
 
 #include "kernels.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kChannels = 3;
 
-// Coefficients sum to 2^precision exactly, so a sum fits 32 bits and the shifted result 8.
+// The coefficients sum to exactly 2^precision, so a sum fits 32 bits and the shifted result 8.
 void resample_scalar(const std::uint8_t* in, const Columns& columns, std::uint8_t* out) noexcept {
   const Resampling& table = columns.table();
   const std::int32_t width = table.out();
@@ -76,7 +76,7 @@ void convert_first(const std::uint8_t* row, const Conversion& conversion, std::b
   }
 }
 
-// The channels are equal: the first one is the value.
+// All channels are equal, so the first one is the value.
 void convert_grey_scalar(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
   switch (size_of(conversion.dtype)) {
     case 4: return convert_first<std::uint32_t>(row, conversion, out);
@@ -95,7 +95,8 @@ void recolour_scalar(const std::uint8_t* row, const ColourMatrix& matrix, std::s
   }
 }
 
-// Every half is a float: its exponent has another bias, and all ones mean infinity in both.
+// Every half is also a float: multiplying by 2^112 corrects the exponent's bias, and an exponent of
+// all ones means infinity (or NaN) in both.
 float float_of(std::uint16_t half) noexcept {
   const std::uint32_t magnitude = (half & 0x7fffU) << 13U;
   const std::uint32_t infinity = magnitude < 0x0f800000U ? 0 : 0x7f800000U;

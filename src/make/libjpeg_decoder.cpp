@@ -1,14 +1,15 @@
-// Decodes JPEG files with libjpeg-turbo: open() reads the header, decode() the part of the image
-// that is wanted, at full size or shrunk in the DCT. It is the reference for pixels and for damage:
-// what src/jpeg decodes faster has to be equal to what comes from here. One decoder per thread,
-// made once; libjpeg's memory is kept from image to image (libjpeg_managers.hpp).
+// Decodes JPEG files with libjpeg-turbo: open() reads the header, decode() the wanted part of the
+// image, at full size or shrunk in the DCT. It is the reference for pixels and for damage: whatever
+// src/jpeg decodes must equal what comes from here. One decoder per thread, made once; libjpeg's
+// memory is kept from image to image (libjpeg_managers.hpp).
 //
-// A part must have the pixels that the whole image has there, and libjpeg-turbo's cropping does not
-// see to that by itself: several functions below say where it would choose another upsampling or
-// smoothing, and widen the part. Warnings are errors
-// (docs/decisions/0003-jpeg-warnings-are-bad-samples.md): libjpeg goes on with made-up pixels after
-// them. libjpeg leaves its callbacks by longjmp() into require(); no frame between may hold
-// anything with a destructor.
+// A part must have the pixels that the whole image has there. libjpeg-turbo's cropping does not
+// ensure that by itself: it may choose another upsampling or smoothing for a part. The functions
+// below say where, and widen the part.
+//
+// Warnings are errors (docs/decisions/0003-jpeg-warnings-are-bad-samples.md), because libjpeg makes
+// up pixels after them. Errors leave libjpeg's callbacks by longjmp() to require(), so no stack
+// frame in between may hold anything with a destructor.
 
 #include "libjpeg_decoder.hpp"
 
@@ -28,25 +29,27 @@
 namespace forebay::make {
 namespace {
 
-// Thousands of nearly empty scans would keep a decoder busy for very long; libjpeg's own
-// progressive files have ten. Chosen.
+// A file of thousands of nearly empty scans would keep a decoder busy for minutes. libjpeg itself
+// writes ten in a progressive file. The limit is a choice.
 constexpr int kMaxScans = 100;
 constexpr int kExifMarker = JPEG_APP0 + 1;
-// The longest that a segment can be.
+// The greatest length of a segment.
 constexpr unsigned kWholeSegment = 0xffff;
-// Fancy upsampling, which doubles chroma at most, looks one of its samples to the side; where the part ends it takes
-// that for the end of the image.
+// Fancy upsampling at most doubles chroma, and looks one chroma sample to each side. At the edge of
+// a cropped part it behaves as at the edge of the image. So this many pixels beside the part are
+// decoded too.
 constexpr std::int32_t kReach = 2;
-// Rows that are turned together when the orientation is not as stored.
+// Rows that are rotated together if the image is not displayed as stored.
 constexpr std::int32_t kStripRows = 16;
 
-// R, G or B of inverted ink and inverted black. djpeg rounds the same quotient half up in floating point; it is
-// never half way between two integers (255 is odd), so both agree.
+// R, G or B from inverted ink and inverted black. djpeg rounds the same quotient half up in
+// floating point. The quotient is never half way between two integers, because 255 is odd, so both
+// agree.
 std::uint8_t unink(unsigned ink, unsigned black) noexcept {
   return static_cast<std::uint8_t>((2 * ink * black + 255) / 510);
 }
 
-// Adobe's CMYK, which is what JPEG files have: all four stored inverted.
+// JPEG files have CMYK as Adobe writes it: all four components inverted.
 void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels) noexcept {
   for (std::size_t i = 0; i < pixels; ++i, cmyk += 4, rgb += 3) {
     for (std::size_t channel = 0; channel < 3; ++channel) rgb[channel] = unink(cmyk[channel], cmyk[3]);
@@ -55,8 +58,8 @@ void cmyk_to_rgb(const std::uint8_t* cmyk, std::uint8_t* rgb, std::size_t pixels
 
 }  // namespace
 
-// The search starts at the end, where the marker normally is.
-// Anywhere behind the header: bytes after it are common, and no damage.
+// Searches from the end, where the marker normally is. It may be anywhere after the header: bytes
+// that follow it are common, and not damage.
 bool OpenJpeg::has_end_marker() const noexcept {
   const std::string_view text = as_text(scans);
   return text.rfind("\xff\xd9") != std::string_view::npos;
@@ -88,7 +91,7 @@ JpegHeader LibjpegDecoder::header() const noexcept {
   return {.width = stored_width(), .height = stored_height(), .orientation = orientation_, .is_plain = is_plain()};
 }
 
-// The decoder is closed at the end whatever happens, because the caller's bytes go away.
+// The decoder is closed in any case, because the caller's bytes do not outlive the call.
 void LibjpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) {
   struct Close {
     LibjpegDecoder& decoder;
@@ -98,14 +101,14 @@ void LibjpegDecoder::decode(const Box& region, std::int32_t shrink, Image& out) 
   require([&] { start(shrink); });
   Box part = needed_part(wanted, shrink);
   require([&] { crop(part); });
-  // libjpeg would look for the end of the image only after its last row, so a file that was cut
-  // short below the part would pass unseen.
+  // libjpeg looks for the end-of-image marker only after the last row, so it would not notice that
+  // a file was cut short below the part.
   if (part.bottom < output_height() && jpeg_input_complete(&info_) == FALSE) require_end_marker();
   make_room(part, shrink, out);
   require([&] { read_part(part, out); });
 }
 
-// Goes back to the require() that is running.
+// Jumps back to the require() that is running.
 template <typename... Values>
 void LibjpegDecoder::escape(const char* format, Values... values) noexcept {
   std::snprintf(message_.data(), message_.size(), format, values...);
@@ -125,8 +128,8 @@ void LibjpegDecoder::on_message(j_common_ptr info, int level) {
   of(info).escape("damaged (libjpeg: %s)", of(info).libjpeg_message());
 }
 
-// Whether a warning is about a header that is merely odd: no pixel is made up then. Surplus bytes are that before the
-// first scan alone. Behind it they are what a damaged scan leaves over.
+// Whether a warning is only about an odd header; libjpeg makes up no pixels then. Surplus bytes
+// count as that only before the first scan: later they are what a damaged scan leaves over.
 bool LibjpegDecoder::is_header_odd(int warning) const noexcept {
   switch (warning) {
     case JWRN_ADOBE_XFORM:
@@ -142,7 +145,7 @@ void LibjpegDecoder::on_progress(j_common_ptr info) {
   if (of(info).info_.input_scan_number > kMaxScans) of(info).escape("more than %d scans", kMaxScans);
 }
 
-// Runs a step made of libjpeg calls and throws SampleError if libjpeg escaped from it.
+// Runs a step that calls libjpeg; throws SampleError if libjpeg escaped from it.
 template <typename Step>
 void LibjpegDecoder::require(const Step& step) {
   // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
@@ -174,15 +177,16 @@ void LibjpegDecoder::check_header(const ImageOptions& options) {
       throw SampleError("JPEG with " + std::to_string(info_.num_components) +
                         " components: only grey, YCbCr, RGB, CMYK and YCCK are decoded");
   }
-  // A progressive image is held as 2-byte coefficients, four components at most, sides padded to whole blocks;
-  // the rest of libjpeg's memory is some rows. More than that means that something is wrong.
+  // The coefficients of a progressive image take 2 bytes each, for at most four components with
+  // sides padded to whole blocks. The rest of libjpeg's memory is some rows. If it asks for more,
+  // something is wrong.
   constexpr std::int64_t kBesidesCoefficients = 64LL << 20;
   const auto padded = [](std::int64_t side) { return (side + 31) / 32 * 32; };
   info_.mem->max_memory_to_use = static_cast<long>(kBesidesCoefficients + 8 * padded(std::int64_t{info_.image_width}) *
                                                                               padded(std::int64_t{info_.image_height}));
 }
 
-// The first EXIF segment counts, as it does for other readers.
+// The first EXIF segment counts, as with other readers.
 int LibjpegDecoder::stored_orientation() const noexcept {
   for (auto* marker = info_.marker_list; marker != nullptr; marker = marker->next) {
     const auto segment = std::as_bytes(std::span(marker->data, marker->data_length));
@@ -197,7 +201,8 @@ void LibjpegDecoder::start(std::int32_t shrink) noexcept {
   jpeg_start_decompress(&info_);
 }
 
-// Chroma at one sample for each 1 or 2 of luma, the way that has names (4:2:0); 4:1:1 is not among them.
+// Grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0, that is, with chroma at full or half resolution
+// in each direction.
 bool LibjpegDecoder::has_common_sampling() const noexcept {
   const auto is_single = [](const jpeg_component_info& part) {
     return part.h_samp_factor == 1 && part.v_samp_factor == 1;
@@ -213,8 +218,8 @@ bool LibjpegDecoder::is_plain() const noexcept {
          info_.comps_in_scan == info_.num_components && has_common_sampling() && opened().has_end_marker();
 }
 
-// A progressive file may leave coefficients out; libjpeg then smooths across blocks, and a part could not be decoded
-// alone.
+// A progressive file may leave out coefficients. libjpeg then smooths across blocks, and a part
+// cannot be decoded by itself.
 bool LibjpegDecoder::smooths_blocks() const noexcept {
   if (info_.coef_bits == nullptr) return false;
   for (int component = 0; component < info_.num_components; ++component) {
@@ -224,8 +229,8 @@ bool LibjpegDecoder::smooths_blocks() const noexcept {
   return false;
 }
 
-// At a smaller scale libjpeg may enlarge chroma in the inverse DCT and in upsampling both; cropped, libjpeg-turbo 2.1
-// then takes a wrong width for it (3.0 does not).
+// When shrinking, libjpeg may enlarge chroma twice, in the inverse DCT and in upsampling. For a
+// cropped image libjpeg-turbo 2.1 then uses a wrong width (3.0 does not).
 bool LibjpegDecoder::enlarges_chroma_twice(std::int32_t shrink) const noexcept {
   return shrink > 1 && std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [this](const auto& part) {
            const int across = info_.max_h_samp_factor / part.h_samp_factor;
@@ -234,17 +239,19 @@ bool LibjpegDecoder::enlarges_chroma_twice(std::int32_t shrink) const noexcept {
          });
 }
 
-// When the part leaves some component fewer than 2 samples across, jpeg_crop_scanline() chooses the upsampling of all
-// components anew, and those of 2 samples or fewer get a plain one in place of the fancy one of the whole image.
+// If some component of the part is fewer than 2 samples wide, jpeg_crop_scanline() chooses the
+// upsampling of all components anew: those of 2 samples or fewer get plain upsampling, while the
+// whole image has fancy upsampling.
 bool LibjpegDecoder::changes_upsampling(std::int32_t width) const noexcept {
   return std::any_of(info_.comp_info, info_.comp_info + info_.num_components, [&](const auto& part) {
     return std::int64_t{width} * part.h_samp_factor <= info_.max_h_samp_factor;
   });
 }
 
-// The part to decode for `wanted` of the stored image, in pixels of libjpeg's output: whole iMCUs
-// across, with kReach more pixels on each side, where there are any; above and below libjpeg sees
-// to that itself. The last iMCU can be narrow; then the one before it is decoded too.
+// The part to decode for `wanted`, a region of the stored image, in pixels of libjpeg's output:
+// whole iMCU columns, with kReach more pixels on each side where there are any. libjpeg itself adds
+// the rows that it needs above and below. The last iMCU column can be narrow; then the one before
+// it is decoded too.
 Box LibjpegDecoder::needed_part(const Box& wanted, std::int32_t shrink) const noexcept {
   const auto width = static_cast<std::int32_t>(info_.output_width);
   Box part{wanted.left / shrink, wanted.top / shrink, std::min((wanted.right + shrink - 1) / shrink, width),
@@ -270,8 +277,8 @@ void LibjpegDecoder::require_end_marker() const {
   throw SampleError("damaged: the file ends without an end-of-image marker, probably cut short");
 }
 
-// Line buffers only grow.
-// `out.area` says which part of the image the pixels are: callers find their region in it.
+// Makes the buffers large enough (they never shrink), and sets out.area, in which callers find
+// their region.
 void LibjpegDecoder::make_room(const Box& part, std::int32_t shrink, Image& out) {
   const bool swaps = swaps_axes(orientation_);
   out.resize(swaps ? part.height() : part.width(), swaps ? part.width() : part.height());
@@ -291,7 +298,8 @@ void LibjpegDecoder::read_row(std::uint8_t* to) noexcept {
   }
   const std::size_t width = info_.output_width;
   if (info_.out_color_space == JCS_GRAYSCALE) {
-    // The values are at the end of the line, so a pixel overwrites only values that have been read.
+    // The values are decoded into the end of the line, so expanding them in place overwrites only
+    // values that were already used.
     JSAMPROW line = to + 2 * width;
     jpeg_read_scanlines(&info_, &line, 1);
     for (std::size_t i = 0; i < width; ++i) std::fill_n(to + 3 * i, 3, std::uint8_t{line[i]});
@@ -306,11 +314,12 @@ void LibjpegDecoder::read_row(std::uint8_t* to) noexcept {
 void LibjpegDecoder::read_part(const Box& part, Image& out) noexcept {
   if (part.top > 0) jpeg_skip_scanlines(&info_, static_cast<JDIMENSION>(part.top));
   read_rows(part, out);
-  // After the last row libjpeg looks for the end of the image; otherwise the rest does not matter.
+  // After the last row libjpeg also checks for the end-of-image marker. The rest of a file below a
+  // part does not matter.
   if (part.bottom == output_height()) jpeg_finish_decompress(&info_);
 }
 
-// Turned images are read in strips of rows, so that columns become rows within the cache.
+// A rotated image is read in strips, so that rows become columns within the cache.
 void LibjpegDecoder::read_rows(const Box& part, Image& out) noexcept {
   if (orientation_ == 1) {
     for (std::int32_t y = 0; y < part.height(); ++y) read_row(out.row(y));

@@ -20,21 +20,22 @@ namespace forebay::make {
 // A JPEG file whose header libjpeg has read.
 struct OpenJpeg {
   const jpeg_decompress_struct& info;
-  std::span<const std::byte> bytes;  // all of it
-  std::span<const std::byte> scans;  // the part after the header
-  int orientation;                   // as JpegHeader has it
-  bool grey;                         // as ImageOptions has it
+  std::span<const std::byte> bytes;  // the whole file
+  std::span<const std::byte> scans;  // everything after the header
+  int orientation;                   // as in JpegHeader
+  bool grey;                         // as in ImageOptions
 
   [[nodiscard]] std::int32_t width() const noexcept { return static_cast<std::int32_t>(info.image_width); }
   [[nodiscard]] std::int32_t height() const noexcept { return static_cast<std::int32_t>(info.image_height); }
-  // Whether there is an end-of-image marker; a truncated file has none, whatever part of it is decoded.
+  // Whether there is an end-of-image marker. A truncated file has none, whichever part of it is
+  // decoded.
   [[nodiscard]] bool has_end_marker() const noexcept;
 };
 
-// Implements JpegDecoder by libjpeg alone, with all its guarantees, for every file.
+// Implements JpegDecoder with libjpeg alone, for every file and with all of its guarantees.
 //
-// libjpeg reports failure by a callback that must not return. It jumps back to require(), so between require() and
-// libjpeg no frame may hold anything with a destructor.
+// libjpeg reports errors through a callback that must not return. The callback longjmp()s to
+// require(), so no stack frame between require() and libjpeg may hold anything with a destructor.
 class LibjpegDecoder {
  public:
   LibjpegDecoder() noexcept;
@@ -42,12 +43,12 @@ class LibjpegDecoder {
   LibjpegDecoder& operator=(const LibjpegDecoder&) = delete;
   ~LibjpegDecoder() { close(); }
 
-  // As those of JpegDecoder.
+  // As in JpegDecoder.
   ImageSize open(std::span<const std::byte> bytes, const ImageOptions& options);
   [[nodiscard]] JpegHeader header() const noexcept;
   void decode(const Box& region, std::int32_t shrink, Image& out);
 
-  // REQUIRES: as header()
+  // REQUIRES: as header().
   [[nodiscard]] OpenJpeg opened() const noexcept {
     return {.info = info_,
             .bytes = bytes_,
@@ -55,8 +56,9 @@ class LibjpegDecoder {
             .orientation = orientation_,
             .grey = grey_};
   }
-  // Closes the open file, if any. Each image gets a new libjpeg object: a reused one keeps the tables of earlier
-  // images, so whether a file that lacks tables decodes would depend on its predecessors. The memory is reused.
+  // Closes the open file, if any. Each image gets a new libjpeg object. A reused one would keep the
+  // tables of earlier images, so whether a file without tables decodes would depend on the images
+  // before it. The memory is reused.
   void close() noexcept { jpeg_destroy_decompress(&info_); }
 
  private:
@@ -100,12 +102,12 @@ class LibjpegDecoder {
   std::jmp_buf escape_{};
   std::array<char, JMSG_LENGTH_MAX> libjpeg_message_{};
   std::array<char, JMSG_LENGTH_MAX + 32> message_{};
-  std::span<const std::byte> bytes_;  // of the image that is open
-  std::size_t scan_begin_ = 0;        // where its header ends
+  std::span<const std::byte> bytes_;  // of the open image
+  std::size_t scan_begin_ = 0;        // offset of the end of the header
   int orientation_ = 1;
   bool grey_ = false;
-  std::vector<std::uint8_t> cmyk_;   // one line
-  std::vector<std::uint8_t> strip_;  // kStripRows lines of RGB
+  std::vector<std::uint8_t> cmyk_;   // one row
+  std::vector<std::uint8_t> strip_;  // kStripRows rows of RGB
 };
 
 }  // namespace forebay::make

@@ -1,10 +1,10 @@
-// libjpeg's memory manager, replaced: memory comes from a few large blocks that are used again from
-// image to image, because malloc() and page faults cost as much as decoding a small image does.
-// Everything that libjpeg takes for one image goes at once, at the end (rewind). Parts and rows are
-// separated by poisoned gaps under AddressSanitizer, which malloc() would have given.
+// Replaces libjpeg's memory manager and data source. Memory comes from a few large blocks that are
+// reused from image to image, because malloc() and page faults cost as much as decoding a small
+// image. All memory that libjpeg takes for an image is given back at once at its end (rewind()).
+// Under AddressSanitizer, poisoned gaps separate allocations and rows, as with malloc().
 //
-// Virtual arrays, which libjpeg uses for progressive files, are plain memory here: the limit
-// max_memory_to_use, set from the size of the image, bounds them.
+// Virtual arrays, which libjpeg uses for progressive files, are plain memory here. They are bounded
+// by max_memory_to_use, which is set from the size of the image.
 
 #include "libjpeg_managers.hpp"
 
@@ -20,15 +20,16 @@
 namespace forebay::make {
 namespace {
 
-// A cache line, and no less than any vector that libjpeg-turbo loads; it also pads rows to 64 bytes.
+// A cache line, and no less than any vector that libjpeg-turbo loads. Rows are padded to it as
+// well.
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSmallestBlock = std::size_t{64} << 10;
-// Behind each part and each row, so that AddressSanitizer sees what is read behind it.
+// The gap after each allocation and each row, so that AddressSanitizer notices reads past the end.
 constexpr std::size_t kGap = kPoisons ? kAlignment : 0;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// ERREXIT is a macro that reads like a statement; this does not return.
+// ERREXIT1 is a macro that looks like a plain statement; it does not return.
 void out_of_memory(j_common_ptr info) noexcept { ERREXIT1(info, JERR_OUT_OF_MEMORY, 0); }
 
 }  // namespace
@@ -40,8 +41,8 @@ struct alignas(kAlignment) JpegMemory::Block {
   [[nodiscard]] std::byte* begin() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-// A virtual array of coefficient blocks. Rows are zeroed when they are first accessed, as libjpeg's
-// own manager does.
+// A virtual array of coefficient blocks. Rows are zeroed when first accessed, as by libjpeg's own
+// manager.
 struct JpegMemory::Blocks {
   JBLOCKARRAY rows;
   JDIMENSION count;
@@ -79,7 +80,7 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
     return array.rows + first;
   };
   realize_virt_arrays = [](j_common_ptr) {};
-  // Only quantizing to a palette asks for these.
+  // Only quantisation to a palette asks for these.
   request_virt_sarray = [](j_common_ptr info, int, boolean, JDIMENSION, JDIMENSION, JDIMENSION) -> jvirt_sarray_ptr {
     ERREXIT(info, JERR_NOTIMPL);
     return nullptr;
@@ -88,8 +89,8 @@ JpegMemory::JpegMemory() noexcept : jpeg_memory_mgr{} {
     ERREXIT(info, JERR_NOTIMPL);
     return nullptr;
   };
-  free_pool = [](j_common_ptr, int) {};  // all goes at once, below
-  // libjpeg's own manager made the decompressor, and frees what it allocated before serve().
+  free_pool = [](j_common_ptr, int) {};  // rewind() frees everything at once
+  // libjpeg's own manager allocated the decompressor, and frees what it allocated before serve().
   self_destruct = [](j_common_ptr info) {
     JpegMemory& memory = of(info);
     info->mem = memory.own_;
@@ -112,8 +113,8 @@ std::size_t JpegMemory::held() const noexcept {
   return bytes;
 }
 
-// A refusal leaves by libjpeg's error exit; was_refused_ lets the caller tell lack of memory from
-// damage.
+// A refusal leaves through libjpeg's error exit. was_refused_ lets the caller tell lack of memory
+// from damage.
 void* JpegMemory::take(j_common_ptr info, std::size_t wanted) noexcept {
   const std::size_t bytes = aligned(wanted) + kGap;
   const auto limit = static_cast<std::size_t>(max_memory_to_use);
@@ -127,7 +128,8 @@ void* JpegMemory::take(j_common_ptr info, std::size_t wanted) noexcept {
 }
 
 bool JpegMemory::add_block(std::size_t bytes) noexcept {
-  // Twice what there is, so that an image needs few blocks, or all that the last one took, so that the next needs one.
+  // As much as is held already, so that an image needs few blocks; or all that the last image took,
+  // if it needed several, so that this one needs only one.
   const auto size = aligned(std::max({bytes, std::min(held(), kKeptBytes), wanted_, kSmallestBlock}));
   auto* block = static_cast<Block*>(std::aligned_alloc(kAlignment, sizeof(Block) + size));
   was_refused_ = block == nullptr;
@@ -140,8 +142,9 @@ bool JpegMemory::add_block(std::size_t bytes) noexcept {
   return true;
 }
 
-// After an image that took several blocks they go, and the next one gets a single block as large as
-// all of them; what is far more than usual goes once several images in a row have not needed it.
+// If an image took several blocks, they are freed, and the next image gets a single block as large
+// as all of them. A block that is much larger than usual is freed once kPatience images in a row
+// have not needed it.
 void JpegMemory::rewind() noexcept {
   const bool several = newest_ != nullptr && newest_->older != nullptr;
   unneeded_ = taken_ > kKeptBytes || held() <= kKeptBytes ? 0 : unneeded_ + 1;
@@ -174,7 +177,7 @@ Row* JpegMemory::take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION 
 
 namespace {
 
-// The marker with which libjpeg's own sources continue past the end of a file, after a warning.
+// The marker that libjpeg's own data sources deliver past the end of a file, after a warning.
 constexpr std::array<JOCTET, 2> kEndOfImageMarker{0xff, JPEG_EOI};
 
 }  // namespace
@@ -187,8 +190,8 @@ JpegSource::JpegSource() noexcept : jpeg_source_mgr{} {
     of(info).give_next(info);
     return TRUE;
   };
-  // Behind the end of the file give_next() hands out end markers for ever, so a segment that claims
-  // to be long ends there with a warning.
+  // Past the end of the file give_next() delivers end markers for ever, so a segment that claims a
+  // length beyond it ends with a warning.
   skip_input_data = [](j_decompress_ptr info, long count) {
     if (count <= 0) return;
     JpegSource& source = of(info);

@@ -9,13 +9,15 @@
 
 namespace forebay::make {
 
-// The memory for successive libjpeg objects. libjpeg allocates what an image needs and frees all of it, and malloc
-// returns that much to the system: for a small image, the page faults cost more than decoding. Here an object gets its
-// memory from one block, which is reused for the next. Like malloc's, the memory is not zeroed. AddressSanitizer is
-// told what was handed out, part by part and row by row.
+// The memory for successive libjpeg objects. libjpeg allocates what an image needs and frees all of
+// it, and malloc returns that much to the system; for a small image the page faults cost more than
+// decoding. Here the memory for an object comes from blocks, normally one, that are reused for the
+// next object. As with malloc, it is not zeroed. AddressSanitizer is told what was handed out,
+// allocation by allocation and row by row.
 //
-// A block that grew beyond kKeptBytes is freed after kPatience consecutive objects that would have needed less. Belongs
-// to one thread. Its functions are called by libjpeg, so they report failure as libjpeg does and throw nothing.
+// A block that grew beyond kKeptBytes is freed after kPatience consecutive objects that would have
+// needed less. Belongs to one thread. libjpeg calls its functions, so they report errors as libjpeg
+// does and throw nothing.
 class JpegMemory : private jpeg_memory_mgr {
  public:
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
@@ -26,8 +28,9 @@ class JpegMemory : private jpeg_memory_mgr {
   JpegMemory(const JpegMemory&) = delete;
   JpegMemory& operator=(const JpegMemory&) = delete;
 
-  // Makes the object allocate from here until it is destroyed, at most info.mem->max_memory_to_use bytes if that is not
-  // 0. REQUIRES: it was just created, and the previous object has been destroyed.
+  // Makes the object allocate from here until it is destroyed, at most info.mem->max_memory_to_use
+  // bytes unless that is 0. REQUIRES: the object was just created, and the previous one has been
+  // destroyed.
   void serve(jpeg_decompress_struct& info) noexcept;
 
   // Whether the system refused memory to the last object served.
@@ -37,7 +40,7 @@ class JpegMemory : private jpeg_memory_mgr {
   [[nodiscard]] std::size_t held() const noexcept;
 
  private:
-  struct Block;   // followed by its bytes
+  struct Block;   // a header, followed by the block's bytes
   struct Blocks;  // an array of coefficients, which libjpeg calls virtual
 
   static JpegMemory& of(j_common_ptr info) noexcept { return *static_cast<JpegMemory*>(info->mem); }
@@ -48,29 +51,31 @@ class JpegMemory : private jpeg_memory_mgr {
   template <typename Row>
   static Row* take_rows(j_common_ptr info, std::size_t row_bytes, JDIMENSION rows) noexcept;
 
-  jpeg_memory_mgr* own_ = nullptr;  // the object's original manager
+  jpeg_memory_mgr* own_ = nullptr;  // the manager that libjpeg created for the object
   Block* newest_ = nullptr;
   std::size_t used_ = 0;    // bytes of the newest block
-  std::size_t taken_ = 0;   // bytes of this object in all
-  std::size_t wanted_ = 0;  // what the last object needed beyond one block
+  std::size_t taken_ = 0;   // bytes that this object took in all
+  std::size_t wanted_ = 0;  // bytes that the last object took, if one block was not enough; else 0
   bool was_refused_ = false;
   int unneeded_ = 0;  // consecutive objects for which kKeptBytes would have been enough
 };
 
-// Passes a file in memory to libjpeg in the same pieces in which djpeg reads one. While a piece has room for a whole
-// MCU, libjpeg-turbo uses a faster loop that silently takes an invalid Huffman code for the end of a block; near the
-// end of a piece it reports "bad Huffman code". So its warnings depend on the pieces, and with these they are djpeg's
-// (decisions/0003).
+// Passes a file in memory to libjpeg in the same pieces in which djpeg reads a file. While a piece
+// holds at least a whole MCU more, libjpeg-turbo uses a faster loop that silently takes an invalid
+// Huffman code for the end of a block; near the end of a piece it reports "bad Huffman code". So
+// its warnings depend on the pieces, and with these they are djpeg's
+// (docs/decisions/0003-jpeg-warnings-are-bad-samples.md).
 class JpegSource : private jpeg_source_mgr {
  public:
-  // djpeg's, INPUT_BUF_SIZE in jdatasrc.c.
+  // As djpeg: INPUT_BUF_SIZE in jdatasrc.c.
   static constexpr std::size_t kPieceBytes = 4096;
 
   JpegSource() noexcept;
   JpegSource(const JpegSource&) = delete;
   JpegSource& operator=(const JpegSource&) = delete;
 
-  // Makes the object read these bytes. Both must stay valid. REQUIRES: it was just created.
+  // Makes the object read these bytes; both the bytes and this must stay valid. REQUIRES: the
+  // object was just created.
   void serve(jpeg_decompress_struct& info, std::span<const std::byte> bytes) noexcept;
 
   // How many bytes libjpeg has read.

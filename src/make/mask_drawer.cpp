@@ -1,8 +1,8 @@
-// Draws masks from polygons and runs with the same pixels as pycocotools (rleFrPoly in maskApi.c),
-// so that programs that used it get the same masks. A polygon's edges are walked in fifths of a
-// pixel, each crossing of a column's middle is noted, and the sorted crossings are the borders of
-// runs; pixels count down the columns. The input was derived from an annotation by the index, but
-// may be damaged, so every position and length is checked.
+// Draws masks from polygons and run lengths, with the same pixels as pycocotools (rleFrPoly in
+// maskApi.c). The edges of a polygon are followed in steps of a fifth of a pixel, and each crossing
+// of the middle of a pixel column is recorded. The sorted crossings are the borders of runs, which
+// count pixels down one column after the other. The index made the input from an annotation, but it
+// may be damaged, so every position and length is checked. Called by MaskField on a decoder thread.
 
 #include "mask_drawer.hpp"
 
@@ -16,16 +16,15 @@ namespace forebay::make {
 namespace {
 
 constexpr std::int32_t kFine = data::MaskShape::kFine;
-// A column's or row's middle lies between this fifth of its pixel and the next.
+// The middle of a column or row lies between this fifth of its pixel and the next.
 constexpr std::int32_t kMiddle = kFine / 2;
 
-// To the next whole number above, also below zero.
-// C++ divides towards zero, which is up for negative numbers already.
+// The quotient rounded up. C++ rounds towards zero, which is already up for negative numbers.
 constexpr std::int32_t divided_up(std::int32_t number, std::int32_t by) noexcept {
   return number / by + (number % by > 0 ? 1 : 0);
 }
 
-// Sets pixels [begin, end), which count down one column after the other.
+// Sets pixels [begin, end), numbered down one column after the other.
 void fill_pixels(std::uint64_t begin, std::uint64_t end, std::uint8_t value, Mask& mask) {
   const auto height = static_cast<std::uint64_t>(mask.height);
   const auto width = static_cast<std::size_t>(mask.width);
@@ -44,8 +43,8 @@ std::uint64_t pixels_in(const Mask& mask) noexcept {
 
 }  // namespace
 
-// One point of an outline. A crossing is noted where a step passes the middle of a pixel column
-// inside the mask.
+// Visits the next point of an outline. Records a crossing if the step passes the middle of a pixel
+// column inside the mask.
 void MaskDrawer::visit(std::int32_t x, std::int32_t y, const Mask& mask) {
   const std::int32_t left = std::min(x, x_);
   const std::int32_t top = std::min(y, y_);
@@ -58,10 +57,10 @@ void MaskDrawer::visit(std::int32_t x, std::int32_t y, const Mask& mask) {
                    static_cast<std::uint64_t>(row));
 }
 
-// The longer side of the edge is stepped along, always from its lower end, so that an edge has the
-// same points in both directions; the conversions cut towards zero. All of this, and the order of
-// the floating-point operations, decides on single pixels: it is pycocotools' arithmetic and must
-// stay as it is.
+// Steps along the longer axis of the edge. Points are computed from the end with the smaller
+// coordinate, so an edge has the same points in both directions; conversions truncate towards zero.
+// All of this, and the order of the floating-point operations, decides about single pixels. It is
+// pycocotools' arithmetic and must stay as it is.
 void MaskDrawer::follow_edge(std::size_t from, std::size_t to, const Mask& mask) {
   const std::int32_t wide = std::abs(shape_.x[to] - shape_.x[from]);
   const std::int32_t high = std::abs(shape_.y[to] - shape_.y[from]);
@@ -105,7 +104,7 @@ void MaskDrawer::draw_polygon(std::uint8_t value, Mask& out) {
   for (std::size_t i = 0; i < turns_.size(); i += 2) fill_pixels(turns_[i], turns_[i + 1], value, out);
 }
 
-// COCO's uncompressed runs: outside and inside in turn, outside first.
+// COCO's uncompressed run lengths: outside and inside in turn, outside first.
 void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
   if (shape_.width != out.width || shape_.height != out.height) {
     throw SampleError("a mask with runs for " + std::to_string(shape_.width) + "x" + std::to_string(shape_.height) +
@@ -122,7 +121,7 @@ void MaskDrawer::draw_runs(std::uint8_t value, Mask& out) const {
   }
 }
 
-// Shapes in the order of their parts; later ones cover earlier ones.
+// Draws the shapes in the order of their parts; later ones cover earlier ones.
 void MaskDrawer::draw(std::span<const std::byte> bytes, const ImageOptions& options, Mask& out) {
   data::PackReader reader(bytes.subspan(data::drawn_mask_signature().size()));
   reader(out.width, out.height);

@@ -1,6 +1,8 @@
-// Masks: a class number per pixel, from a file of indices, a file of colours, or shapes that are
-// drawn. Cut and scaled with their image by taking the nearest pixel, because classes cannot be
-// mixed. On a decoder's thread, into the field's place in the slot.
+// The fields that are pictures, cropped and mirrored like the sample's image: further images
+// (PictureField) and masks (MaskField). A mask has a class number per pixel, from a file of
+// indices, a file of colours, or shapes to be drawn. Masks are resized by nearest neighbour,
+// because classes cannot be mixed. Runs on a decoder thread and writes to the field's place in the
+// slot.
 
 #include "mask_field.hpp"
 
@@ -17,7 +19,8 @@ namespace forebay::make {
 namespace {
 
 TransformOptions options_of_picture(const Field& field, TransformOptions options) {
-  // [channels, H, W] or [H, W, channels] in a batch, [channels] before.
+  // The field's shape is [channels] as declared; in a batch it is [channels, H, W] or [H, W,
+  // channels].
   const bool is_last = field.shape.size() == 3 && options.layout == Layout::nhwc;
   options.channels = field.shape[is_last ? 2 : 0];
   options.dtype = field.dtype;
@@ -40,9 +43,9 @@ PictureField::PictureField(const Field& field, const TransformOptions& options)
   image_.grey = conversion_.channels == 1;
 }
 
-// A picture beside the image (a depth map, a second camera) has to have the image's size, and shows
-// the same part of it. One that carries no EXIF orientation is turned like its image if its size
-// says that it is stored unturned.
+// Such a picture (a depth map, a second camera) must have the size of the sample's image, and shows
+// the same part of it. One without an EXIF orientation of its own is rotated like the image if its
+// size shows that it is stored unrotated.
 void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown, ImageDecoder& decoder,
                         Workspace& workspace, std::span<std::byte> out) const {
   const auto& [view, axes, turn] = shown;
@@ -71,8 +74,8 @@ void PictureField::make(std::span<const std::byte> bytes, const ShownPart& shown
   for (std::int32_t y = 0; y < height_; ++y, to += step) convert_(resizer.row(y), conversion_, to);
 }
 
-// Of more than 8 bits: resampled and normalised in double, once per element, because no table
-// covers the values.
+// Stores a picture of more than 8 bits. Each element is resampled and normalised in double and
+// rounded once, because no table could cover the values.
 void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std::span<std::byte> out) const {
   const std::size_t channels = conversion_.channels;
   set_channels(static_cast<int>(channels), workspace.wide);
@@ -88,8 +91,8 @@ void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std:
   const bool planar = conversion_.layout == Layout::nchw;
   const std::int32_t left = across.begin(shown.view.mirror);
   const Box inside{left, down.begin(), left + across.end() - across.begin(), down.end()};
-  std::size_t i = 0;     // pixels of the result
-  std::size_t next = 0;  // values of what is resized
+  std::size_t i = 0;     // index of the pixel in the result
+  std::size_t next = 0;  // index of the next resized value
   for (std::int32_t y = 0; y < height_; ++y) {
     for (std::int32_t x = 0; x < width_; ++x, ++i) {
       const bool is_inside = x >= inside.left && x < inside.right && y >= inside.top && y < inside.bottom;
@@ -105,16 +108,16 @@ void PictureField::store_wide(Workspace& workspace, const ShownPart& shown, std:
 
 namespace {
 
-// The values of a mask: rows of `width`.
+// The values of a mask in rows of `width`.
 template <typename Value>
 struct MaskValues {
   const Value* first;
   std::int32_t width;
 };
 
-// Writes the part of a mask that the view shows; `columns` has the mask's column for each result column.
-// What is outside of the mask, as are `left` columns before and some behind those, is 0.
-// memcpy(): the place of a field is aligned for its type, but only as a whole.
+// Writes the part of a mask that the view shows. `columns` has the mask's column for each result
+// column within the mask; `left` is the number of result columns before those. Everything outside
+// the mask is 0.
 template <typename T, typename Value>
 void show_mask(const MaskValues<Value>& mask, const ViewAxes& axes, std::int32_t left,
                std::span<const std::size_t> columns, std::byte* out) {
@@ -141,9 +144,9 @@ std::span<const float> values_in(const WideImage& mask) {
   return std::span(mask.values).first(static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height));
 }
 
-// A mask of a type wider than 8 bits may have larger values, but only whole ones.
+// A mask whose type is wider than 8 bits may have larger values, but only integers.
 void require_whole(const WideImage& mask) {
-  constexpr float kMost = 1 << 24;  // every whole number up to here is exact in a float
+  constexpr float kMost = 1 << 24;  // integers up to here are exact in a float
   for (const float value : values_in(mask)) {
     if (value == std::floor(value) && std::fabs(value) <= kMost) continue;
     throw SampleError("a mask has whole numbers up to 16777216, and this one has " + std::to_string(value));
@@ -162,13 +165,14 @@ MaskField::MaskField(const Field& field, const TransformOptions& options)
   if (!field.colours.empty()) colours_.emplace(field.colours);
 }
 
-// A colour that is in no class is damage, unless the table has a class for others.
+// Translates colours to classes. A colour that belongs to no class is damage, unless the table has
+// a class for all others.
 void MaskField::look_up(const Image& colours, Mask& mask) const {
   mask.width = colours.width;
   mask.height = colours.height;
   mask.values.resize(static_cast<std::size_t>(mask.width) * static_cast<std::size_t>(mask.height));
   const std::uint8_t* from = colours.pixels.data();
-  // Most pixels have the colour of the one before.
+  // Most pixels have the same colour as the one before.
   const std::uint8_t* known = nullptr;
   std::uint8_t value = 0;
   for (std::size_t i = 0; i < mask.values.size(); ++i, from += 3) {
@@ -200,7 +204,7 @@ void MaskField::require_classes(std::span<const Value> values, std::int32_t widt
                     " (fields." + field_.name + ".classes); only 255 may stand for no class");
 }
 
-// Returns whether the values have more than 8 bits and lie in `wide`.
+// Returns true if the values have more than 8 bits and are in workspace.wide.
 bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, Workspace& workspace) const {
   if (data::is_drawn_mask(bytes)) {
     workspace.drawer.draw(bytes, image_, workspace.mask);
@@ -246,7 +250,7 @@ void MaskField::make(std::span<const std::byte> bytes, const ShownPart& shown, I
   const std::int32_t first = axes.across.begin();
   const std::int32_t end = axes.across.end();
   workspace.columns.clear();
-  // Which column each result pixel shows is the same in all rows.
+  // The column that a result pixel shows is the same in all rows.
   for (std::int32_t x = first; x < end; ++x) {
     const std::int32_t column = axes.across.pixel_under(view.mirror ? first + end - 1 - x : x);
     workspace.columns.push_back(static_cast<std::size_t>(column));

@@ -1,6 +1,7 @@
-// A Gaussian blur in two passes, each by the kernel that averages rows: down the columns its rows
-// are those of the view, along a row they are the row itself, shifted by whole pixels. Weights are
-// computed by operations that IEEE 754 rounds correctly, so a view is the same on every machine.
+// A Gaussian blur in two passes, both with the kernel that averages rows. Vertically it averages
+// rows of the view; horizontally, copies of one row shifted by whole pixels. The weights are
+// computed only by operations that IEEE 754 rounds correctly, so the result is the same on every
+// machine.
 
 #include <algorithm>
 #include <cmath>
@@ -32,15 +33,15 @@ double decay(double x) noexcept {
 
 struct Weights {
   std::vector<std::int16_t> all;
-  int precision;  // they sum to 2^precision
+  int precision;  // the weights sum to 2^precision
 };
 
-// The Gaussian at whole distances up to three sigma, with as many bits as fit; the middle takes what rounding leaves.
-// REQUIRES: sigma >= 0.1.
+// The Gaussian at integer distances up to three sigma, with as many bits as fit. The centre takes
+// what rounding leaves over. REQUIRES: sigma >= 0.1.
 Weights gaussian(double sigma) {
   const auto radius = static_cast<std::size_t>(std::ceil(3 * sigma));
   std::vector<double> shares(radius + 1, 1);
-  // exp(-k^2 / (2 sigma^2)): from one k to the next the exponent grows by an odd number of steps.
+  // exp(-k^2 / (2 sigma^2)). From k - 1 to k it is multiplied by ratio^(2k - 1).
   const double ratio = decay(1 / (2 * sigma * sigma));
   double factor = ratio;
   for (std::size_t k = 1; k <= radius; ++k, factor *= ratio * ratio) shares[k] = shares[k - 1] * factor;
@@ -58,7 +59,8 @@ Weights gaussian(double sigma) {
   return {std::move(all), precision};
 }
 
-// Where place i of a row of `count` lies that is mirrored at its first and last pixel, as often as it takes.
+// The pixel at position i of a row of `count` that is mirrored at its first and last pixel,
+// repeatedly if necessary.
 std::size_t reflected(std::ptrdiff_t i, std::ptrdiff_t count) noexcept {
   if (count == 1) return 0;
   const std::ptrdiff_t period = 2 * (count - 1);
@@ -75,7 +77,7 @@ class Blur final : public Operation {
     const auto [weights, precision] = gaussian(random.uniform(options_.sigma[0], options_.sigma[1]));
     const auto radius = static_cast<std::ptrdiff_t>(weights.size() / 2);
     const auto bytes = static_cast<std::size_t>(view.width) * sizeof(Pixel);
-    thread_local std::vector<Pixel> extended;  // a row and what lies beside it
+    thread_local std::vector<Pixel> extended;  // a row with its mirrored margins
     thread_local std::vector<std::uint8_t> blurred;
     thread_local std::vector<const std::uint8_t*> rows;
     extended.resize(static_cast<std::size_t>(view.width + 2 * radius));

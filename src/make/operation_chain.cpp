@@ -11,7 +11,8 @@
 
 namespace forebay::make {
 
-// The order of draws is part of what a seed means: colour first, then erase.
+// The order of the draws is part of what a seed means, so it must not change: colour first, then
+// erase.
 void PixelOperation::apply(const PixelView& view, Random& random) const {
   PixelChange change;
   change.recolours = rule_.has_colour;
@@ -25,8 +26,8 @@ void PixelOperation::apply(const PixelView& view, Random& random) const {
   }
 }
 
-// Places are those of the configuration, also where an evaluation leaves operations out, so that
-// the others draw the same.
+// A call's place is that in the configuration, even where evaluation leaves operations out, so that
+// the remaining ones draw the same numbers.
 OperationChain::OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval) {
   for (std::size_t i = 0; i < options.operations.size(); ++i) {
     Call call{.name = options.operations[i],
@@ -40,8 +41,8 @@ OperationChain::OperationChain(const OperationRegistry& registry, const Transfor
   take_pixel_operations();
 }
 
-// The last operations of the chain, if they are built in, are made of each row on its way to the
-// slot and on devices. From the end: an erase, then a colour before it; anything else stops the
+// Built-in pixel operations at the end of the chain are applied to each row on its way to the slot,
+// and on devices. Searches from the end: an erase, then a colour before it; anything else stops the
 // search.
 void OperationChain::take_pixel_operations() {
   while (!calls_.empty()) {
@@ -61,8 +62,8 @@ void OperationChain::take_pixel_operations() {
   }
 }
 
-// Each operation draws from a generator of its own place, so adding one at the end changes no
-// other's draws.
+// Each operation draws from a generator of its own place, so appending one does not change the
+// draws of the others.
 void OperationChain::call(const PixelView& view, std::uint64_t key) const {
   for (const Call& call : calls_) {
     const auto failed = [&](const std::string& why) {
@@ -107,7 +108,7 @@ std::vector<std::string> OperationRegistry::names() const {
   return names;
 }
 
-// Names the operations there are, as a program may have added its own.
+// The error lists the known operations, because a program may have added its own.
 std::unique_ptr<const Operation> OperationRegistry::make(std::string_view name, const TransformOptions& options) const {
   const auto found = factories_.find(name);
   if (found != factories_.end()) {

@@ -17,14 +17,14 @@
 
 namespace forebay::make {
 
-// An exception from a program's operation, with the operation's name.
+// An exception thrown by a program's operation; the message names the operation.
 class OperationError : public Error {
  public:
   using Error::Error;
 };
 
-// An operation that changes each pixel independently, as defined in pixel_math.hpp. At the end of transform.operations
-// it costs no extra pass, and devices support it, too.
+// An operation that changes each pixel independently, as defined in pixel_math.hpp. At the end of
+// transform.operations it needs no extra pass, and devices support it, too.
 class PixelOperation final : public Operation {
  public:
   // REQUIRES: rule has colour or erase, not both.
@@ -40,27 +40,30 @@ class PixelOperation final : public Operation {
   const Kernels* kernels_;
 };
 
-// The operations of transform.operations that a run applies, in two parts: `calls` need the whole view in memory; the
-// last ones, at most "colour" and then "erase", are applied to each pixel on its way to the slot. The result is as if
-// all were called in sequence. Immutable: any thread.
+// The operations of transform.operations that a run applies, in two parts. `calls` need the whole
+// view in memory. The last ones, at most "colour" and then "erase", are applied to each pixel on
+// its way to the slot. The result is as if all were called in sequence. Immutable: any thread may
+// call.
 class OperationChain {
  public:
   OperationChain() = default;
-  // `eval`: omits those that are not for evaluation. Throws ConfigError naming transform.operations.
+  // `eval`: omits operations that are not for evaluation. Throws ConfigError, naming
+  // transform.operations.
   OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval);
 
   [[nodiscard]] bool empty() const noexcept { return calls_.empty() && !pixels_.any(); }
-  // Whether devices support all of them (there are no calls), so that a device gives the same bytes as the host.
+  // Whether devices support all operations (there are no calls) and give the same bytes as the
+  // host.
   [[nodiscard]] bool has_twin() const noexcept { return calls_.empty(); }
-  // The first that devices do not support. REQUIRES: !has_twin().
+  // The first operation that devices do not support. REQUIRES: !has_twin().
   [[nodiscard]] const std::string& first_call() const noexcept { return calls_.front().name; }
-  // The first that may move pixels; null if none does.
+  // The first operation that may move pixels; null if none does.
   [[nodiscard]] const std::string* first_mover() const noexcept {
     const auto moves = [](const Call& call) { return !call.operation->keeps_places(); };
     const auto found = std::ranges::find_if(calls_, moves);
     return found == calls_.end() ? nullptr : &found->name;
   }
-  // The operations on individual pixels.
+  // The operations that change each pixel independently.
   [[nodiscard]] const PixelRule& pixels() const noexcept { return pixels_; }
 
   // Makes the calls; `key`: operations_key(). Throws OperationError.
@@ -69,7 +72,7 @@ class OperationChain {
  private:
   struct Call {
     std::string name;
-    std::uint32_t place;  // in transform.operations
+    std::uint32_t place;  // index in transform.operations
     std::shared_ptr<const Operation> operation;
   };
 
@@ -79,10 +82,11 @@ class OperationChain {
   PixelRule pixels_;
 };
 
-// The chain of built-in operations in the options. Throws ConfigError if there are others.
+// The chain of the built-in operations that the options name. Throws ConfigError if they name
+// others.
 [[nodiscard]] OperationChain builtin_operations(const TransformOptions& options, bool eval);
 
-// Applies a PixelChange to whole rows, by the vector kernels. Immutable; any thread.
+// Applies a PixelChange to whole rows, with the vector kernels. Immutable; any thread may call.
 class RowChanger {
  public:
   // The change must outlive this. `width`: pixels per row.
@@ -91,7 +95,8 @@ class RowChanger {
 
   [[nodiscard]] bool changes(std::int32_t y) const noexcept { return change_.recolours || is_erased(y); }
 
-  // Row y in pixels of kPixelBytes. `out` is the row itself, or has room for as many pixels elsewhere.
+  // Changes row y, in pixels of kPixelBytes. `out` is the row itself or another buffer of the same
+  // size.
   void change(std::int32_t y, const std::uint8_t* row, std::uint8_t* out) const noexcept {
     if (change_.recolours) {
       recolour_(row, change_.colours, width_, out);

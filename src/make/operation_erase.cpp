@@ -12,10 +12,10 @@
 namespace forebay::make {
 namespace {
 
-// As torchvision's RandomErasing.
+// Width / height, as in torchvision's RandomErasing.
 constexpr std::array<double, 2> kErasedRatio{0.3, 3.3};
 
-// The mean becomes 0 after normalising: what is erased says nothing.
+// The mean colour becomes 0 when normalised, so an erased region carries no information.
 std::uint32_t nearest_pixel(const std::array<double, 3>& colour) noexcept {
   std::uint32_t pixel = 0;
   for (std::size_t channel = 0; channel < 3; ++channel) {

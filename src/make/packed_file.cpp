@@ -4,14 +4,15 @@
 
 namespace forebay::make {
 
-// Shared by all decoder threads; the lock is not held while the dataset is asked.
+// Shared by all decoder threads. The lock is not held while the dataset is called.
 std::shared_ptr<const pack::PackTables> TableCache::tables(std::uint32_t key) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = known_.find(key);
     if (known != known_.end()) return known->second;
   }
-  // The dataset may be anybody's, and take its time; two threads that come at once both ask it.
+  // The dataset may be a program's own, and slow. Two threads that arrive at the same time both ask
+  // it.
   auto found = find(key);
   const std::lock_guard lock(mutex_);
   return known_.try_emplace(key, std::move(found)).first->second;
@@ -30,7 +31,7 @@ std::shared_ptr<const pack::PackTables> TableCache::find(std::uint32_t key) cons
   }
 }
 
-// Tables are looked up anew only when the key changes: mostly all files of a dataset share one.
+// Tables are looked up only when the key changes: normally all files of a dataset share one set.
 std::span<const std::byte> PackedFile::open(std::span<const std::byte> bytes, bool is_checked) {
   const std::uint32_t key = pack::tables_of(bytes);
   if (tables_ == nullptr || tables_->key() != key) {

@@ -11,15 +11,16 @@
 #include "base/device_function.hpp"
 #include "views.hpp"
 
-// The operations "colour" and "erase" on a pixel, for host and device: the definition that the vector kernels and the
-// CUDA kernels reproduce byte for byte. Numbers are drawn in double precision under the rules of views.hpp; pixels are
-// computed in integers. Pixels are words, as in canvas_math.hpp. All functions are pure; any thread may call.
+// The operations "colour" and "erase" on one pixel, for host and device. This is the definition
+// that the vector kernels and the CUDA kernels reproduce byte for byte. Random numbers are drawn in
+// double precision under the rules of views.hpp; pixels are computed in integers. A pixel is a
+// word, as in canvas_math.hpp. All functions are pure; any thread may call.
 namespace forebay::make {
 
-// Separates the random numbers of operations from others of the same seed, epoch and position.
+// Keeps the random numbers of operations distinct from others of the same seed, epoch and position.
 constexpr std::uint64_t kOperations = 0x6f7065726174;
 
-// The key of the random numbers for a sample's operations at one use.
+// The key of the random numbers of a sample's operations in one use.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::uint64_t operations_key(std::uint64_t seed, std::uint64_t epoch,
                                                                          std::uint64_t position,
                                                                          std::uint64_t use_index) noexcept {
@@ -31,7 +32,8 @@ constexpr std::uint64_t kOperations = 0x6f7065726174;
   return Random(key64(key, place));
 }
 
-// How far factors reach from 1, hue in turns from 0, and the probability of grey (ColourOptions).
+// The ranges of ColourOptions: how far factors may differ from 1, the hue from 0 (in turns), and
+// the probability of grey.
 struct ColourRule {
   double brightness = 0;
   double contrast = 0;
@@ -42,12 +44,12 @@ struct ColourRule {
 
 struct EraseRule {
   double probability = 0;
-  RegionRule region{};     // shares of the view, and width / height
+  RegionRule region{};     // share of the view's area, and width / height
   std::uint32_t fill = 0;  // the pixel to fill with
 };
 
-// The operations applied to each pixel as it is stored: colour, then erase. Each keeps its place in
-// transform.operations.
+// The operations applied to each pixel as it is stored: colour, then erase. The places are their
+// indices in transform.operations.
 struct PixelRule {
   bool has_colour = false;
   bool has_erase = false;
@@ -59,12 +61,14 @@ struct PixelRule {
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool any() const noexcept { return has_colour || has_erase; }
 };
 
-// An affine transform of colours in fixed point. Each row gives a channel of the new pixel from the old one's red,
-// green and blue and 1; the last number includes a half, so that truncation rounds to nearest.
+// An affine transform of colours in fixed point. Each row gives one channel of the new pixel from
+// the old red, green, blue and 1. The last number includes one half, so that truncation rounds to
+// nearest.
 struct ColourMatrix {
   static constexpr std::int32_t kPrecision = 16;
-  // Factors of at most 2 for brightness, contrast and saturation keep every sum within 32 bits: the absolute values of
-  // a row sum to less than 2 * 2 * (1 + 2 * (1 + 3)) times 2^16, times 255.
+  // Factors of at most 2 for brightness, contrast and saturation keep every sum within 32 bits: the
+  // absolute values of a row sum to less than 2 * 2 * (1 + 2 * (1 + 3)) = 36 times 2^16, and pixels
+  // are at most 255.
   static constexpr double kUnit = 1 << kPrecision;
   static_assert(36.0 * kUnit * 255.0 + 256.0 * kUnit < 2147483647.0);
 
@@ -92,8 +96,9 @@ struct Direction {
   double sine = 0;
 };
 
-// Sine and cosine of an angle from -0.5 to 0.5 turns, to about 13 digits, by Taylor series within an eighth of a turn,
-// because the last digit of the standard functions depends on the library.
+// Sine and cosine of an angle from -0.5 to 0.5 turns, to about 13 digits, by Taylor series within
+// an eighth of a turn. The standard functions are not used because their last digit depends on the
+// library.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Direction direction(double turns) noexcept {
   constexpr double kTurn = 6.283185307179586;
   const double quarters = std::floor(4 * turns + 0.5);
@@ -109,7 +114,7 @@ struct Direction {
   }
 }
 
-// The changes of colours: brightness, then contrast, saturation, and a rotation of the hue.
+// Factors of the colour changes: brightness, then contrast, saturation, and a rotation of the hue.
 struct ColourFactors {
   double brightness = 1;
   double contrast = 1;
@@ -131,18 +136,20 @@ struct ColourFactors {
   return static_cast<std::int32_t>(std::floor(value * ColourMatrix::kUnit + 0.5));
 }
 
-// A colour is its luma and its distance from grey of the same luma. Brightness and contrast scale both, contrast about
-// 127.5; saturation scales the distance, and hue turns it in the plane of U and V of ITU-R BT.601, which is that of I
-// and Q. Saturation and hue leave grey alone, so that all of it is one matrix:
+// A colour is its luma plus its distance from the grey of the same luma. Brightness and contrast
+// scale both, contrast about 127.5. Saturation scales the distance. Hue rotates it in the plane of
+// U and V of ITU-R BT.601, which is also that of I and Q. Saturation and hue leave grey unchanged.
+// So all of it is one matrix,
 //   contrast * brightness * (L + saturation * (cos * (1 - L) + sin * T)),
-// with luma in each row of L and the derivative of the turn in T (docs/operations.md).
+// where each row of L is the luma weights and T is the derivative of the rotation
+// (docs/operations.md).
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ColourMatrix colour_matrix(const ColourFactors& factors) noexcept {
   constexpr double kRed = 0.299;
   constexpr double kGreen = 0.587;
   constexpr double kBlue = 0.114;
   constexpr double kVOverU = (0.615 / (1 - kRed)) / (0.436 / (1 - kBlue));
   constexpr double kLuma[3] = {kRed, kGreen, kBlue};
-  // R - Y turns towards B - Y and the other way round; green is what leaves the luma as it is.
+  // R - Y and B - Y rotate into each other; green follows from the luma staying the same.
   constexpr double kRedTurn[3] = {-kRed / kVOverU, -kGreen / kVOverU, (1 - kBlue) / kVOverU};
   constexpr double kBlueTurn[3] = {-(1 - kRed) * kVOverU, kGreen * kVOverU, kBlue * kVOverU};
   const Direction angle = direction(factors.hue);
@@ -160,7 +167,8 @@ struct ColourFactors {
   return matrix;
 }
 
-// The rectangle erased in a view of this size; empty if there is none. A side that does not fit the view is cut.
+// The rectangle to erase in a view of this size; empty if there is none. A side longer than the
+// view's is shortened to it.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Box draw_erased(const EraseRule& rule, std::int32_t width, std::int32_t height,
                                                          Random random) noexcept {
   if (!(random.uniform() < rule.probability)) return {};
@@ -173,7 +181,7 @@ struct ColourFactors {
   return {left, top, left + across, top + down};
 }
 
-// The changes to the pixels of one view.
+// The changes to the pixel values of one view.
 struct PixelChange {
   ColourMatrix colours;
   Box erased{};  // in pixels of the result

@@ -1,9 +1,10 @@
-// Connects an open JPEG file to the decoder in src/jpeg. libjpeg has read the header; describe()
-// takes over its tables if the file is of the plain kind, decode() decodes a region with Forebay's
-// own entropy decoder and pixel stage, and is_sound() then checks what libjpeg would have seen
-// beyond the region. Whatever is unusual, or stops along the way, returns false, and the caller
-// decodes with libjpeg from the beginning. So nothing here may accept a file that libjpeg refuses,
-// which the fuzzer in experiments/jpeg_fuzz checks.
+// Connects an open JPEG file to the decoder in src/jpeg, on a decoder thread. libjpeg has read the
+// header. describe() takes over its tables if the file is of the plain kind, decode() decodes a
+// region with Forebay's own entropy decoder and pixel stage, and is_sound() then checks what
+// libjpeg would have read beyond the region. For anything unusual, and if decoding stops on the
+// way, these functions return false, and the caller decodes with libjpeg from the beginning. So
+// nothing here may accept a file that libjpeg refuses; the fuzzer in experiments/jpeg_fuzz checks
+// that.
 
 #include "plain_jpeg_decoder.hpp"
 
@@ -21,7 +22,7 @@
 namespace forebay::make {
 namespace {
 
-// Rows of a part of the stored image, on their way to where they are displayed.
+// Takes rows of a part of the stored image and puts them where they are displayed.
 class PlacedRows final : public jpeg::RgbRows {
  public:
   PlacedRows(const Box& part, int orientation, std::vector<std::uint8_t>& strip, Image& out)
@@ -36,13 +37,13 @@ class PlacedRows final : public jpeg::RgbRows {
     return strip_.data() + static_cast<std::size_t>(y - first_) * row_bytes();
   }
 
-  // After the last row.
+  // Called after the last row.
   void finish() {
     if (orientation_ != 1) place(height_ - first_);
   }
 
  private:
-  // Rows that are turned together when the orientation is not as stored.
+  // Rows that are rotated together if the image is not displayed as stored.
   static constexpr std::int32_t kRowsTurned = 16;
 
   [[nodiscard]] std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(width_) * 3; }
@@ -56,13 +57,12 @@ class PlacedRows final : public jpeg::RgbRows {
   int orientation_;
   std::vector<std::uint8_t>& strip_;
   Image& out_;
-  std::int32_t first_ = 0;  // row in the strip
+  std::int32_t first_ = 0;  // the image row that is first in the strip
 };
 
 constexpr std::int32_t kBlockSide = 8;
-// With an index so many luma blocks need not be passed to reach others.
-// A look-up costs a hash of the file and two reads, and has to cost less than passing so many
-// blocks. Chosen.
+// An index must save at least so many luma blocks to be worth a look-up, which costs a hash of the
+// file and two reads. The number is a choice.
 constexpr std::int64_t kWorthwhileBlocks = 400;
 
 std::optional<jpeg::JpegColour> colour_of(const jpeg_decompress_struct& info) noexcept {
@@ -73,8 +73,9 @@ std::optional<jpeg::JpegColour> colour_of(const jpeg_decompress_struct& info) no
   return std::nullopt;
 }
 
-// A scan of all components, in the order of the frame, and of whole coefficients. Lossless files have another Se.
-// libjpeg's fields of the first scan, as the header states it (Ss, Se, Ah, Al of T.81, B.2.3).
+// Whether the file is one scan of all components, in the order of the frame, with whole
+// coefficients. These are libjpeg's fields of the first scan header (Ss, Se, Ah, Al of T.81,
+// B.2.3). Lossless files have another Se.
 bool is_sequential(const jpeg_decompress_struct& info) noexcept {
   if (info.progressive_mode != FALSE || info.arith_code != FALSE || info.data_precision != 8) return false;
   if (info.Ss != 0 || info.Se != DCTSIZE2 - 1 || info.Ah != 0 || info.Al != 0) return false;
@@ -100,8 +101,9 @@ bool copy_quantiser(const jpeg_decompress_struct& info, int number, jpeg::JpegCo
   return true;
 }
 
-// Rows of MCUs that libjpeg decodes for pixels above `bottom`. It does so for as many of them as the tallest component
-// has blocks in an MCU; and where that is more than one, chroma of the last row of samples takes the next one's too.
+// How many MCU rows libjpeg decodes to deliver the pixel rows above `bottom`. It decodes in groups
+// as high as the tallest component is in an MCU. If that is more than one block, upsampling the
+// last pixel rows of a group also needs the chroma of the next group.
 std::int32_t rows_decoded(const OpenJpeg& file, const jpeg::JpegFrame& frame, std::int32_t bottom) noexcept {
   const std::int32_t tallest = file.info.max_v_samp_factor;
   const std::int32_t pixels = kBlockSide * tallest;
@@ -112,7 +114,7 @@ std::int32_t rows_decoded(const OpenJpeg& file, const jpeg::JpegFrame& frame, st
 
 }  // namespace
 
-// Single components are not interleaved, and their sampling factors stay 1.
+// The only component of a file is not interleaved, so its sampling factors stay 1 here.
 bool PlainJpegDecoder::describe(const OpenJpeg& file) {
   const auto colour = colour_of(file.info);
   if (!colour || !is_sequential(file.info)) return false;
@@ -140,8 +142,7 @@ bool PlainJpegDecoder::describe(const OpenJpeg& file) {
   return true;
 }
 
-// Points of files smaller than this are not looked up, because they would save less than the search
-// costs.
+// Does not look the file up if the index could skip fewer blocks than a look-up is worth.
 jpeg::ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
   const jpeg::McuRegion& wanted = scan_.wanted;
   const std::int64_t passed =
@@ -150,9 +151,9 @@ jpeg::ScanPoints PlainJpegDecoder::find_points(const OpenJpeg& file) {
   return index_->find(file.bytes, frame_, points_);
 }
 
-// Checks what libjpeg would also read: rows that it decodes on the way to the last one wanted, and
-// the end of the image if that is the last one of all. Files with points in the index were found
-// sound as a whole when it was written.
+// Checks what libjpeg would also read: the rows that it decodes beyond the last wanted one, and the
+// end of the image if that row is the image's last. A file with points in the index was found sound
+// as a whole when the index was written.
 bool PlainJpegDecoder::is_sound(const OpenJpeg& file, const Box& part) {
   if (was_indexed()) return true;
   if (!scan_decoder_.finish(rows_decoded(file, frame_, part.bottom))) return false;
@@ -184,8 +185,8 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const Box& region, Image& ou
   return true;
 }
 
-// That the scan was whole and undamaged was seen to when it was packed, but early versions let surplus bytes behind it
-// pass.
+// Packing verified that the scan is whole and undamaged, but early versions accepted surplus bytes
+// after it; libjpeg decides on those files.
 bool PlainJpegDecoder::decode(const OpenJpeg& file, const pack::PackedJpeg& packed, const Box& region, Image& out) {
   scan_.points = {};
   if (!describe(file)) return false;
@@ -200,8 +201,8 @@ bool PlainJpegDecoder::decode(const OpenJpeg& file, const pack::PackedJpeg& pack
   return true;
 }
 
-// For `forebay index --decode-index`. Only files that decode from begin to end without any
-// objection get points.
+// Called by `forebay index --decode-index`. Only files that decode from beginning to end without
+// any objection get points.
 std::vector<std::byte> PlainJpegDecoder::locate(const OpenJpeg& file) {
   std::vector<std::byte> points;
   scan_.points = {};

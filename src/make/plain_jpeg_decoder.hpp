@@ -14,8 +14,8 @@
 
 namespace forebay::make {
 
-// Decodes the most common JPEG files: grey, YCbCr or RGB, sequential, Huffman-coded, 8 bits, one scan. Header checks,
-// all other files, and every refusal are left to libjpeg.
+// Decodes the most common JPEG files: grey, YCbCr or RGB, sequential, Huffman-coded, 8 bits, one
+// scan. Checks of the header, all other files, and every refusal are left to libjpeg.
 //
 // Invariant: what it decodes, libjpeg also decodes, without a warning and to the same pixels. It stops at anything
 // unusual in a file.
@@ -25,19 +25,22 @@ class PlainJpegDecoder {
   PlainJpegDecoder(const jpeg::PixelKernels& kernels, const jpeg::DecodeIndex* index)
       : stage_(kernels), index_(index) {}
 
-  // Like JpegDecoder::decode() without shrinking, except that it leaves the file open and returns whether it succeeded:
-  // if not, `out` is unspecified, and libjpeg must judge the file.
+  // Like JpegDecoder::decode() without shrinking, except that it leaves the file open and returns
+  // whether it succeeded. If it did not, `out` is unspecified and libjpeg must decide about the
+  // file.
   [[nodiscard]] bool decode(const OpenJpeg& file, const Box& region, Image& out);
-  // The same for a packed file, of which `file` is only the header. Throws SampleError if it is damaged.
+  // Likewise for a packed file, of which `file` is only the header. Throws SampleError if it is
+  // damaged.
   [[nodiscard]] bool decode(const OpenJpeg& file, const pack::PackedJpeg& packed, const Box& region, Image& out);
   // Whether the last decode() used the index to begin in the middle of the scan.
   [[nodiscard]] bool was_indexed() const noexcept { return !scan_.points.empty(); }
 
-  // A file's entry points for an index; empty if they would gain nothing, or if libjpeg has to decode it.
+  // The entry points of a file for an index; empty if they would gain nothing, or if libjpeg has to
+  // decode the file.
   [[nodiscard]] std::vector<std::byte> locate(const OpenJpeg& file);
 
  private:
-  // The part to decode of a file that describe() found to be plain.
+  // The part of a plain file (describe()) that is to be decoded.
   struct Part {
     Box box;  // as stored
     jpeg::PixelStage::Colours colours = jpeg::PixelStage::Colours::all;
@@ -51,12 +54,12 @@ class PlainJpegDecoder {
 
   jpeg::PixelStage stage_;
   const jpeg::DecodeIndex* index_;
-  std::vector<std::byte> points_;  // what scan_ has of the index
+  std::vector<std::byte> points_;  // the file's points, read from the index
   jpeg::ScanDecoder scan_decoder_;
   pack::PackedCoefficients packed_;
-  jpeg::JpegFrame frame_;  // of the file that is being decoded
+  jpeg::JpegFrame frame_;  // of the file being decoded
   jpeg::ScanDecoder::Scan scan_;
-  std::vector<std::uint8_t> strip_;  // rows that wait to be turned
+  std::vector<std::uint8_t> strip_;  // rows that wait to be rotated
 };
 
 }  // namespace forebay::make

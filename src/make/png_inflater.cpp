@@ -1,8 +1,9 @@
-// The fast way for 8-bit PNG files that are not interlaced: join the IDAT chunks, inflate them as a
-// whole with libdeflate, undo the filters (PNG specification, chapter 9), and convert to RGB.
-// libpng inflates a row at a time, which is slow where rows are short. Chunks' checksums, the size
-// of the result and the end of the data are checked as libpng does; whatever does not fit returns
-// false, and libpng decides what it is. Memory is kept from image to image up to a limit.
+// The fast path for 8-bit PNG files that are not interlaced: joins the IDAT chunks, inflates them
+// as a whole with libdeflate, undoes the filters (PNG specification, chapter 9), and converts to
+// RGB. libpng inflates one row at a time, which is slow for short rows. The chunks' checksums, the
+// size of the result and the end of the data are checked as in libpng. Anything that does not fit
+// returns false, and libpng decides about the file. Memory is kept from image to image, up to a
+// limit. Called on a decoder thread.
 
 #include "png_inflater.hpp"
 
@@ -18,9 +19,9 @@ namespace {
 
 constexpr std::size_t kPngFirstChunk = 8;
 constexpr std::size_t kPngChunkFrame = 12;  // length, name, checksum
-// Larger images are left to libpng, which needs two rows at a time.
+// Larger images are left to libpng, which needs memory for only two rows at a time.
 constexpr std::size_t kMostInflated = std::size_t{64} << 20U;
-// Memory that is kept for the next image.
+// The most memory that is kept for the next image.
 constexpr std::size_t kMostKept = std::size_t{16} << 20U;
 
 std::uint32_t png_number(const std::byte* at) noexcept {
@@ -28,26 +29,28 @@ std::uint32_t png_number(const std::byte* at) noexcept {
          std::to_integer<std::uint32_t>(at[2]) << 8U | std::to_integer<std::uint32_t>(at[3]);
 }
 
-// zlib refuses references past the window that a stream declares; libdeflate does not check it.
+// zlib refuses references beyond the window that the stream declares; libdeflate does not check
+// that.
 bool window_holds(std::byte method, std::size_t bytes) noexcept {
   constexpr unsigned kLargest = 7;
   const unsigned bits = std::to_integer<unsigned>(method) >> 4U;
   return bits == kLargest || (bits < kLargest && bytes <= std::size_t{256} << bits);
 }
 
-// The filter's predictor: of left, above and corner the one nearest to left + above - corner; ties
-// in that order.
+// The predictor of the Paeth filter: of left, above and corner, the one nearest to left + above -
+// corner; the first of them on a tie.
 int paeth(int left, int above, int corner) noexcept {
   const int to_left = std::abs(above - corner);
   const int to_above = std::abs(left - corner);
   const int to_corner = std::abs(left + above - 2 * corner);
-  // Branchless, because pixels are unpredictable.
+  // Branchless, because the outcome is unpredictable.
   const int nearer = to_above <= to_corner ? above : corner;
   const bool is_left = (static_cast<int>(to_left <= to_above) & static_cast<int>(to_left <= to_corner)) != 0;
   return is_left ? left : nearer;
 }
 
-// Adds to each byte what its filter predicts from the same channel of the pixels to the left, above, and above that.
+// Adds to each byte what its filter predicts from the same channel of the pixels to the left,
+// above, and above left.
 template <std::size_t kChannels, typename Predict>
 void add_predicted(std::uint8_t* row, const std::uint8_t* above, std::size_t bytes, Predict predict) noexcept {
   std::array<int, kChannels> left{};
@@ -62,8 +65,7 @@ void add_predicted(std::uint8_t* row, const std::uint8_t* above, std::size_t byt
   }
 }
 
-// False for an unknown filter.
-// Filters 0 to 4: none, sub, up, average, Paeth.
+// Filters 0 to 4: none, sub, up, average, Paeth. Returns false for any other.
 template <std::size_t kChannels>
 bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above, std::size_t bytes) noexcept {
   switch (filter) {
@@ -80,9 +82,9 @@ bool unfilter_row(unsigned filter, std::uint8_t* row, const std::uint8_t* above,
   }
 }
 
-// `row` points to the first pixel of a row, after the byte that names its filter; the following rows have the same
-// form.
-// The row above the first one is zeros, which decode() has put there.
+// `row` points to the first pixel of the first row, after the byte that names the row's filter; the
+// following rows have the same layout. The row above the first one is zeros, which decode() has put
+// there.
 template <std::size_t kChannels>
 bool unfilter_rows(const PngShape& shape, std::uint8_t* row) noexcept {
   const std::size_t stride = shape.row_bytes() + 1;
@@ -102,7 +104,7 @@ bool unfilter(const PngShape& shape, std::uint8_t* row) noexcept {
   }
 }
 
-// Converts pixels of `channels` to RGB; the last of two or four channels is alpha.
+// Converts pixels to RGB. Of two or four channels the last is alpha, which is dropped.
 void to_rgb(const std::uint8_t* from, std::size_t channels, std::size_t pixels, std::uint8_t* to) noexcept {
   const std::size_t green = channels < 3 ? 0 : 1;
   for (std::size_t x = 0; x < pixels; ++x, from += channels, to += 3) {
@@ -122,11 +124,11 @@ void PngInflater::End::operator()(libdeflate_decompressor* decompressor) const n
   libdeflate_free_decompressor(decompressor);
 }
 
-// A single IDAT chunk is used where it lies; several are joined. They must follow each other.
+// IDAT chunks must be consecutive. A single one is used in place; several are joined.
 std::span<const std::byte> PngInflater::compressed(std::span<const std::byte> file) {
   std::span<const std::byte> all;
   std::size_t at = kPngFirstChunk;
-  bool has_begun = false;  // also where the first ones are empty
+  bool has_begun = false;  // true even if the first IDAT chunks are empty
   while (file.size() >= at + kPngChunkFrame) {
     const std::byte* const chunk = file.data() + at;
     const bool has_pixels = std::memcmp(chunk + 4, "IDAT", 4) == 0;
@@ -149,7 +151,7 @@ std::span<const std::byte> PngInflater::compressed(std::span<const std::byte> fi
   return all;
 }
 
-// Products are bounded by division before they are computed.
+// Sizes are bounded by division, so that no product can overflow.
 bool PngInflater::decode(std::span<const std::byte> file, const PngShape& shape, std::span<std::uint8_t> out) {
   const std::size_t row_bytes = shape.row_bytes();
   if (decompressor_ == nullptr || row_bytes >= kMostInflated || shape.height >= kMostInflated / (row_bytes + 1))

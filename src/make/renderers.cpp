@@ -1,8 +1,8 @@
-// Renders canvases into tensors, once per serving, on the trainer's thread: HostRenderer with the
-// vector kernels, TwinRenderer pixel by pixel with the code that the CUDA kernel is compiled from
-// (canvas_math.hpp). Both give the same bytes, which tests compare; so the fake device of the
-// tests, and a real one, can be trusted to show what the host shows. What a serving shows is a
-// function of seed, epoch, position and use.
+// Renders canvases into tensors, once per serving, on the trainer's thread. HostRenderer uses the
+// vector kernels; TwinRenderer goes pixel by pixel with the code that the CUDA kernel is compiled
+// from (canvas_math.hpp). Tests check that both give the same bytes, so a device, real or fake, can
+// be trusted to show what the host shows. What a serving shows depends only on seed, epoch,
+// position and use.
 
 #include "renderers.hpp"
 
@@ -33,7 +33,7 @@ std::int64_t checked_side(std::int64_t given, std::int64_t size) {
 
 static_assert(std::endian::native == std::endian::little, "elements are stored by their low bytes");
 
-// Made once per sample and axis rather than once per pixel.
+// Computed once per sample and axis instead of once per pixel.
 std::vector<PixelTaps> taps_of(const ResamplingAxis& axis) {
   std::vector<PixelTaps> all;
   all.reserve(static_cast<std::size_t>(axis.out));
@@ -78,8 +78,8 @@ HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& pl
       resizer_(kernels),
       changed_row_(static_cast<std::size_t>(plan.view.width) * kPixelBytes) {}
 
-// Streaming stores are weakly ordered; the fence comes once per batch, before the lease is handed
-// out.
+// Streaming stores are weakly ordered; one fence per batch, before the lease is handed out, is
+// enough.
 void HostRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
   const std::size_t step = plan_.sample_bytes();
   if (plan_.pixels.any()) {
@@ -114,7 +114,7 @@ void HostRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std
   write(out, [this](std::int32_t y) { return resizer_.row(y); });
 }
 
-// Colour and erase are made of each row on its way, as when samples are decoded.
+// Colour and erase are applied to each row on its way, as when samples are decoded.
 void HostRenderer::render_changed(const RenderBatch& batch, std::uint32_t index, std::byte* out) {
   begin(batch, index);
   const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);

@@ -14,12 +14,13 @@
 
 namespace forebay::make {
 
-// The layout of canvases with these options in a slot of `batch_size` samples. Throws ConfigError for options that
-// cannot be honoured. Any thread may call.
+// The layout of canvases in a slot of `batch_size` samples with these options. Throws ConfigError
+// for options that cannot be honoured. Any thread may call.
 [[nodiscard]] CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size);
 
-// The parameters of a renderer. `eval`: no mirroring, and central instead of random views. Throws likewise.
-// `operations`: replace the built-in ones named in the options; has_twin() must hold. `views`: views per canvas.
+// The parameters of a renderer. `eval`: no mirroring, and central instead of random views.
+// `operations`: replace the built-in ones named in the options; has_twin() must hold. `views`:
+// views per canvas. Throws ConfigError likewise.
 [[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
                                           std::uint32_t batch_size, const OperationChain& operations,
                                           std::uint32_t views = 1);
@@ -28,15 +29,15 @@ namespace forebay::make {
   return make_render_plan(options, seed, eval, batch_size, builtin_operations(options, eval));
 }
 
-// Renders canvases on the calling thread, row by row with the vector kernels, into host memory; ignores the stream.
-// Allocates nothing once it has seen its largest views.
+// Renders canvases on the calling thread, row by row with the vector kernels, into host memory;
+// ignores the stream. No longer allocates once it has rendered its largest views.
 class HostRenderer final : public CanvasRenderer {
  public:
   // `eval`: no mirroring, and central instead of random views. `kernels` must outlive this; all kernels give the same
   // bytes. Throws ConfigError naming the key for options that cannot be honoured.
   HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
                const Kernels& kernels = best_kernels());
-  // Takes a plan made from the same options.
+  // `plan` must have been made from the same options.
   HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels = best_kernels());
 
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
@@ -57,8 +58,8 @@ class HostRenderer final : public CanvasRenderer {
   std::vector<std::uint8_t> changed_row_;
 };
 
-// The reference implementation of a serving: calls the pixel function, from which device code is compiled, for each
-// pixel. For tests of other renderers and of a device's results; slow.
+// The reference implementation of a serving: calls for each pixel the function from which device
+// code is compiled too. For tests of other renderers and of a device's results; slow.
 class TwinRenderer final : public CanvasRenderer {
  public:
   explicit TwinRenderer(const RenderPlan& plan) noexcept

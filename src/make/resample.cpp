@@ -1,7 +1,8 @@
-// Tables of a resampling: for each output pixel the first input pixel and its coefficients, and,
-// for the kernel along a row, the same laid out so that one vector load gives the coefficients of a
-// whole group of pixels. Tables are kept while the next sample has the same axis, which is so for
-// datasets with one size. The coefficients come from resample_math.hpp, which nvcc compiles too.
+// The tables of a resampling: for each output pixel the first input pixel and the coefficients. For
+// the kernel along a row the same numbers are also laid out such that one vector load gets the
+// coefficients of a whole group of pixels. Tables are kept while the next sample has the same axis,
+// as in datasets whose images have one size. The coefficients come from resample_math.hpp, which
+// nvcc compiles too. Belongs to one decoder thread, or to a renderer.
 
 #include "resample.hpp"
 
@@ -11,7 +12,7 @@
 
 namespace forebay::make {
 
-// The triangle filter is symmetric, so of a whole axis half of the windows are mirror images of the
+// The triangle filter is symmetric, so half of the windows of a whole axis are mirror images of the
 // others.
 void Resampling::set(const ResamplingAxis& axis) {
   if (axis == axis_) return;
@@ -34,7 +35,8 @@ void Resampling::mirror(std::int32_t from, std::int32_t to) {
   first_[static_cast<std::size_t>(to)] = axis_.in - first(from) - axis_.taps;
 }
 
-// Padded to whole groups. Padding repeats the last offset, so that it reads pixels that are there.
+// The width is padded to whole groups. The padding repeats the last offset, so that it reads pixels
+// that exist.
 void Columns::set(const ResamplingAxis& axis, bool mirror) {
   if (axis == table_.axis() && mirror == mirror_) return;
   table_.set(axis);
@@ -53,8 +55,8 @@ void Columns::set(const ResamplingAxis& axis, bool mirror) {
   for (std::size_t pair = 0; pair < pairs; ++pair) lay_out(pair);
 }
 
-// Pairs of coefficients, once per channel and once for nothing: that is the order in which a vector
-// multiplies and adds neighbours.
+// Lays out pairs of coefficients, four times per pixel: for three channels and the unused byte.
+// This is the order in which a vector instruction multiplies and adds neighbours.
 void Columns::lay_out(std::size_t pair) {
   const auto width = static_cast<std::size_t>(table_.out());
   const auto taps = static_cast<std::ptrdiff_t>(table_.taps());

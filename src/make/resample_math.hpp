@@ -4,11 +4,12 @@
 
 #include "base/device_function.hpp"
 
-// The fixed-point coefficients that pixels are resampled with, by integer arithmetic alone: host and device compute
-// them with these same functions. All are pure; any thread may call.
+// The fixed-point coefficients with which pixels are resampled, by integer arithmetic alone. Host
+// and device compile these same functions. All are pure; any thread may call.
 namespace forebay::make {
 
-// value / by. Nearly always 32 bits do, which divide in a fraction of the time. REQUIRES: 0 <= value; 0 < by.
+// value / by. Nearly always both fit 32 bits, which divide in a fraction of the time. REQUIRES: 0
+// <= value; 0 < by.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t quotient(std::int32_t value, std::int32_t by) noexcept {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(value) / static_cast<std::uint32_t>(by));
 }
@@ -17,13 +18,14 @@ namespace forebay::make {
   return value / by;
 }
 
-// How `in` pixels become `out`.
+// The geometry of resampling `in` pixels to `out` pixels.
 struct ResamplingAxis {
   std::int32_t in = 0;
   std::int32_t out = 0;
-  std::int32_t taps = 0;       // coefficients of each output pixel
-  std::int32_t precision = 0;  // they sum to 2^precision
-  // Input pixel x has its centre at (2x + 1) * scale_out, output pixel i at (2i + 1) * scale_in + shift.
+  std::int32_t taps = 0;       // coefficients per output pixel
+  std::int32_t precision = 0;  // the coefficients sum to 2^precision
+  // Input pixel x has its centre at (2x + 1) * scale_out, output pixel i at (2i + 1) * scale_in +
+  // shift.
   std::int32_t scale_in = 0;
   std::int32_t scale_out = 0;
   std::int64_t shift = 0;
@@ -31,8 +33,8 @@ struct ResamplingAxis {
   friend bool operator==(const ResamplingAxis&, const ResamplingAxis&) = default;
 };
 
-// 14 bits of precision, and one more for each time that the scale doubles, since the coefficients halve; at most 22, so
-// that 255 * 2^precision plus rounding fits 32 bits.
+// 14 bits of precision, and one more each time the scale doubles, since the coefficients halve; at
+// most 22, so that 255 * 2^precision plus rounding fits 32 bits.
 constexpr std::int32_t kBasePrecision = 14;
 constexpr std::int32_t kMaxPrecision = 22;
 static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1LL << 31));
@@ -43,15 +45,17 @@ static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1
   for (std::int64_t scaled = std::int64_t{2} * out; scaled <= in && axis.precision < kMaxPrecision; scaled *= 2) {
     ++axis.precision;
   }
-  // A window is open at both ends and 2 * max(in, out) / out wide; with equal sizes the second pixel has no weight.
+  // A window is open at both ends and 2 * max(in, out) / out wide; with equal sizes its second
+  // pixel has no weight.
   const std::int64_t wider = in > out ? in : out;
   const std::int64_t widest = in == out ? 1 : quotient(2 * wider + out - 1, std::int64_t{out});
   axis.taps = static_cast<std::int32_t>(widest < in ? widest : in);
   return axis;
 }
 
-// Of an axis, `count` outputs from output `from` on, made of `in` inputs from input `first` on.
-// REQUIRES: they are within the axis, and all inputs with a weight in these outputs are among those.
+// A part of an axis: `count` outputs from output `from` on, made of `in` inputs from input `first`
+// on. REQUIRES: both are within the axis, and the inputs include all that have a weight in these
+// outputs.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr ResamplingAxis part_of(const ResamplingAxis& whole, std::int32_t first,
                                                                    std::int32_t in, std::int32_t from,
                                                                    std::int32_t count) noexcept {
@@ -63,14 +67,16 @@ static_assert(255LL * (1LL << kMaxPrecision) + (1LL << (kMaxPrecision - 1)) < (1
   return part;
 }
 
-// Rows are mixed before they are resampled where there are more of them than in the result, so that the dearer step is
-// made as often as the smaller side has rows. Each step rounds to 8 bits, so this order is part of what a pixel is.
+// Whether rows are mixed before they are resampled: if the result has fewer rows than the input.
+// Then the more expensive step, along the row, is done for the smaller number of rows. Each step
+// rounds to 8 bits, so the order is part of the definition of a pixel.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool mixes_first(const ResamplingAxis& rows) noexcept {
   return rows.scale_in > rows.scale_out;
 }
 
-// Weights of input pixels in one output pixel: with positions as ResamplingAxis has them, the triangle falls from
-// 2 * max(scale_in, scale_out) to 0 over that same distance. REQUIRES of 32 bits: is_narrow(axis).
+// The weights of input pixels in output pixel i. In the coordinates of ResamplingAxis, the triangle
+// falls from 2 * max(scale_in, scale_out) at the centre to 0 at that same distance from it.
+// REQUIRES, for a 32-bit Number: is_narrow(axis).
 template <class Number>
 class TriangleWindowOf {
  public:
@@ -78,19 +84,20 @@ class TriangleWindowOf {
       : out_(axis.scale_out),
         reach_(2 * Number{axis.scale_in > axis.scale_out ? axis.scale_in : axis.scale_out}),
         centre_((2 * Number{i} + 1) * axis.scale_in + static_cast<Number>(axis.shift)) {
-    // First x with (2x + 1) * out > centre - reach, and the first after it with (2x + 1) * out >= centre + reach.
+    // The first x with (2x + 1) * out > centre - reach, and the first after it with (2x + 1) * out
+    // >= centre + reach.
     const Number before = centre_ - reach_ - out_;
     first_ = before < 0 ? 0 : quotient(before, 2 * out_) + 1;
     const Number end = quotient(centre_ + reach_ - out_ + 2 * out_ - 1, 2 * out_);
     count_ = static_cast<std::int32_t>((end < axis.in ? end : axis.in) - first_);
   }
 
-  // Pixels with a weight, and the first of them.
+  // The number of pixels with a weight, and the first of them.
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t count() const noexcept { return count_; }
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t first() const noexcept {
     return static_cast<std::int32_t>(first_);
   }
-  // Of pixel first() + t; above 0. REQUIRES: 0 <= t < count().
+  // The weight of pixel first() + t, which is positive. REQUIRES: 0 <= t < count().
   [[nodiscard]] FOREBAY_HOST_DEVICE constexpr Number weight(std::int32_t t) const noexcept {
     const Number distance = (2 * (first_ + t) + 1) * out_ - centre_;
     return reach_ - (distance < 0 ? -distance : distance);
@@ -105,7 +112,8 @@ class TriangleWindowOf {
 };
 using TriangleWindow = TriangleWindowOf<std::int64_t>;
 
-// Whether all numbers of the axis' windows fit 32 bits: positions are below 2^25 + 2^26, sums of weights below 2^26.
+// Whether all numbers of the axis' windows fit 32 bits: positions are below 2^25 + 2^26, sums of
+// weights below 2^26.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr bool is_narrow(const ResamplingAxis& axis) noexcept {
   constexpr std::int32_t kMost = 1 << 12;
   constexpr std::int64_t kFarthest = std::int64_t{1} << 26;
@@ -113,10 +121,10 @@ using TriangleWindow = TriangleWindowOf<std::int64_t>;
          axis.shift < kFarthest && axis.shift > -kFarthest;
 }
 
-// weight / sum * 2^precision, to nearest. REQUIRES: 0 <= weight <= sum.
+// weight / sum * 2^precision, rounded to nearest. REQUIRES: 0 <= weight <= sum.
 [[nodiscard]] FOREBAY_HOST_DEVICE constexpr std::int32_t fixed_point(std::int64_t weight, std::int64_t sum,
                                                                      std::int32_t precision) noexcept {
-  // Nearly always 32 bits do, which divide in a fraction of the time.
+  // Nearly always 32 bits are enough, which divide in a fraction of the time.
   if (sum < std::int64_t{1} << (30 - precision)) {
     const auto narrow = static_cast<std::uint32_t>(sum);
     return static_cast<std::int32_t>(((static_cast<std::uint32_t>(weight) << (precision + 1)) + narrow) / (2 * narrow));
@@ -124,7 +132,8 @@ using TriangleWindow = TriangleWindowOf<std::int64_t>;
   return static_cast<std::int32_t>(((weight << (precision + 1)) + sum) / (2 * sum));
 }
 
-// As resample_coefficients(), which has the upper half of a whole axis mirror the lower one; of a part each by itself.
+// Like resample_coefficients(), but each output is computed by itself, as a part_of() an axis
+// requires, instead of mirroring the lower half.
 template <class Number>
 FOREBAY_HOST_DEVICE constexpr std::int32_t window_coefficients(const ResamplingAxis& axis, std::int32_t i,
                                                                std::int16_t* coefficients) noexcept {
@@ -135,13 +144,13 @@ FOREBAY_HOST_DEVICE constexpr std::int32_t window_coefficients(const ResamplingA
     sum += window.weight(t);
     if (window.weight(t) > window.weight(peak)) peak = t;
   }
-  // Where the window is shorter than the others, zeros fill it up on the side where there are pixels.
+  // A window shorter than axis.taps is filled up with zeros, on the side where there are pixels.
   const std::int32_t last_start = axis.in - axis.taps;
   const std::int32_t first = window.first() < last_start ? window.first() : last_start;
   for (std::int32_t t = 0; t < axis.taps; ++t) coefficients[t] = 0;
   std::int16_t* const row = coefficients + (window.first() - first);
-  // Running sums are rounded from both ends towards the peak, which takes the rest: no error builds up, and symmetric
-  // weights give symmetric coefficients.
+  // Running sums are rounded from both ends towards the peak, which takes the rest. So errors do
+  // not accumulate, and symmetric weights give symmetric coefficients.
   std::int32_t rest = 1 << axis.precision;
   Number running = 0;
   std::int32_t given = 0;
@@ -170,9 +179,9 @@ FOREBAY_HOST_DEVICE constexpr std::int32_t window_coefficients(const ResamplingA
                          : window_coefficients<std::int64_t>(axis, i, coefficients);
 }
 
-// Writes the axis.taps coefficients of output pixel i and returns the input pixel of the first; with it the others lie
-// within the row. Outputs that mirror each other have mirrored coefficients. REQUIRES: 0 <= i < axis.out; the axis is
-// no part_of() another; of 32 bits: is_narrow(axis).
+// Writes the axis.taps coefficients of output pixel i and returns the input pixel of the first; all
+// of them lie within the row. Outputs that mirror each other have mirrored coefficients. REQUIRES:
+// 0 <= i < axis.out; the axis is not a part_of() another; for a 32-bit Number also is_narrow(axis).
 template <class Number>
 FOREBAY_HOST_DEVICE constexpr std::int32_t resample_coefficients(const ResamplingAxis& axis, std::int32_t i,
                                                                  std::int16_t* coefficients) noexcept {

@@ -1,8 +1,9 @@
-// Resamples an image to a row at a time, on demand, so that a row is still in the first-level cache
-// when it is converted. Two orders: shrinking mixes rows first and then resamples the mixed row,
-// growing resamples rows first, each of which serves several output rows; which one is a function
-// of sizes alone (mixes_first), so that results do not depend on anything else. Intermediate values
-// are rounded to 8 bits in both.
+// Resamples an image one row at a time, on demand, so that a row is still in the first-level cache
+// when it is converted. There are two orders. When shrinking, rows are mixed first and the mixed
+// row is resampled. When enlarging, rows are resampled first, and each serves several output rows.
+// The order depends only on sizes (mixes_first()), so results do not depend on anything else.
+// Intermediate values are rounded to 8 bits in both. Belongs to one decoder thread, or to a
+// renderer.
 
 #include "resizer.hpp"
 
@@ -42,7 +43,7 @@ void Resizer::begin(const PixelRows& pixels, const Box& region, std::int32_t out
         mirror);
 }
 
-// All memory only grows. Rows are asked for in ascending order after this.
+// Prepares the tables and buffers, which only grow. Rows must then be requested in ascending order.
 void Resizer::begin(const PixelRows& pixels, const Box& region, const ResamplingAxis& across,
                     const ResamplingAxis& down, bool mirror) {
   pixels_ = pixels;
@@ -69,8 +70,8 @@ void Resizer::surround(std::int32_t left, std::int32_t top, std::int32_t width, 
 
 const std::uint8_t* Resizer::row(std::int32_t y) { return is_surrounded_ ? surrounded_row(y) : resized_row(y); }
 
-// The resized pixels are copied to their place in a row that already has the fill on both sides.
-// Only views with a border pay for that.
+// The resized pixels are copied into a row that already has the fill on both sides. Only views with
+// a border need this copy.
 const std::uint8_t* Resizer::surrounded_row(std::int32_t y) {
   if (y < top_ || y >= top_ + rows_.out()) return outside_.front().data();
   std::memcpy(surrounded_[static_cast<std::size_t>(left_)].data(), resized_row(y - top_),
@@ -98,7 +99,7 @@ const std::uint8_t* Resizer::mixed_then_resampled(std::int32_t y) noexcept {
 
 const std::uint8_t* Resizer::resampled_then_mixed(std::int32_t y) noexcept {
   const std::int32_t first = rows_.first(y);
-  // Rows become no fewer, so two at most make one.
+  // The number of rows does not decrease, so an output row is mixed from two at most.
   if (rows_.taps() == 1) return resampled_row(first);
   inputs_[0] = resampled_row(first);
   inputs_[1] = resampled_row(first + 1);
@@ -107,7 +108,7 @@ const std::uint8_t* Resizer::resampled_then_mixed(std::int32_t y) noexcept {
   return output_.data();
 }
 
-// The last two rows are kept: growing needs no others. The kernel reads some bytes beyond a row's
+// Keeps the last two rows; enlarging needs no others. The kernel reads some bytes beyond a row's
 // pixels, so a row at the very end of the image's memory is copied first.
 const std::uint8_t* Resizer::resampled_row(std::int32_t y) noexcept {
   const std::size_t row_bytes = columns_.padded_width() * kPixelBytes;

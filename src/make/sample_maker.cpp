@@ -1,12 +1,13 @@
-// From the bytes of one image to its place in a slot, on a decoder's thread, without queues: read
-// the header, choose the view (what the sample shows of the image), decode no more than that view
-// needs, and resample, normalise and store it. What kind of work that is (plain, with operations
-// that need the whole view, or a canvas for later) is settled once for a run, in work_of();
-// functions of the same names for the three kinds keep make_with() one function.
+// From the bytes of one image to its place in a slot, on a decoder's thread, without queues: reads
+// the header, chooses the view (what the sample shows of the image), decodes no more than the view
+// needs, and resamples, normalises and stores it. There are three kinds of work: a plain transform,
+// one with operations that need the whole view, or a canvas to be rendered later. work_of() chooses
+// the kind once for a run. Overloads with the same names for the three kinds let make_with() be one
+// function.
 //
 // make_together() decodes an image once for several samples that show parts of it. It must give the
-// bytes that make() would give, so it refuses, by returning false, whenever it is not sure; its
-// caller then makes them one by one, and whatever is wrong with one of them is said of that one.
+// bytes that make() would give. If in doubt it returns false; its caller then makes the samples one
+// by one, so that an error is attributed to the sample that caused it.
 
 #include "sample_maker.hpp"
 
@@ -23,7 +24,7 @@
 namespace forebay::make {
 namespace {
 
-// Canvases get their operations at each serving.
+// Canvases have their operations applied at each serving.
 std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformOptions& options, std::uint64_t seed,
                                                                 bool eval, Transform::Stores stores,
                                                                 const OperationChain& operations) {
@@ -33,17 +34,19 @@ std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformO
   return OperatedTransform(transform, operations, seed);
 }
 
-// Where a clip begins is drawn apart from its view, which is then that of an image at the same place.
+// The start of a clip is drawn separately from its view, so the view is that of an image at the
+// same position.
 constexpr std::uint64_t kClipStart = 0x636c69707374;
 
-// The least region that covers both.
+// The smallest region that covers both.
 Box around(const Box& a, const Box& b) noexcept {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
 }
 
 // Annotations state boxes in pixels of an image of a certain size. If that is the displayed image,
-// all is well; if it is the stored one, before its EXIF orientation, boxes are turned; anything
-// else means that the boxes belong to another image, and then they would be wrong without a trace.
+// boxes are right as they are. If it is the stored image, before its EXIF orientation, boxes are
+// rotated. Any other size means that the boxes belong to another image; they would be silently
+// wrong.
 ImageTurn turn_of(const Sample& sample, ImageSize size, int orientation) {
   ImageTurn turn{.orientation = orientation};
   if (sample.width == 0 || (sample.width == size.width && sample.height == size.height)) return turn;
@@ -57,13 +60,13 @@ ImageTurn turn_of(const Sample& sample, ImageSize size, int orientation) {
                     ": its boxes would be wrong. Annotate this image, or take width and height out of the annotation");
 }
 
-// The sample's box in the displayed image.
+// The sample's box in pixels of the displayed image.
 std::optional<Box> box_of(const Sample& sample, ImageSize size, const ImageTurn& turn) {
   if (!turn.is_annotated_as_stored || !sample.box) return sample.box;
   return displayed_box(*sample.box, size.height, size.width, turn.orientation);
 }
 
-// All kinds of work by the same names.
+// The overloads for the three kinds of work.
 Transform::View view_of(const Transform& work, ImageSize size, const ImageTurn& turn,
                         const SampleMaker::Member& member) {
   return work.view(size.width, size.height, box_of(member.sample, size, turn), member.epoch, member.position);
@@ -133,7 +136,7 @@ void SampleMaker::make(std::span<const std::byte> bytes, const Sample& sample, s
   std::visit([&](const auto& work) { make_with(work, Source{bytes, decoded}, member, workspace); }, work_);
 }
 
-// `source.decoded` is a picture that nvJPEG has decoded already: its header was read then.
+// `source.decoded` is a picture that was decoded elsewhere (by nvJPEG); its header was read then.
 ImageSize SampleMaker::open(const Source& source, const Sample& sample, Workspace& workspace) const {
   if (source.decoded != nullptr) {
     const ImageSize size = source.decoded->size();
@@ -186,8 +189,8 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   decode(source, decode_ == Decode::full ? whole : pixels_of(view), scales ? shrink : 1, workspace);
   render(work, view, member, workspace);
   count_decoded(source, 1, workspace);
-  // Counted for the profile's advice, which says how much transform.decode = "scaled" could save. A
-  // packed file would have to be unpacked first.
+  // Counted for the profile's advice on how much transform.decode = "scaled" could save. A packed
+  // file does not count, because it would have to be unpacked first.
   const bool gains =
       source.decoded == nullptr && workspace.decoder.can_shrink() && !pack::starts_as_packed_jpeg(source.bytes);
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
@@ -224,7 +227,8 @@ void SampleMaker::make_clip(const Work& work, std::span<const std::byte> bytes, 
 
 bool SampleMaker::make_together(std::span<const std::byte> bytes, std::span<Member> members, Workspace& workspace,
                                 const StoredPicture* decoded) const {
-  // Scaled decodes differ from view to view, raw pixels cost nothing to decode, and clips begin anywhere.
+  // Scaled decodes differ from view to view, raw pixels cost nothing to decode, and clips begin at
+  // different frames.
   const Sample& first = members.front().sample;
   const auto is_other = [&](const Member& member) {
     return member.sample.encoding != Encoding::image || member.sample.width != first.width ||

@@ -1,6 +1,6 @@
-// Describes a file by its first bytes, for error messages: "not a JPEG: a PDF document". Never
-// decides how something is decoded, which each codec does by itself. Signatures are those of the
-// formats' specifications; the order matters only where one is a prefix of another.
+// Describes a file by its first bytes, for error messages: "not a JPEG: a PDF document". It never
+// decides how something is decoded; each codec does that itself. Signatures are those of the
+// formats' specifications; their order matters only where one is a prefix of another.
 
 #include "signature.hpp"
 
@@ -47,7 +47,7 @@ std::string_view view_of(std::span<const std::byte> bytes) noexcept {
 // Enough to tell text from data.
 constexpr std::size_t kTextProbe = 512;
 
-// No control characters and no byte that UTF-8 never has.
+// No control characters, and no byte that cannot occur in UTF-8.
 bool is_text(std::string_view head) noexcept {
   return std::none_of(head.begin(), head.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -55,7 +55,7 @@ bool is_text(std::string_view head) noexcept {
   });
 }
 
-// Behind a byte order mark and blanks.
+// Looks after a byte order mark and blanks.
 std::string describe_text(std::string_view head) {
   const auto start = head.find_first_not_of("\xef\xbb\xbf \t\r\n");
   const auto text = start == std::string_view::npos ? std::string_view{} : head.substr(start);
@@ -74,7 +74,7 @@ bool starts_as_tiff(std::span<const std::byte> bytes) noexcept {
   return head == "II*\0"sv || head == "MM\0*"sv || head == "II+\0"sv || head == "MM\0+"sv;
 }
 
-// What nature_of() knows (pointers of Git LFS, pages of HTML and the like) comes first, because it
+// nature_of() recognises Git LFS pointers, HTML pages and the like. It comes first because it
 // explains most.
 std::string describe_content(std::span<const std::byte> bytes) {
   if (bytes.empty()) return "empty";
@@ -83,7 +83,7 @@ std::string describe_content(std::span<const std::byte> bytes) {
   const auto head = content.substr(0, kTextProbe);
   for (const auto& signature : kSignatures) {
     if (content.size() <= signature.offset || !content.substr(signature.offset).starts_with(signature.bytes)) continue;
-    // Two letters alone are no proof: prose may begin with them.
+    // Two letters alone are no proof, because text may begin with them.
     if (signature.bytes.size() > 2 || !is_text(head)) return std::string(signature.name);
   }
   if (head.find_first_not_of('\0') == std::string_view::npos) {

@@ -11,7 +11,7 @@ namespace forebay::make {
   return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
 }
 
-// Likewise for kinds for which a build may lack the library.
+// Likewise; in a header of their own because a build may lack these codecs' libraries.
 [[nodiscard]] bool starts_as_webp(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] bool starts_as_tiff(std::span<const std::byte> bytes) noexcept;  // BigTIFF too
 

@@ -1,11 +1,11 @@
-// From rows of pixels to elements of a tensor with Highway, compiled once per kind of processor:
-// float, half, bfloat16 and bytes, in planes or interleaved, and the colour matrix. A lane is a
-// pixel of four bytes, of which a channel is shifted out. Results are equal to the table of
-// conversion.cpp, which is tried before a kernel is used. The last vector of a row overlaps the one
-// before it rather than go through scalar code.
+// From rows of pixels to elements of a tensor, with Highway, compiled once per kind of processor:
+// float, half, bfloat16 and bytes, planar or interleaved, and the colour matrix. A lane is a pixel
+// of four bytes, from which a channel is extracted by a shift. Results equal the table of
+// conversion.cpp; that is tried before a kernel is used. In conversions the last vector of a row
+// overlaps the one before it, which avoids scalar code; kernels that work in place cannot do that.
 //
-// Large batches are stored past the caches (Transform::stores_for), but only rows that fill whole
-// cache lines; the fence that such stores need is the caller's.
+// Large batches are stored past the caches (Transform::stores_for()), but only rows that fill whole
+// cache lines. The caller executes the fence that such stores need.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,6 @@
 #include "kernels.hpp"
 #include "pixel_math.hpp"
 
-// This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd_convert.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -33,18 +32,18 @@ void set_convert(Kernels& /*kernels*/) {}
 #else
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A lane per pixel.
+// One lane per pixel.
 using Pixels = hn::CappedTag<std::uint32_t, 16>;
 constexpr std::size_t kLanes = hn::MaxLanes(Pixels());
 constexpr std::size_t kLine = 64;  // bytes
 
-// One channel of a vector of pixels.
+// Extracts one channel of a vector of pixels.
 template <int kChannel>
 HWY_INLINE hn::Vec<Pixels> channel_of(hn::Vec<Pixels> pixels) {
   return hn::And(hn::ShiftRight<8 * kChannel>(pixels), hn::Set(Pixels(), 0xff));
 }
 
-// Converts the bytes of a channel to elements, as lanes of Element.
+// The following classes convert the bytes of a channel to elements, as lanes of Element.
 class ToFloat {
  public:
   using Element = float;
@@ -86,8 +85,8 @@ class ToBfloat {
   template <int kChannel>
   HWY_INLINE auto operator()(hn::Vec<Pixels> pixels) const {
     const Pixels du;
-    // The upper half of a float is a bfloat16; adding just under half of its last place, or half when it is odd, rounds
-    // to nearest, ties to even.
+    // A bfloat16 is the upper half of a float. Adding just under half a unit of its last place, or
+    // exactly half if that place is odd, rounds to nearest, ties to even.
     const auto bits = hn::BitCast(du, to_float_.template operator()<kChannel>(pixels));
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff))));
@@ -109,7 +108,7 @@ class ToByte {
   }
 };
 
-// Streaming stores need addresses that are multiples of the vector's size; fills_lines() sees to
+// Streaming stores need addresses that are multiples of the vector's size; fills_lines() ensures
 // that.
 template <bool kStream, class V, typename Element>
 HWY_INLINE void write(V elements, Element* out) {
@@ -126,7 +125,7 @@ HWY_INLINE hn::Vec<Pixels> pixels_at(const std::uint8_t* row, std::size_t x) {
   return hn::BitCast(d, hn::LoadU(hn::Repartition<std::uint8_t, Pixels>(), row + x * kPixelBytes));
 }
 
-// One channel of kCount vectors of pixels from x on.
+// Converts one channel of kCount vectors of pixels, from x on.
 template <int kChannel, std::size_t kCount, bool kStream, class To>
 HWY_INLINE void convert_channel(const To& to, const std::uint8_t* row, std::size_t x, typename To::Element* plane) {
   for (std::size_t i = 0; i < kCount * kLanes; i += kLanes) {
@@ -134,10 +133,10 @@ HWY_INLINE void convert_channel(const To& to, const std::uint8_t* row, std::size
   }
 }
 
-// REQUIRES: width >= kLanes; with kStream fills_lines().
+// Converts a row to planes. REQUIRES: width >= kLanes; with kStream also fills_lines().
 template <bool kStream, class To>
 HWY_INLINE void convert_planes(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
-  // Streaming stores write whole cache lines in order.
+  // Streaming stores should write whole cache lines in order.
   constexpr std::size_t kCount = kStream ? std::max<std::size_t>(1, kLine / sizeof(typename To::Element) / kLanes) : 1;
   const To to(conversion);
   const std::size_t width = conversion.width;
@@ -149,11 +148,11 @@ HWY_INLINE void convert_planes(const std::uint8_t* row, const Conversion& conver
   };
   std::size_t x = 0;
   for (; x + kCount * kLanes <= width; x += kCount * kLanes) convert_at(x);
-  // The rest, together with some pixels that are written a second time with the same values.
+  // The last vector converts some pixels a second time, to the same values.
   if (x < width) convert_at(width - kLanes);
 }
 
-// As above, but with interleaved channels.
+// Likewise with interleaved channels.
 template <bool kStream, class To>
 HWY_INLINE void convert_pixels(const std::uint8_t* row, const Conversion& conversion, typename To::Element* out) {
   using Element = typename To::Element;
@@ -181,7 +180,8 @@ HWY_INLINE void convert_pixels(const std::uint8_t* row, const Conversion& conver
   if (x < width) convert_at(width - kLanes);
 }
 
-// Four pixels of a block become twelve bytes at its beginning; the next block overwrites the four zeros after them.
+// Four pixels of a block become twelve bytes at its beginning; the next block overwrites the four
+// zeros after them.
 void copy_pixels(const std::uint8_t* row, const Conversion& conversion, std::byte* out) noexcept {
   const hn::Full128<std::uint8_t> d;
   alignas(16) constexpr std::array<std::uint8_t, 16> kColours{0,  1,  2,  4,  5,    6,    8,    9,
@@ -196,8 +196,8 @@ void copy_pixels(const std::uint8_t* row, const Conversion& conversion, std::byt
   for (; x < width; ++x) std::memcpy(out + 3 * x, row + x * kPixelBytes, 3);
 }
 
-// Whether a row fills whole cache lines. Only those are worth writing past the caches: a line that is written in two
-// visits goes to memory twice.
+// Whether a row fills whole cache lines. Only then are stores past the caches worthwhile: a line
+// that is written in two parts goes to memory twice.
 template <typename Element>
 bool fills_lines(const Conversion& conversion, const std::byte* out) {
   const bool planar = conversion.layout == Layout::nchw;
@@ -212,7 +212,7 @@ HWY_INLINE void convert_with(const std::uint8_t* row, const Conversion& conversi
   if (conversion.width < kLanes) return scalar_kernels().convert(row, conversion, out);
   const bool planar = conversion.layout == Layout::nchw;
   auto* const to = reinterpret_cast<Element*>(out);
-  // Streaming stores have at least 16 bytes.
+  // A streaming store writes at least 16 bytes.
   if (kLanes * sizeof(Element) >= 16 && conversion.stream && fills_lines<Element>(conversion, out)) {
     return planar ? convert_planes<true, To>(row, conversion, to) : convert_pixels<true, To>(row, conversion, to);
   }
@@ -259,7 +259,7 @@ void convert_grey(const std::uint8_t* row, const Conversion& conversion, std::by
 using Sums = hn::Rebind<std::int32_t, Pixels>;
 using SumLanes = hn::Vec<Sums>;
 
-// One channel of new pixels, clamped to a byte.
+// One channel of the new pixels, clamped to a byte.
 HWY_INLINE SumLanes mixed_lanes(const std::array<std::int32_t, 4>& row, SumLanes red, SumLanes green, SumLanes blue) {
   const Sums d;
   const auto coloured = hn::Add(hn::Mul(red, hn::Set(d, row[0])), hn::Mul(green, hn::Set(d, row[1])));
@@ -281,7 +281,8 @@ void recolour(const std::uint8_t* row, const ColourMatrix& matrix, std::size_t w
     hn::StoreU(hn::BitCast(hn::Repartition<std::uint8_t, Sums>(), changed), hn::Repartition<std::uint8_t, Sums>(),
                out + x * kPixelBytes);
   }
-  // The row may be overwritten in place: no pixel is changed twice.
+  // The rest goes through scalar code: `out` may be the row itself, so an overlapping vector would
+  // change pixels twice.
   scalar_kernels().recolour(row + x * kPixelBytes, matrix, width - x, out + x * kPixelBytes);
 }
 
@@ -307,7 +308,7 @@ void set_convert(Kernels& kernels) {
   kernels.convert = convert;
   kernels.convert_grey = convert_grey;
   kernels.recolour = recolour;
-  // Where the processor has no halves, Highway cuts them off instead of rounding.
+  // SSE4 has no conversion to halves, and Highway's substitute truncates instead of rounding.
   if (HWY_TARGET != HWY_SSE4) kernels.blend_halves = blend_halves;
 }
 

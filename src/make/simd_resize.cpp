@@ -1,9 +1,9 @@
-// Resampling along rows and mixing of rows with Highway, compiled once per kind of processor. Both
-// are sums of products of bytes with coefficients of 16 bits, for which processors have an
-// instruction that multiplies pairs of 16-bit numbers and adds neighbours: so taps go in pairs, and
-// the data are shuffled such that the two pixels of a pair lie side by side. The number of taps up
-// to 8 is a template argument, which unrolls the loops. Rounding is that of kernels.cpp's plain
-// loops, to which all results are equal.
+// Resampling along rows and mixing of rows, with Highway, compiled once per kind of processor. Both
+// are sums of products of bytes with 16-bit coefficients. Processors have an instruction that
+// multiplies pairs of 16-bit numbers and adds neighbouring products. So taps go in pairs, and the
+// data are shuffled such that the two pixels of a pair are neighbours. Up to 8 taps their number is
+// a template argument, which unrolls the loops. All results equal the plain loops of kernels.cpp,
+// rounding included.
 
 #include <array>
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 #include "kernels.hpp"
 
-// This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd_resize.cpp"
-// Blocks of 16 bytes are put together to vectors of a known size; SSSE3 would serve processors of 2006.
+// Scalable vectors (SVE, RVV) are excluded because the code combines 16-byte blocks into vectors of
+// known size, SSSE3 because only processors of 2006 would need it.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -31,15 +31,16 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kBlock = 16;
 
-// Two 16-bit coefficients as one number.
+// Packs two 16-bit coefficients into one number.
 HWY_INLINE std::int32_t pair_of(std::int32_t first, std::int32_t second) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(first) | static_cast<std::uint32_t>(second) << 16U);
 }
 
-// sums + the dot products of neighbouring 16-bit numbers.
+// Adds to sums the products of neighbouring 16-bit numbers, pair by pair.
 template <class D32, class V16, class V32>
 HWY_INLINE V32 add_pairs(D32 d32, V16 a, V16 b, V32 sums) {
-  // Some processors add neighbours only at the end, so there must be nothing else in the lanes before.
+  // On some processors the neighbours are added only by the second call, so the accumulators must
+  // begin at zero.
   V32 second = hn::Zero(d32);
   const V32 first = hn::ReorderWidenMulAccumulate(d32, a, b, hn::Zero(d32), second);
   return hn::Add(sums, hn::RearrangeToOddPlusEven(first, second));
@@ -52,14 +53,14 @@ HWY_INLINE V32 shift_right(D32 d32, V32 sums, int precision) {
   (void)d32;
   return hn::ShiftRightSame(sums, precision);
 #else
-  // One instruction where the other shift takes two.
+  // One instruction, where the other shift takes two.
   return hn::Shr(sums, hn::Set(d32, precision));
 #endif
 }
 
-// Along a row.
+// Resampling along a row.
 
-// One block from each of as many places as the vector has blocks.
+// Loads one block from each of as many offsets as the vector has blocks.
 template <class D>
 HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* in, const std::int32_t* offsets) {
   if constexpr (hn::MaxLanes(D()) == kBlock) {
@@ -73,8 +74,8 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const std::uint8_t* in, const std::int32_
 
 using Pattern = std::array<std::uint8_t, kBlock>;
 
-// Two neighbouring pixels of a block, `at` the first byte, as pairs of 16-bit numbers: red, green, blue, 0. What lies
-// behind the block is 0.
+// The shuffle that takes two neighbouring pixels of a block, the first at byte `at`, to pairs of
+// 16-bit numbers: red, green, blue, 0. Bytes beyond the block become 0.
 constexpr Pattern pair_pattern(std::size_t at) {
   Pattern pattern{};
   for (std::size_t i = 0; i < kBlock; ++i) {
@@ -87,10 +88,12 @@ constexpr Pattern pair_pattern(std::size_t at) {
 alignas(kBlock) constexpr Pattern kFirstPair = pair_pattern(0);
 alignas(kBlock) constexpr Pattern kSecondPair = pair_pattern(6);
 alignas(kBlock) constexpr Pattern kFifthPixel = pair_pattern(12);
-// Four sums of each channel become four bytes in the order 0, 2, 1, 3; this makes pixels of them.
+// The sums of four vectors are packed into the bytes of one, in the order 0, 2, 1, 3; this shuffle
+// makes pixels of them.
 alignas(kBlock) constexpr Pattern kToPixels{0, 4, 8, 12, 2, 6, 10, 14, 1, 5, 9, 13, 3, 7, 11, 15};
 
-// Resamples with vectors of kBlocks pixels. kTaps is the number of taps, or 0 for one that the compiler does not know.
+// Resamples kBlocks pixels at a time. kTaps is the number of taps, or 0 if it is only known at run
+// time.
 template <std::size_t kTaps>
 class RowResampler {
   using D8 = hn::CappedTag<std::uint8_t, 4 * kBlock>;
@@ -111,8 +114,9 @@ class RowResampler {
         second_pair_(hn::LoadDup128(D8(), kSecondPair.data())),
         fifth_pixel_(hn::LoadDup128(D8(), kFifthPixel.data())) {}
 
-  // One vector of pixels, a channel in each lane. Taps go in twos, four of them from one load. A last odd one comes
-  // from the load before it, which has five pixels.
+  // Computes one vector of pixels, one channel per 32-bit lane. A load has five pixels, of which
+  // two pairs of taps are used. If one tap remains after them, it is the fifth pixel of the same
+  // load.
   HWY_INLINE hn::Vec<DU32> pixels(const std::int32_t* offsets, const std::int16_t* coefficients) const {
     const std::size_t taps = kTaps != 0 ? kTaps : taps_;
     auto sums = half_;
@@ -153,7 +157,8 @@ HWY_INLINE void resample_taps(const std::uint8_t* in, const Columns& columns, st
   const hn::CappedTag<std::uint8_t, 4 * kBlock> d8;
   const hn::Repartition<std::uint32_t, decltype(d8)> du32;
   const auto to_pixels = hn::LoadDup128(d8, kToPixels.data());
-  // Block b then has the pixels b of four vectors.
+  // After the shuffle, block b holds pixel b of each of the four vectors; this puts the pixels in
+  // order.
   alignas(4 * kBlock) std::array<std::int32_t, 4 * kBlocks> order;
   for (std::size_t i = 0; i < order.size(); ++i) {
     order[i] = static_cast<std::int32_t>(4 * (i % kBlocks) + i / kBlocks);
@@ -193,10 +198,10 @@ void resample(const std::uint8_t* in, const Columns& columns, std::uint8_t* out)
   }
 }
 
-// Across rows.
+// Mixing rows.
 
-// Mixes vectors of bytes of two rows by linear interpolation. With coefficients that sum to 2^14 the mean, rounded, is
-// a + ((b - a) * coefficient + 2^13 >> 14), which a 16-bit multiplication can do.
+// Mixes two rows by linear interpolation. With coefficients that sum to 2^14 the rounded mean is a
+// + ((b - a) * coefficient + 2^13 >> 14), which a 16-bit multiplication can compute.
 template <class D8>
 class TwoRows {
   using D16 = hn::Repartition<std::int16_t, D8>;
@@ -219,7 +224,7 @@ class TwoRows {
   HWY_INLINE hn::Vec<DU16> between(hn::Vec<DU16> from, hn::Vec<DU16> to) const {
     const auto first = hn::BitCast(D16(), from);
     const auto distance = hn::Sub(hn::BitCast(D16(), to), first);
-    // MulFixedPoint15 shifts by 15, so the distance counts twice.
+    // MulFixedPoint15 shifts by 15 instead of 14, so the distance is doubled.
     return hn::BitCast(DU16(), hn::Add(first, hn::MulFixedPoint15(hn::Add(distance, distance), coefficient_)));
   }
 
@@ -228,11 +233,12 @@ class TwoRows {
   hn::Vec<D16> coefficient_;
 };
 
-// Puts twos of bytes in order that come from the lower and the upper half of a block in turn.
+// Puts pairs of bytes in order that come alternately from the lower and the upper half of a block.
 alignas(kBlock) constexpr Pattern kHalvesInOrder{0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15};
 
-// Mixes vectors of bytes of any number of rows, by twos. Interleaved by 16 bits, the even bytes of two rows are pairs,
-// and so are the odd ones. kTaps is the number of rows, or 0 for one that the compiler does not know.
+// Mixes any number of rows, two at a time. When two rows are interleaved by 16 bits, their even
+// bytes become pairs, and so do their odd ones. kTaps is the number of rows, or 0 if it is only
+// known at run time.
 template <std::size_t kTaps, class D8>
 class ManyRows {
   using D16 = hn::Repartition<std::int16_t, D8>;
@@ -242,7 +248,7 @@ class ManyRows {
 
  public:
   explicit HWY_INLINE ManyRows(const RowMix& mix) : mix_(mix), precision_(mix.precision) {
-    // Copies that no store can change stay in registers.
+    // The compiler keeps copies that no store can change in registers.
     if constexpr (kTaps != 0) {
       for (std::size_t t = 0; t < kTaps; ++t) rows_[t] = mix.rows[t];
       for (std::size_t pair = 0; pair < kPairs; ++pair) coefficients_[pair] = coefficients_of(2 * pair);
@@ -272,7 +278,7 @@ class ManyRows {
     hn::Vec<D32> lower_even, lower_odd, upper_even, upper_odd;
   };
 
-  // Coefficients t and t + 1, or 0 behind the last.
+  // Coefficients t and t + 1; the second is 0 after the last.
   HWY_INLINE hn::Vec<D16> coefficients_of(std::size_t t) const {
     const std::int32_t second = t + 1 < mix_.taps ? mix_.coefficients[t + 1] : 0;
     return hn::BitCast(D16(), hn::Set(D32(), pair_of(mix_.coefficients[t], second)));
@@ -300,7 +306,7 @@ class ManyRows {
   const RowMix& mix_;
   int precision_;
   std::array<const std::uint8_t*, kPairs * 2> rows_{};
-  hn::Vec<D16> coefficients_[kPairs];  // an array class would be compiled without this processor's instructions
+  hn::Vec<D16> coefficients_[kPairs];  // std::array would not get this target's instructions
 };
 
 template <std::size_t kTaps, class D8>
@@ -313,7 +319,7 @@ HWY_INLINE void blend_taps(D8 d8, const RowMix& mix, std::size_t count, std::uin
   const std::conditional_t<kTaps == 2, TwoRows<D8>, ManyRows<kTaps, D8> > mixed(mix);
   std::size_t at = 0;
   for (; at + kLanes <= count; at += kLanes) hn::StoreU(mixed(at), d8, out + at);
-  // The rest with some of what was done, which gives the same again.
+  // The last vector mixes some bytes a second time, to the same values.
   if (at < count) hn::StoreU(mixed(count - kLanes), d8, out + count - kLanes);
 }
 

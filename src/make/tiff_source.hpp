@@ -18,18 +18,19 @@
 
 namespace forebay::make {
 
-// The most memory that libtiff may request at once; an image that needs more is refused. Rows and tables of strips are
-// far smaller.
+// The most memory that libtiff may allocate at once; an image that needs more is refused. Rows and
+// strip tables are far smaller.
 inline constexpr tmsize_t kMostTiffBytes = tmsize_t{256} << 20;
 
-// A file in memory, as a source for libtiff, and libtiff's messages about it.
+// A file in memory as a source for libtiff. Collects libtiff's messages about it. Belongs to one
+// thread.
 class TiffSource {
  public:
   TiffSource() = default;
   TiffSource(const TiffSource&) = delete;
   TiffSource& operator=(const TiffSource&) = delete;
 
-  // Throws SampleError when it is no TIFF.
+  // Throws SampleError if it is not a TIFF.
   [[nodiscard]] TIFF* open(std::span<const std::byte> bytes) {
     bytes_ = bytes;
     at_ = 0;
@@ -43,7 +44,7 @@ class TiffSource {
     TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, this);
     const auto no_write = [](thandle_t, void*, tmsize_t) -> tmsize_t { return 0; };
     const auto close = [](thandle_t) { return 0; };
-    // "m": read by the functions below, not from a mapping.
+    // "m": use the functions below instead of a memory mapping.
     TIFF* const tiff =
         TIFFClientOpenExt("the file", "rm", this, read, no_write, seek, close, size, nullptr, nullptr, options.get());
     if (tiff != nullptr && has_complaint()) TIFFClose(tiff);
@@ -51,10 +52,11 @@ class TiffSource {
     return tiff;
   }
 
-  // From now on a warning means that pixels are invented.
+  // From now on a warning means that libtiff makes up pixels.
   void begin_decoding() noexcept { decoding_ = true; }
   [[nodiscard]] bool has_complaint() const noexcept { return complaint_[0] != '\0'; }
-  // Also for lack of memory: libtiff uses the same words for damaged sizes as for memory that the system refused.
+  // Also used for lack of memory, because libtiff reports damaged sizes and refused memory in the
+  // same words.
   [[nodiscard]] SampleError failure() const {
     const std::string said(has_complaint() ? complaint_.data() : remark_.data());
     return SampleError("TIFF: damaged (libtiff: " + (said.empty() ? "no reason given" : said) + ")");
@@ -76,22 +78,24 @@ class TiffSource {
   }
   static toff_t seek(thandle_t handle, toff_t offset, int from) {
     TiffSource& self = of(handle);
-    // Offsets are unsigned; relative ones wrap around.
+    // Offsets are unsigned, so negative relative ones wrap around.
     self.at_ = from == SEEK_CUR ? self.at_ + offset : from == SEEK_END ? self.bytes_.size() + offset : offset;
     return self.at_;
   }
   static toff_t size(thandle_t handle) { return of(handle).bytes_.size(); }
 
-  // Before the pixels, libtiff speaks of a tag that it leaves out or makes up. That is harmless where no pixel needs
-  // the tag. Among the pixels something is made up.
+  // Before the pixels, errors are about tags that libtiff ignores or makes up. That is harmless if
+  // no pixel depends on the tag. While pixels are read, an error means that some are made up.
   static int on_error(TIFF* /*tiff*/, void* pointer, const char* /*module*/, const char* format, va_list values) {
     TiffSource& self = of(pointer);
     const Text text = formatted(format, values);
     self.hear(text, self.decoding_ || !is_of_spare_tag(text.data()));
     return 1;
   }
-  // Where a tag that pixels need has a warning, it has a value all the same, unless the file ends before it or it is
-  // the palette, without which another kind of image is made of the file. Among the pixels a dialect of LZW is read.
+  // After a warning about a tag that pixels need, the tag has a usable value nevertheless. There
+  // are two exceptions: the file ends before the value, or the tag is the palette, without which
+  // libtiff would show another kind of image. While pixels are read, a warning is damage unless it
+  // is about an old dialect of LZW.
   static int on_warning(TIFF* /*tiff*/, void* pointer, const char* /*module*/, const char* format, va_list values) {
     TiffSource& self = of(pointer);
     const Text text = formatted(format, values);
@@ -113,8 +117,8 @@ class TiffSource {
     if (is_damage && !has_complaint()) complaint_ = text;
   }
 
-  // Whether a message names a tag, and one without which all pixels are the same. Those that libtiff does not know have
-  // no name.
+  // Whether a message names a tag on which no pixel depends. The message about a tag that libtiff
+  // does not know names none, but is recognised as such.
   static bool is_of_spare_tag(std::string_view message) noexcept {
     constexpr std::array kNeeded{"ImageWidth",
                                  "ImageLength",
@@ -156,8 +160,8 @@ class TiffSource {
   std::span<const std::byte> bytes_;
   std::uint64_t at_ = 0;
   bool decoding_ = false;
-  Text complaint_{};  // the first
-  Text remark_{};     // the first, harmless or not
+  Text complaint_{};  // the first message that means damage
+  Text remark_{};     // the first message of any kind
 };
 
 }  // namespace forebay::make

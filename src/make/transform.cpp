@@ -1,8 +1,7 @@
-// The processing of each decoded image: the view by crop and mirror, drawn from (seed, epoch,
-// position) alone; then rows from the resizer, converted and stored. Transform holds what is the
-// same for all samples of a run and is shared by all decoder threads; what changes lies in the
-// scratch of each thread. OperatedTransform adds a program's operations, which need the whole view
-// in memory first.
+// Processes each decoded image: chooses the view (crop and mirror) from (seed, epoch, position)
+// alone, then takes rows from the resizer, converts and stores them. Transform holds what is the
+// same for all samples of a run and is shared by all decoder threads; what changes is in each
+// thread's scratch. OperatedTransform adds operations that need the whole view in memory first.
 
 #include "transform.hpp"
 
@@ -25,12 +24,12 @@ Transform::Transform(const TransformOptions& options, std::uint64_t seed, bool d
       conversion_(conversion_of(options, stores == Stores::streaming)),
       convert_(trusted_convert(kernels, conversion_)) {}
 
-// Stores past the caches leave these to the decoders, and pay for batches that have left the caches
-// anyway before the trainer reads them. The limit was chosen (docs/design.md, "From pixels to a
-// slot").
+// Stores past the caches leave the caches to the decoders. They pay off for batches so large that
+// they leave the caches anyway before the trainer reads them. The limit is a choice
+// (docs/design.md, "From pixels to a slot").
 Transform::Stores Transform::stores_for(const TransformOptions& options, std::uint64_t batch_size) noexcept {
   constexpr double kFrom = 16e6;
-  // In floating point, so that nothing overflows, whatever the options.
+  // Computed in floating point, which cannot overflow whatever the options are.
   const double bytes = static_cast<double>(options.channels) * static_cast<double>(options.size[0]) *
                        static_cast<double>(options.size[1]) * static_cast<double>(size_of(options.dtype)) *
                        static_cast<double>(batch_size);
@@ -59,7 +58,7 @@ Transform::View Transform::choose_view(const Box& box, std::uint64_t epoch, std:
 }
 
 void Transform::begin(const Image& image, const View& view, Scratch& scratch) const {
-  if (image.shrink > 1) {  // pixels that are not the image's own
+  if (image.shrink > 1) {  // the pixels are not those of the full-size image
     return scratch.begin(image, image.place_of(view.region), rule_.width, rule_.height, view.mirror);
   }
   begin_exactly(scratch, image, view.axes, view.pixels, view.mirror, fill_);
@@ -70,8 +69,8 @@ Transform::View Transform::view(std::int32_t width, std::int32_t height, const s
   return choose_view(clamp_to_image(box, width, height), epoch, position);
 }
 
-// The largest of 2, 4 and 8, libjpeg's scales, that leaves at least as many pixels as the view
-// shows. A view with a border goes by its pixels.
+// The largest of libjpeg's scales 2, 4 and 8 that leaves at least as many pixels as the view shows.
+// An image whose view has a border is not shrunk.
 std::int32_t Transform::shrink_of(const View& view) const noexcept {
   std::int32_t shrink = 1;
   if (!view.axes.across.is_inside() || !view.axes.down.is_inside()) return shrink;
@@ -96,12 +95,12 @@ OperatedTransform::OperatedTransform(Transform transform, OperationChain operati
                                      const Kernels& kernels)
     : transform_(std::move(transform)), operations_(std::move(operations)), seed_(seed), recolour_(kernels.recolour) {}
 
-// The last operations of the chain, if they are colour and erase, are made row by row (store); the
-// others are called with the view.
+// Colour and erase at the end of the chain are applied row by row in store(); all other operations
+// are called with the whole view.
 void OperatedTransform::render(const Image& image, const Transform::View& view, std::uint64_t epoch,
                                std::uint64_t position, std::span<std::byte> out, Transform::Scratch& resizer,
                                Scratch& scratch) const {
-  // Use 0: the sample is stored as first made, and every use serves the same bytes.
+  // Use index 0: the sample is stored as it was first made, and every use serves the same bytes.
   const std::uint64_t key = operations_key(seed_, epoch, position, 0);
   transform_.begin(image, view, resizer);
   if (operations_.has_twin()) {

@@ -1,8 +1,10 @@
 // The arithmetic of views along each axis: the part of the image that a view shows, and the pixels
-// that its resampling reads. central_axes() reproduces what torchvision's Resize and CenterCrop do
-// one after the other (resize the shorter side to a whole number, then cut the middle), without
-// resizing what is cut off. CropRule is that with both sides as given, at random places, and with a
-// border, whose pixels no image has.
+// that its resampling reads. central_axes() reproduces torchvision's Resize followed by CenterCrop
+// (resize the shorter side to an integer, then cut out the middle), without resizing what is cut
+// off. CropRule does the same with both sides given, at random positions, and with a border, whose
+// pixels are outside the image.
+//
+// Pure functions; decoder threads call them for each sample.
 
 #include "view_axes.hpp"
 
@@ -23,8 +25,8 @@ struct Stretch {
   std::int32_t end = 0;
 };
 
-// The stretch in whole pixels, at least one, for annotations and records; resampling itself goes by
-// the exact ends. A border may reach further than numbers do.
+// The stretch in whole pixels, at least one, for annotations and records; resampling uses the exact
+// ends. Clamped, because a border may extend beyond the range of the type.
 Stretch shown(const ViewAxis& axis) noexcept {
   constexpr double kFarthest = 1 << 30;
   const auto nearest = [&](std::int32_t at) {
@@ -36,7 +38,7 @@ Stretch shown(const ViewAxis& axis) noexcept {
   return {only, only + 1};
 }
 
-// From the first pixel of the first window to the last one of the last.
+// From the first pixel of the first window to the last pixel of the last.
 Stretch pixels(const ViewAxis& axis) noexcept {
   const ResamplingAxis whole = resampling_axis(axis.in, axis.out);
   const TriangleWindow last(whole, axis.from + axis.end() - 1);
@@ -44,8 +46,9 @@ Stretch pixels(const ViewAxis& axis) noexcept {
           axis.origin + last.first() + last.count()};
 }
 
-// The offset of the centre, rounded as in Python: halves to even. Of a part that is larger than the
-// whole, what lies before it, rounded down: as torchvision's CenterCrop pads.
+// The offset of a part in the middle of a whole, rounded like Python's round(): halves to even. If
+// the part is larger than the whole, the offset is negative, and the padding before the whole is
+// rounded down, as in torchvision's CenterCrop.
 std::int32_t middle(std::int32_t whole, std::int32_t part) noexcept {
   const std::int32_t twice = whole - part;
   return twice / 2 + (twice % 4 == 3 ? 1 : 0);
@@ -53,8 +56,8 @@ std::int32_t middle(std::int32_t whole, std::int32_t part) noexcept {
 
 }  // namespace
 
-// As torchvision, whole numbers are rounded down, and the top is drawn before the left. A view that
-// is drawn always shows some of the image, because no side of the border is as long as the view's
+// As in torchvision, sides are rounded down, and the top is drawn before the left. A random view
+// always shows some of the image, because each side of the border is shorter than the view's
 // (crop_problem()).
 ViewAxes CropRule::axes_of(const Box& box, Random& random) const {
   const std::int64_t shorter = std::min(box.width(), box.height());
@@ -88,9 +91,9 @@ ViewAxes CropRule::axes_of(const Box& box, Random& random) const {
   return axes;
 }
 
-// Of center without transform.resize the size that the image is resized to follows from the view's
-// (central_axes()). An evaluation takes the middle with its border, so that a crop for which there is
-// one place alone, as in a chain that only pads, stays where it is.
+// For center without transform.resize there is no rule: the size that the image is resized to
+// follows from the view's (central_axes()). Evaluation takes the middle, border included. So a crop
+// that can lie in only one place, as in a chain that only pads, is the same in evaluation.
 std::optional<CropRule> crop_rule(const TransformOptions& options, bool deterministic) {
   const bool is_random = options.crop == Crop::random;
   if (!is_random && (options.crop != Crop::center || options.resize.empty())) return std::nullopt;
@@ -107,7 +110,8 @@ std::array<std::int64_t, 4> border_of(const std::vector<std::int64_t>& padding) 
   return border;
 }
 
-// The image is made grey when it is decoded, before there is a border.
+// The image is made grey when it is decoded, before it gets a border, so the fill is converted
+// here.
 FillPixel fill_pixel(const std::vector<std::int64_t>& fill, std::int64_t channels) noexcept {
   FillPixel pixel{};
   for (std::size_t i = 0; i < 3 && !fill.empty(); ++i) pixel[i] = static_cast<std::uint8_t>(fill[i % fill.size()]);
@@ -120,9 +124,9 @@ ViewAxes axes_of(const Box& region, std::int32_t width, std::int32_t height) noe
           {.origin = region.top, .in = region.height(), .out = height, .from = 0, .count = height}};
 }
 
-// The side that limits becomes size / center_fraction; the other follows in whole pixels, rounded
-// down as torchvision does. Where that exceeds what a resampling can do, the region is cut out
-// first and then resized.
+// The limiting side becomes size / center_fraction; the other side follows, rounded down to an
+// integer as in torchvision. If one exceeds what can be resampled, the region is cut out first and
+// then resized.
 ViewAxes central_axes(const Box& box, std::int32_t width, std::int32_t height, double fraction) noexcept {
   const std::int64_t in_width = box.width();
   const std::int64_t in_height = box.height();

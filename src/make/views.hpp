@@ -11,12 +11,14 @@
 
 #include "base/device_function.hpp"
 
-// The choice of the part of an image that a sample shows. Host and device share these functions: they use only
-// operations that IEEE 754 rounds correctly, and no multiplication may be fused with an addition (-ffp-contract=off,
-// -fmad=false). All are pure; any thread may call.
+// Chooses the part of an image that a sample shows. Host and device share these functions, so they
+// use only operations that IEEE 754 rounds correctly, and the compiler must not fuse a
+// multiplication with an addition (-ffp-contract=off, -fmad=false). All are pure; any thread may
+// call.
 namespace forebay::make {
 
-// Separates the random numbers of augmentation from others of the same seed, epoch and position.
+// Keeps the random numbers of augmentation distinct from others of the same seed, epoch and
+// position.
 constexpr std::uint64_t kAugmentation = 0x61756d656e74;
 
 // The limits of a random region.
@@ -44,15 +46,15 @@ struct RegionRule {
   return {left, top, left + width, top + height};
 }
 
-// The nearest whole side, within [1, most].
+// Rounds a side to the nearest integer within [1, most].
 [[nodiscard]] FOREBAY_HOST_DEVICE inline std::int32_t whole_side(double side, std::int32_t most) noexcept {
   const double nearest = std::floor(side + 0.5);
   if (nearest < 1) return 1;
   return nearest > most ? most : static_cast<std::int32_t>(nearest);
 }
 
-// The largest region inside `box`, centred, with the aspect ratio out_width : out_height, its sides then scaled by
-// `fraction`; whole pixels, at least one by one.
+// The largest region inside `box`, centred, with the aspect ratio out_width : out_height, and its
+// sides then scaled by `fraction`; in whole pixels, at least one wide and high.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Box central_region(const Box& box, std::int64_t out_width,
                                                             std::int64_t out_height, double fraction) noexcept {
   const double ratio = static_cast<double>(out_width) / static_cast<double>(out_height);
@@ -63,8 +65,8 @@ struct RegionRule {
   return centred_region(box, whole_side(width * fraction, box.width()), whole_side(height * fraction, box.height()));
 }
 
-// ratio[0] * (ratio[1] / ratio[0]) ^ u for a u of kRatioBits random bits, without exp and log, whose last digit
-// depends on the library.
+// ratio[0] * (ratio[1] / ratio[0]) ^ u, where u has kRatioBits random bits. Computed without exp
+// and log, whose last digit depends on the library.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline double draw_ratio(const RegionRule& rule, Random& random) noexcept {
   const std::uint64_t u = random.bits();
   double ratio = rule.ratio[0];
@@ -86,9 +88,9 @@ struct RegionRule {
   return box;
 }
 
-// A random region drawn like torchvision's RandomResizedCrop: up to ten tries of an area uniform in `scale` and a ratio
-// log-uniform in `ratio`, placed uniformly; if none fits, the largest central region. Whole pixels, at least one by
-// one, always inside the box.
+// A random region drawn like torchvision's RandomResizedCrop: up to ten tries of an area uniform in
+// `scale` and a ratio log-uniform in `ratio`, placed uniformly; if none fits, the largest central
+// region. In whole pixels, at least one wide and high, always inside the box.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline Box draw_region(const RegionRule& rule, const Box& box,
                                                          Random& random) noexcept {
   constexpr int kTries = 10;
@@ -121,14 +123,14 @@ struct ViewRule {
   enum class Kind : std::uint8_t { whole, center, random };
 
   Kind kind = Kind::random;
-  std::int32_t width = 0;  // of the result
+  std::int32_t width = 0;  // size of the result
   std::int32_t height = 0;
   double center_fraction = 1;
   double mirror = 0;  // probability
   RegionRule random;
 };
 
-// A view within `box`; the same key gives the same view.
+// Chooses a view within `box`; the same key gives the same view.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView choose_view(const ViewRule& rule, const Box& box,
                                                                std::uint64_t key) noexcept {
   Random random(key);
@@ -141,7 +143,7 @@ struct ViewRule {
   return {box, mirror};
 }
 
-// The view of one serving of a sample that is kept as a canvas of `box`.
+// The view of one serving of a sample that is stored as a canvas of `box`.
 [[nodiscard]] FOREBAY_HOST_DEVICE inline ImageView serving_view(const ViewRule& rule, std::uint64_t seed,
                                                                 const Box& box, std::uint64_t epoch,
                                                                 std::uint64_t position,

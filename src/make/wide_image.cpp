@@ -27,8 +27,7 @@ void WideImage::resize(std::int32_t new_width, std::int32_t new_height, int new_
   grow_to(values, wide_count(width, height, channels));
 }
 
-// Images of many bits are rare and large: their memory, four bytes per value, is not kept for the
-// next one.
+// Such large images are rare, so their memory (four bytes per value) is not kept for the next one.
 void WideImage::release_large() {
   constexpr std::size_t kMostHeld = std::size_t{16} << 20U;
   if (values.capacity() * sizeof(float) > kMostHeld) values = {};
@@ -49,8 +48,8 @@ void turn(const WideImage& from, int orientation, WideImage& to) {
   }
 }
 
-// In place: from three to one forwards, from one to three backwards, so that no value is
-// overwritten before it is read.
+// Converts in place: from three channels to one forwards, from one to three backwards, so that no
+// value is overwritten before it is read.
 void set_channels(int channels, WideImage& image) {
   if (channels == image.channels) return;
   const std::size_t pixels = wide_count(image.width, image.height, 1);
@@ -68,7 +67,7 @@ void set_channels(int channels, WideImage& image) {
   image.channels = channels;
 }
 
-// The same triangle filter as for 8-bit images, in double and normalised by the sum of its weights.
+// The same triangle filter as for 8-bit images, in double, normalised by the sum of its weights.
 void WideResizer::Axis::set(const ResamplingAxis& axis, bool mirror) {
   windows.clear();
   weights.clear();
@@ -114,7 +113,7 @@ void WideResizer::mix_columns(const Number* from, std::int32_t rows, std::size_t
   }
 }
 
-// Which step comes first follows the same rule as for bytes (mixes_first), so that both kinds of
+// The order of the steps follows the same rule as for bytes (mixes_first()), so that both kinds of
 // images show the same.
 const std::vector<double>& WideResizer::resize(const WideImage& image, const Box& region, const ResamplingAxis& across,
                                                const ResamplingAxis& down, bool mirror) {

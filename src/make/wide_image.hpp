@@ -7,7 +7,8 @@
 
 #include "resample_math.hpp"
 
-// Pictures with more than 8 bits per value, such as depth maps and X-rays. They are fields beside the image.
+// Pictures with more than 8 bits per value, such as depth maps and X-ray images. They are fields in
+// addition to the image.
 namespace forebay::make {
 
 // Rows from the top, channels interleaved, without padding. Reused from sample to sample; belongs to one thread.
@@ -18,33 +19,36 @@ struct WideImage {
   std::vector<float> values;  // at least width * height * channels
 
   void resize(std::int32_t new_width, std::int32_t new_height, int new_channels);
-  // Frees the values if they take more than 16 MiB, because few pictures are that large; they are then empty.
+  // Frees the values if they take more than 16 MiB, because few pictures are that large; `values`
+  // is then empty.
   void release_large();
 };
 
-// Sets `to` to `from` as displayed by EXIF orientation 1 to 8.
+// Sets `to` to `from` as it is displayed with EXIF orientation 1 to 8.
 void turn(const WideImage& from, int orientation, WideImage& to);
 
-// Turns one channel into three by repeating it, and three into one with the weights of make_grey(), without rounding.
+// Converts one channel to three by repeating it, and three to one with the weights of make_grey(),
+// without rounding.
 void set_channels(int channels, WideImage& image);
 
-// Resizes a region of a picture as Resizer does, by the same windows and weights, but in double precision: the weights
-// are quotients of whole numbers, rounded once, and no intermediate result is rounded further. Belongs to one thread;
-// memory is kept and only grows.
+// Resizes a region of a picture as Resizer does, with the same windows and weights, but in double
+// precision: the weights are quotients of integers, rounded once, and intermediate results are not
+// rounded to integers. Belongs to one thread; memory is kept and only grows.
 class WideResizer {
  public:
-  // The region resized, channels interleaved; valid until the next call. REQUIRES: `region` lies within the picture and
-  // is not empty; across.in == region.width(), down.in == region.height().
+  // Returns the resized region, channels interleaved; valid until the next call. REQUIRES: `region`
+  // lies within the picture and is not empty; across.in == region.width(), down.in ==
+  // region.height().
   const std::vector<double>& resize(const WideImage& image, const Box& region, const ResamplingAxis& across,
                                     const ResamplingAxis& down, bool mirror);
 
  private:
-  // The input pixels of each output pixel of a row or column, and their weights.
+  // For each output pixel of a row or column: its input pixels and their weights.
   struct Axis {
     struct Window {
       std::int32_t first = 0;
       std::int32_t count = 0;
-      std::size_t weights = 0;  // where they begin
+      std::size_t weights = 0;  // index of the first weight
     };
     std::vector<Window> windows;
     std::vector<double> weights;
@@ -52,7 +56,7 @@ class WideResizer {
     void set(const ResamplingAxis& axis, bool mirror);
   };
 
-  // Rows begin from_row numbers apart; `row` numbers of each are used.
+  // Input rows are from_row numbers apart; `row` numbers of each are used.
   template <typename Number>
   void mix_rows(const Number* from, std::size_t from_row, std::size_t row, double* to) const;
   template <typename Number>
