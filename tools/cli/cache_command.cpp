@@ -1,5 +1,6 @@
-// `forebay cache`: what lies in a cache of the node. It looks at the directory as runs do, by store/cache_folder.hpp,
-// and may be used while they go: what they use is locked, and is neither removed nor taken for unused.
+// `forebay cache`: shows what a node's cache holds, or clears it. It goes through the same code as
+// runs (store/cache_folder.hpp) and may be called while runs use the cache: data in use is locked,
+// so it is reported as such and not removed.
 
 #include <array>
 #include <cstdio>
@@ -33,7 +34,7 @@ std::string day_text(std::int64_t seconds) {
   return text.data();
 }
 
-// Damage is no failure of a run, but of a disk.
+// Exits with 1 if there are damaged blocks: runs survive them, but the disk may be failing.
 int show_cache(const CacheArguments& arguments) {
   std::uint64_t damaged = 0;
   std::uint64_t bytes = 0;

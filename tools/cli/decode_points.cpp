@@ -1,11 +1,11 @@
-// `forebay index --decode-index`: reads every JPEG file of a dataset and writes down where a
-// decoder can begin in the middle of it, so that runs that need a part of a picture skip the rest
-// (make/, jpeg/).
+// `forebay index --decode-index`: reads every JPEG file of a dataset and records the points at
+// which decoding can start in the middle of it. Runs that need only part of a picture can then skip
+// the rest (src/make, src/jpeg).
 //
-// Groups of samples are handed to threads, each with a decoder of its own; their results are put
-// together in the order of groups and saved in one file. A file that cannot be decoded is counted
-// and left out. A store that fails ends the command, since an index that lacks files would be used
-// for a long time.
+// Groups of samples go to several threads, each with its own decoder. The results are combined in
+// the order of groups and saved in one file. A file that cannot be decoded is counted and left out.
+// A store that fails ends the command, because an index that lacks files would be used for a long
+// time.
 
 #include "decode_points.hpp"
 
@@ -47,19 +47,20 @@ class MemoryTarget final : public ReadTarget {
   std::vector<std::byte> bytes_;
 };
 
-// What is found of some samples.
+// The results of a group of samples.
 struct Found {
   DecodePoints counts;
   std::vector<std::pair<jpeg::JpegKey, std::vector<std::byte>>> points;
 };
 
-// One thread's. It uses the scalar kernels, so that what is found does not depend on the machine.
+// Used by one thread. It uses the scalar kernels, so that the result does not depend on the
+// machine.
 class PointFinder {
  public:
   PointFinder(const Dataset& dataset, const make::ImageOptions& options)
       : dataset_(dataset), options_(options), decoder_(&jpeg::scalar_pixel_kernels()) {}
 
-  // Samples that follow each other and share a source are objects of one image, which is read once.
+  // Consecutive samples with the same source are objects of one image, which is read once.
   [[nodiscard]] Found find(std::uint64_t begin, std::uint64_t end) {
     Found found;
     for (std::uint64_t id = begin; id < end; ++id) {
@@ -87,7 +88,8 @@ class PointFinder {
     });
   }
 
-  // What the store did not give this time is no reason to leave a file out of an index that lasts.
+  // Throws Error if the store fails: a temporary failure is no reason to leave a file out of an
+  // index that is kept.
   template <typename Read>
   void find_one(std::uint64_t id, Found& found, const Read& read) {
     try {
@@ -102,7 +104,7 @@ class PointFinder {
       found.points.emplace_back(jpeg::key_of(target_.bytes()), std::move(points));
     } catch (const SampleError& error) {
       if (error.is_transient()) throw Error(dataset_.name(id) + ": " + error.what());
-      ++found.counts.unreadable;  // a run will say why
+      ++found.counts.unreadable;  // a run reports the reason
     }
   }
 
@@ -116,7 +118,7 @@ class PointFinder {
 
 DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& transform, const std::string& file,
                                 const IndexProgress& progress) {
-  // Chosen: each group makes a decoder of its own.
+  // Chosen, large enough to amortise the decoder that each group makes.
   constexpr std::uint64_t kSamplesAtOnce = 256;
   const make::ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
   const std::uint64_t size = dataset.size();
@@ -145,7 +147,7 @@ DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& 
     for (auto& [key, points] : part.points) writer.add(key, std::move(points));
   }
   std::error_code unknown;
-  // An index that exists is not replaced by an empty one.
+  // An existing index is not replaced by an empty one.
   all.is_kept = all.known == 0 && std::filesystem::exists(file, unknown);
   if (all.is_kept) return all;
   try {

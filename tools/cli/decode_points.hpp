@@ -10,19 +10,19 @@
 
 namespace forebay::cli {
 
-// What `forebay index --decode-index` found.
+// The result of `forebay index --decode-index`.
 struct DecodePoints {
-  std::uint64_t images = 0;       // JPEG files, or records, fields of kind "image" included
+  std::uint64_t images = 0;       // JPEG files or records, including fields of kind "image"
   std::uint64_t image_bytes = 0;  // of them
-  std::uint64_t known = 0;        // of them: decoding can begin in the middle
-  std::uint64_t unreadable = 0;   // that could not be read, or decoded
+  std::uint64_t known = 0;        // how many of them can be decoded from the middle
+  std::uint64_t unreadable = 0;   // files that could not be read or decoded
   std::uint64_t bytes = 0;        // of the decode index, if it was written
-  bool is_kept = false;           // it was there and was not replaced, because an empty one would gain nothing
+  bool is_kept = false;           // an existing index was kept, because the new one would be empty
 };
 
-// Reads all images of a dataset, and writes the decode index of them. The same file for any number of threads and on
-// any machine. Throws Error naming the file, or a sample that the store keeps failing to give; nothing is replaced
-// then.
+// Reads all images of a dataset and writes their decode index. The file is the same for any number
+// of threads and on any machine. Throws Error naming the file, or the sample that the store fails
+// to deliver; then nothing is replaced.
 [[nodiscard]] DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& transform,
                                               const std::string& file, const IndexProgress& progress);
 

@@ -1,10 +1,10 @@
-// Paints the backgrounds of made pictures (`forebay make-dataset`): soft areas of colour, patches,
-// strokes, noise and grain, so that shapes cannot be found by thresholds alone; and encodes
+// Paints the backgrounds of generated pictures (`forebay make-dataset`): soft areas of colour,
+// patches, strokes, noise and grain, so that thresholds alone cannot find the shapes. Also encodes
 // pictures as JPEG with libjpeg.
 //
-// Everything comes from one Random per picture (scene.cpp), in a fixed order of calls: the same
-// seed must give the same bytes, on any number of threads. A change in the number or order of
-// random numbers changes every made dataset.
+// All randomness comes from one Random per picture (scene.cpp), in a fixed order of calls: the same
+// seed must give the same bytes on any number of threads. Changing the number or order of random
+// numbers changes every generated dataset.
 
 #include "drawing.hpp"
 
@@ -31,16 +31,17 @@ Colour any_colour(Random& random, float low, float high) {
   return {uniform(random, low, high), uniform(random, low, high), uniform(random, low, high)};
 }
 
-// 0 to 1 with level ends, so that cells of noise show no creases.
+// Smoothstep: from 0 to 1, with slope 0 at both ends, so that no creases show between cells of
+// noise.
 float smooth(float t) { return t * t * (3 - 2 * t); }
 
-// A place between two neighbours on the lattice.
+// A position between two neighbouring lattice points.
 struct Tap {
   std::size_t cell;
-  float share;  // of the right (lower) neighbour
+  float share;  // weight of the right (lower) neighbour
 };
 
-// `shift` moves the lattice, so that noise does not begin with a cell at every picture's edge.
+// `shift` moves the lattice, so that cells do not start exactly at the picture's edge.
 std::vector<Tap> taps(int length, int cell, float shift) {
   std::vector<Tap> result;
   result.reserve(static_cast<std::size_t>(length));
@@ -52,7 +53,8 @@ std::vector<Tap> taps(int length, int cell, float shift) {
   return result;
 }
 
-// Octaves of noise, each half as wide as the one before and weaker by `roughness`.
+// Octaves of noise: each has half the cell size of the one before, and its amplitude times
+// `roughness`.
 std::vector<float> clouds(const Drawing& drawing, int coarsest, int finest, float amplitude, float roughness,
                           Random& random) {
   std::vector<float> plane(static_cast<std::size_t>(drawing.width()) * static_cast<std::size_t>(drawing.height()));
@@ -121,7 +123,7 @@ void paint_stroke(Drawing& drawing, Random& random) {
     const auto along = static_cast<float>(x);
     const float middle = start + along * (slope + bend * along);
     const float steepness = std::abs(slope + 2 * bend * along);
-    const float half = thickness * (1 + steepness) / 2;  // about as thick across however steep it is
+    const float half = thickness * (1 + steepness) / 2;  // keeps the visible thickness about the same at any slope
     const int top = std::max(0, static_cast<int>(std::floor(middle - half)));
     const int bottom = std::min(drawing.height() - 1, static_cast<int>(std::ceil(middle + half)));
     for (int y = top; y <= bottom; ++y) {
@@ -131,7 +133,7 @@ void paint_stroke(Drawing& drawing, Random& random) {
   }
 }
 
-// libjpeg ends the process on an error unless error_exit does not return; longjmp leaves it.
+// On an error libjpeg calls error_exit, which must not return; longjmp leaves the library.
 struct ErrorManager {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
   std::jmp_buf back;
@@ -162,8 +164,8 @@ struct Encoder {
   Encoder& operator=(const Encoder&) = delete;
 };
 
-// False after an error. Between setjmp and its return lives nothing that has a destructor. ISLOW is
-// integer arithmetic, so the bytes are the same on every machine.
+// False after an error. No object with a destructor may live between setjmp and the return. ISLOW
+// uses integer arithmetic, so the bytes are the same on every machine.
 bool encode(Encoder& encoder, const RgbImage& image, int quality) {
   if (setjmp(encoder.errors.back) != 0) return false;
   jpeg_compress_struct& info = encoder.info;
@@ -188,8 +190,8 @@ bool encode(Encoder& encoder, const RgbImage& image, int quality) {
 
 }  // namespace
 
-// Value noise: random values on a lattice, interpolated first across the lines of the lattice, then
-// along each row.
+// Value noise: random values on a lattice, interpolated first between lattice rows and then along
+// each row.
 void add_noise(std::vector<float>& plane, int width, int height, int cell, float amplitude, Random& random) {
   const auto horizontal = taps(width, cell, uniform(random, 0, 1));
   const auto vertical = taps(height, cell, uniform(random, 0, 1));
@@ -218,7 +220,8 @@ void paint_background(Drawing& drawing, Random& random) {
 void add_grain(Drawing& drawing, Random& random) {
   constexpr float kStep = 1.0F / 8;
   for (Colour& pixel : drawing.pixels()) {
-    // Three groups of bits make three bytes of noise, about -4 to 4 grey levels with most of it near 0.
+    // Each channel takes the difference of two 5-bit numbers: triangular noise of about -4 to 4
+    // grey levels.
     const std::uint64_t bits = random.bits();
     for (std::size_t c = 0; c < pixel.size(); ++c) {
       const auto one = static_cast<float>((bits >> (16 * c)) & 31);

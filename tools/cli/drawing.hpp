@@ -9,9 +9,9 @@
 
 namespace forebay::cli {
 
-using Colour = std::array<float, 3>;  // red, green, blue; 0 to 255, may overshoot until the end
+using Colour = std::array<float, 3>;  // red, green, blue; 0 to 255, clamped only at the end
 
-// A picture being painted: floats, so that layers add up without rounding.
+// A picture being painted, in floats, so that layers do not accumulate rounding errors.
 class Drawing {
  public:
   Drawing(int width, int height)
@@ -54,8 +54,8 @@ struct RgbImage {
   std::vector<std::uint8_t> bytes;
 };
 
-// A baseline JPEG file, 4:2:0, with the integer DCT: the same bytes for the same pixels. quality: 1 to 100.
-// Throws Error if the library refuses.
+// Encodes a baseline JPEG file, 4:2:0, with the integer DCT: the same pixels give the same bytes.
+// quality: 1 to 100. Throws Error if libjpeg fails.
 [[nodiscard]] std::vector<std::byte> encode_jpeg(const RgbImage& image, int quality);
 
 }  // namespace forebay::cli

@@ -2,13 +2,13 @@
 // MPI job.
 //
 // Every rank does the same in the same order: start MPI and the signal handlers, read the options,
-// agree that all could (prepare), make the feeder, serve steps until the end or a signal, save the
-// state, close, report. Whatever is collective (Feeder, save, gather) has to be called by all ranks
-// in the same order, so a failure of one rank alone must not let it leave early: either it is
-// agreed on, as `prepare` does, or it ends the job through MPI (feed() below).
+// agree that all ranks could (prepare), make the feeder, serve steps until the end or a signal,
+// save the state, close, report. Feeder, save and gather are collective: all ranks must call them
+// in the same order. So a rank that fails alone must not leave early. Either the ranks agree on the
+// failure, as in prepare(), or it ends the job through MPI (see feed()).
 //
-// Exit codes: 0, 1 for a failed run, 2 for a refused configuration, and --stop-exit-code after a
-// signal, by which a job script knows that the run is to go on later.
+// Exit codes: 0; 1 for a failed run; 2 for a refused configuration; --stop-exit-code after a
+// signal, which tells a job script that the run is to be resumed later.
 
 #include <array>
 #include <chrono>
@@ -55,7 +55,7 @@ struct FeedArguments {
   double trace_s = 10;   // --trace-seconds S
 };
 
-// What every rank has, on every rank. Collective.
+// Gathers each rank's report on every rank. Collective.
 template <typename Report>
 std::vector<Report> gather(Communicator& communicator, const Report& mine, Report (*from_json)(const std::string&)) {
   std::vector<Report> ranks;
@@ -80,14 +80,13 @@ void report(const FeedArguments& arguments, const Feeder& feeder, Communicator& 
   }
 }
 
-// Serves until the end and saves the state. Returns the failure that ended the run, if one did: all ranks have it, at
-// the same step.
-// Errors of type Error from next() and save() are the same on all ranks, so each of them leaves the
-// loop here at the same step.
+// Serves until the end and saves the state. Returns the failure that ended the run, if there was
+// one. An Error thrown by next() or save() is the same on all ranks, so all of them leave the loop
+// at the same step.
 std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder& feeder, EmulatedTrainer& trainer,
                                           IdLog* ids) {
   std::optional<std::string> failure;
-  // Anything else that is thrown here concerns one rank alone.
+  // Any other exception concerns this rank alone, and is not caught here.
   const auto alike = [&failure](auto&& collective) {
     try {
       collective();
@@ -112,7 +111,7 @@ std::optional<std::string> run_to_the_end(const FeedArguments& arguments, Feeder
   return failure;
 }
 
-// Once per job: all ranks have the same message.
+// Printed by rank 0 only, since all ranks have the same message.
 int say_failure(const Communicator& communicator, const std::string& failure, int exit_code) {
   if (communicator.rank() == 0) {
     std::fprintf(stderr, "forebay: error: %s\n", printable_lines(failure).c_str());
@@ -120,7 +119,8 @@ int say_failure(const Communicator& communicator, const std::string& failure, in
   return exit_code;
 }
 
-// Something that each rank does on its own: it succeeds on all of them, or all have the failure of one.
+// Runs something that each rank does on its own. Returns nothing if it succeeded on all ranks;
+// otherwise all ranks get the failure of one of them.
 template <typename Preparation>
 std::optional<std::string> prepare(Communicator& communicator, Preparation&& preparation) {
   std::string failure;
@@ -132,7 +132,7 @@ std::optional<std::string> prepare(Communicator& communicator, Preparation&& pre
   return ranks::agreed_failure(communicator, failure);
 }
 
-// --state of an evaluation would resume in the middle of it and skip samples.
+// An evaluation with --state would resume in the middle and skip samples.
 Options options_of(const FeedArguments& arguments) {
   Options options = load_options(arguments.config, arguments.overrides, command_defaults());
   if (options.run.eval && !arguments.state.empty()) {
@@ -142,13 +142,13 @@ Options options_of(const FeedArguments& arguments) {
   return options;
 }
 
-// What rank 0 writes for the job.
+// Checks the files that rank 0 writes for the job.
 void require_writable_results(const FeedArguments& arguments) {
   require_writable("--summary", arguments.summary);
   require_writable("--state", arguments.state, true);
 }
 
-// Saving is collective, so all ranks must have been told the same.
+// Saving is collective, so all ranks must have the same --state and --save-every.
 void require_same_saves(const FeedArguments& arguments, Communicator& communicator) {
   const std::string saves =
       arguments.state.empty() ? "no --state"
@@ -161,8 +161,8 @@ void require_same_saves(const FeedArguments& arguments, Communicator& communicat
   }
 }
 
-// `start` bounds how long a start may take after a signal, and ends when the first step may begin.
-// Parts have the files that only a command has: state and trace.
+// One rank's run. `start` limits how long the start may take after a signal; it is reset before the
+// first step.
 int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments, const std::atomic<bool>& stop) {
   std::optional<BoundedStart> start(std::in_place, arguments.stop_exit_code);
   Options options;
@@ -198,7 +198,8 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   try {
     feeder->close();
   } catch (const Error& error) {
-    // A save failed, on rank 0 alone. The run has failed already, or its last save would have reported it.
+    // A save failed, on rank 0 only. Either the run has failed already, or the last save reported
+    // it.
     if (!failure) failure = error.what();
   }
   report(arguments, *feeder, communicator);
@@ -206,14 +207,14 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   return feeder->was_stopped() ? arguments.stop_exit_code : 0;
 }
 
-// The shortcut flags as given; each sets a key of [run].
+// Shortcut flags; each sets a key of [run].
 struct Shortcuts {
   std::int64_t steps = 0;
   std::int64_t epochs = 0;
   bool eval = false;
 };
 
-// --epochs also clears run.steps of the configuration, which says the same in another way.
+// --epochs also clears run.steps, which would limit the run as well.
 void apply(const Shortcuts& shortcuts, FeedArguments& arguments) {
   if (shortcuts.steps > 0) arguments.overrides.push_back("run.steps=" + std::to_string(shortcuts.steps));
   if (shortcuts.epochs > 0) {
@@ -223,21 +224,24 @@ void apply(const Shortcuts& shortcuts, FeedArguments& arguments) {
   if (shortcuts.eval) arguments.overrides.emplace_back("run.eval=true");
 }
 
-// Runs the feeder against an emulated trainer, as one rank or as one of an MPI job, and prints a summary on rank 0.
-// SIGTERM and SIGINT (and SIGUSR1 with --stop-on-signal) end the run on all ranks at the same step, with its state
-// saved and its summary printed. Returns the exit code; throws ConfigError and Error.
+// Runs the feeder against an emulated trainer, as a single process or as one rank of an MPI job,
+// and prints a summary on rank 0. SIGTERM and SIGINT (and SIGUSR1 with --stop-on-signal) end the
+// run on all ranks at the same step; the state is saved and the summary printed. Returns the exit
+// code; throws ConfigError and Error.
 int feed(const FeedArguments& arguments, int& argc, char**& argv) {
   constexpr std::array kSignals{SIGTERM, SIGINT, SIGUSR1};
-  // An mpirun that is ending its job no longer answers MPI_Finalize and kills the ranks a second later. Otherwise
-  // mpirun takes a rank that leaves without MPI_Finalize for a failed one, so finalising must be given time.
-  // Chosen, within the second that mpirun leaves its ranks.
+  // After a signal MPI_Finalize may never return. If mpirun itself is ending the job, it no longer
+  // answers MPI_Finalize and kills the ranks a second later, so this process must leave before that
+  // (200 ms is chosen). Otherwise finalising gets time, because mpirun takes a rank that exits
+  // without it for a failed one.
   constexpr auto kWayOut = std::chrono::milliseconds(200);
   constexpr auto kWayOutOfFinalize = std::chrono::seconds(30);
   const auto job = Job::start(argc, argv);
   const StopOnSignal signals{std::span{kSignals}.first(arguments.stop_on_signal ? 3 : 2)};
   const auto communicator = job->world().duplicate();
-  // A failure that all ranks share becomes an exit code. One that a single rank meets (its id log's disk is full, say)
-  // must end the others too: it leaves through the session, which aborts the job.
+  // A failure that all ranks share becomes an exit code. One that a single rank meets (the disk of
+  // its id log is full, say) must end the other ranks too: the exception leaves through the MPI
+  // session, which aborts the job.
   try {
     const int exit_code = feed_as(*job, *communicator, arguments, StopOnSignal::flag());
     if (StopOnSignal::flag() && communicator->size() > 1) {

@@ -1,10 +1,9 @@
-// Parts of `forebay feed`: the trainer that only sleeps, the log of served ids, and the handling of
-// signals.
+// Parts of `forebay feed`: the emulated trainer, the log of served ids, and signal handling.
 //
-// Signals: a handler may only touch lock-free atomics and call write, alarm and _exit
+// A signal handler may only use lock-free atomics and call write, alarm and _exit
 // (signal-safety(7)). The first SIGTERM or SIGINT sets a flag that the feeder polls, and all ranks
-// stop at the same step. While the run is still starting, nothing polls, and a start may hang in a
-// read of a dead file system, so the handler also sets an alarm that ends the process.
+// stop at the same step. While the run is starting nothing polls the flag, and the start may hang
+// in a read of a dead file system. So the handler also sets an alarm that ends the process.
 
 #include "feed_parts.hpp"
 
@@ -37,7 +36,7 @@
 namespace forebay::cli {
 namespace {
 
-// A signal handler can only reach static storage.
+// Static, because a signal handler cannot reach anything else.
 std::atomic<bool> stop_flag{false};
 std::atomic<bool> launcher_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -45,8 +44,8 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<int> late_exit_code{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// How long a start may take after a signal. Chosen; Slurm leaves 30 s between SIGTERM and SIGKILL
-// by default (KillWait).
+// Seconds that a start may take after a signal. Chosen; by default Slurm leaves 30 s between
+// SIGTERM and SIGKILL (KillWait).
 constexpr unsigned kStartPatience_s = 10;
 std::atomic<bool> start_flag{false};
 
@@ -59,7 +58,7 @@ extern "C" void exit_late(int /*signal*/) {
   ::_exit(late_exit_code.load(std::memory_order_relaxed));
 }
 
-// A launcher is the parent of its ranks: SIGTERM from there means that it ends the whole job.
+// The launcher is the parent of its ranks: a SIGTERM from it means that it is ending the whole job.
 extern "C" void set_stop_flag(int signal, siginfo_t* info, void* /*context*/) {
   if (signal == SIGTERM && info->si_pid == ::getppid()) launcher_flag.store(true, std::memory_order_relaxed);
   stop_flag.store(true, std::memory_order_relaxed);
@@ -74,7 +73,8 @@ EmulatedTrainer::EmulatedTrainer(const TrainerOptions& options, std::uint64_t se
                                  const std::atomic<bool>& stop)
     : options_(options), random_(key64(seed, 0x7472616eU, job.world().rank())), job_(job), stop_(stop) {}
 
-// A normal step has a deviation of a tenth, and is never negative.
+// The time of a step, never negative. With the normal distribution, the standard deviation is a
+// tenth of the mean.
 double EmulatedTrainer::draw_ms() noexcept {
   switch (options_.step_distribution) {
     case StepDistribution::constant: break;
@@ -89,10 +89,10 @@ double EmulatedTrainer::draw_ms() noexcept {
   return options_.step_ms;
 }
 
-// All ranks meet in the all-reduce even after a signal, which the feeder's next() turns into a
-// common stop.
+// Even after a signal all ranks take part in the all-reduce; the feeder's next() then stops them
+// together.
 void EmulatedTrainer::step() {
-  // Short, so that a signal ends the step soon, whichever thread it interrupts.
+  // Short, so that the step ends soon after a signal, whichever thread handles it.
   constexpr auto kSlice = std::chrono::milliseconds(50);
   const auto length = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(draw_ms()));
   const auto end = Clock::now() + length;
@@ -104,7 +104,7 @@ void EmulatedTrainer::step() {
   if (options_.allreduce_bytes > 0) job_.all_reduce(static_cast<std::size_t>(options_.allreduce_bytes));
 }
 
-// Of what the trainer sees, wherever it lies: a batch on a GPU is copied back.
+// Hashes what the trainer sees; a batch on a GPU is copied to the host first.
 std::uint64_t batch_hash(const Lease& batch) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
@@ -131,8 +131,8 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
   }
 }
 
-// With a time limit, since a full or dead disk must not hold the job for ever. The line goes out in
-// one write.
+// Has a time limit, since a full or dead disk must not hold up the job for ever. A line is a single
+// write.
 void IdLog::write(const Lease& batch) {
   std::string line = fmt::format(R"({{"step":{},"epoch":{},"use_index":{},"batch":{},"ids":[{}],"hash":"{:016x}"}})"
                                  "\n",
@@ -172,7 +172,7 @@ BoundedStart::~BoundedStart() {
   ::alarm(0);
 }
 
-// For MPI_Finalize, which may never return.
+// Used around MPI_Finalize, which may never return.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code) {
   late_exit_code = exit_code;
   struct sigaction action {};

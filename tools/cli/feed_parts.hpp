@@ -18,8 +18,8 @@
 
 namespace forebay::cli {
 
-// In place of a trainer: each step sleeps for a random time, so that it takes no core from the decoders, and then joins
-// the other ranks in an all-reduce.
+// Stands in for a trainer: each step sleeps for a random time, which leaves all cores to the
+// decoders, and then joins the other ranks in an all-reduce.
 class EmulatedTrainer {
  public:
   // `stop`: ends a sleep early. References must outlive the trainer.
@@ -39,19 +39,20 @@ class EmulatedTrainer {
 // XXH3-64 of a batch: the bytes of its images, then those of its labels.
 [[nodiscard]] std::uint64_t batch_hash(const Lease& batch);
 
-// What was served, for comparing runs: DIR/ids.RANK.jsonl has a line per step with step, epoch, use_index, batch, ids
-// (dataset sample numbers) and hash (hexadecimal).
+// Logs what was served, for comparing runs: DIR/ids.RANK.jsonl has a line per step with step,
+// epoch, use_index, batch, ids (sample numbers in the dataset) and hash (hexadecimal).
 class IdLog {
  public:
   // Creates the folder. `resumes`: appends to the log of an earlier run. Throws ConfigError naming the file.
   IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes);
 
-  // Throws Error if the disk refuses or does not answer: a log with holes would be worse than none.
+  // Throws Error if the write fails or does not end in time: a log with gaps would be worse than
+  // none.
   void write(const Lease& batch);
 
  private:
   std::filesystem::path file_;
-  std::shared_ptr<const FileDescriptor> out_;  // by a write that never returns, too
+  std::shared_ptr<const FileDescriptor> out_;  // shared with a write that may never return
 };
 
 // While an object exists, the given signals set a flag instead of ending the process. One object at a time.
@@ -74,8 +75,9 @@ class StopOnSignal {
   std::size_t count_ = 0;
 };
 
-// While a run starts nobody looks at StopOnSignal::flag(), and a read that never returns would keep the process for
-// ever: while an object exists, a signal ends the process with this exit code after 10 s.
+// While a run is starting, nothing polls StopOnSignal::flag(), and a read that never returns would
+// keep the process alive for ever. While an object of this class exists, a signal ends the process
+// with this exit code after 10 s.
 class BoundedStart {
  public:
   explicit BoundedStart(int exit_code) noexcept;
@@ -84,8 +86,8 @@ class BoundedStart {
   BoundedStart& operator=(const BoundedStart&) = delete;
 };
 
-// Ends the process with this exit code if it is still running after the given time. For the end of a stopped run, once
-// everything that matters is written and flushed.
+// Ends the process with this exit code if it is still running after the given time. Used at the end
+// of a stopped run, once everything that matters is written and flushed.
 void exit_at_the_latest(std::chrono::milliseconds after, int exit_code);
 
 }  // namespace forebay::cli

@@ -1,7 +1,8 @@
-// `forebay index --fill-cache`: reads what a run on this node will read, so that its first epoch finds it in the cache.
-// The samples are those of the options' selection, and with dataset.order = "local" of one part; readers share them in
-// the order of the index, because neighbours lie in one file. Nothing is decoded. A bad sample is passed over, as a run
-// will say so; a store that fails for a minute ends the command, and what was kept stays.
+// `forebay index --fill-cache`: reads what a run on this node will read, so that its first epoch
+// finds it in the cache. The samples are those that the options select; with dataset.order =
+// "local" and --node, those of one part. Readers take them in the order of the index, because
+// neighbours lie in the same file. Nothing is decoded. A bad sample is only counted, since a run
+// will report it. If the store fails for a minute the command ends; what is in the cache stays.
 
 #include "fill_cache.hpp"
 
@@ -26,7 +27,7 @@
 namespace forebay::cli {
 namespace {
 
-// Chosen: a reader waits for a far store most of the time.
+// Chosen: with a remote store a reader waits most of the time.
 constexpr unsigned kReaders = 16;
 
 class Discarded final : public ReadTarget {
@@ -40,9 +41,11 @@ class Discarded final : public ReadTarget {
   std::vector<std::byte> bytes_;
 };
 
-// Ascending. Without `node` all: in any order but "local" a node reads other samples in each epoch. What weights leave
-// out stays out. The homes of a part are all that it ever serves without exchange, those that an epoch drops included;
-// which these are does not depend on the epoch, nor on `exchange`.
+// The samples to read, ascending. Without `node` these are all selected samples, because with any
+// order but "local" a node reads different samples in each epoch. Samples that weights leave out
+// are left out here too. With `node` they are the homes of that part: all samples that it serves
+// without exchange, including those that an epoch drops. They depend neither on the epoch nor on
+// `exchange`.
 std::vector<std::uint64_t> samples_of_node(const Options& options, const Dataset& dataset,
                                            std::optional<std::int64_t> node) {
   const auto selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
@@ -63,8 +66,8 @@ std::vector<std::uint64_t> samples_of_node(const Options& options, const Dataset
   return own;
 }
 
-// The image and its fields, by the functions that a run calls: so all of it lies in the cache under the names by which
-// the run looks for it.
+// Reads the image and its fields with the functions that a run uses, so that all of it is cached
+// under the names that the run looks up.
 void read_all(const Dataset& dataset, std::uint64_t id) {
   Discarded target;
   const auto patiently = [&](const auto& read) { read_patiently([&] { return dataset.name(id); }, read); };
@@ -118,8 +121,8 @@ std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Option
   std::atomic<std::uint64_t> unreadable{0};
   std::atomic<std::uint64_t> from_store{0};
   std::atomic<bool> is_full{false};
-  // Where a read's bytes came from is told to the thread that made it. Once there is no room nothing is read any more:
-  // it would not stay.
+  // take_traffic() tells the thread that made a read where its bytes came from. Once the cache is
+  // full, nothing more is read, because it would not be kept.
   data::ParallelTask task;
   task.count = task.total = ids.size();
   task.body = [&](std::size_t i) {

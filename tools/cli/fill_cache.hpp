@@ -12,26 +12,27 @@
 
 namespace forebay::cli {
 
-// What `forebay index --fill-cache` did.
+// The result of `forebay index --fill-cache`.
 struct CacheFill {
-  std::uint64_t samples = 0;     // that a run on this node reads
-  std::uint64_t read = 0;        // of them; the rest has no room
-  std::uint64_t unreadable = 0;  // of those: bad ones
+  std::uint64_t samples = 0;     // samples that a run on this node reads
+  std::uint64_t read = 0;        // how many of them were read; there was no room for the rest
+  std::uint64_t unreadable = 0;  // how many of those are bad
   std::uint64_t from_store = 0;  // bytes
-  std::uint64_t held = 0;        // bytes, at the end
+  std::uint64_t held = 0;        // bytes in the cache at the end
 };
 
 struct FillArguments {
   bool is_wanted = false;
-  std::optional<std::int64_t> node;  // of dataset.nodes
+  std::optional<std::int64_t> node;  // 0 to dataset.nodes - 1; nothing: all samples
 };
 void add_fill_options(CLI::App& command, FillArguments& arguments);
 
-// Throws ConfigError where a cache cannot be filled with what lies at `path`, naming what to set.
+// Throws ConfigError, naming what to set, if the cache cannot be filled from what is at `path`.
 void require_fillable(const FillArguments& arguments, const std::string& path, const Options& options);
-// Reads the samples through the cache that the options name: those of one node, or all, with their fields, until the
-// cache takes no more. What is there is read from there, so that it may be called again and goes on. Nothing if it is
-// not wanted. Throws Error where the cache cannot be used, or if the store keeps failing.
+// Reads the samples, with their fields, through the cache that the options name, until the cache is
+// full: those of one node, or all. What is cached already is read from the cache, so a second call
+// continues where the first one stopped. Returns nothing if filling was not asked for. Throws Error
+// if the cache cannot be used, or if the store keeps failing.
 [[nodiscard]] std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Options& options,
                                                   const Dataset& dataset);
 

@@ -1,9 +1,9 @@
-// `forebay help`, shell completion and the manual page, all made from what the parser CLI11 knows
-// of commands and options, so that each is described once.
+// `forebay help`, shell completion and the manual page, all made from what CLI11, the argument
+// parser, knows about commands and options, so that each is described once.
 //
-// usage_of() turns CLI11's objects into plain structures; bash_completion, zsh_completion and
-// man_page print them. Completion scripts are installed when the program is, so they name commands
-// and options of that version.
+// usage_of() turns CLI11's objects into plain structures; bash_completion(), zsh_completion() and
+// man_page() print them. The build installs the scripts together with the program, so they match
+// its version.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,12 +25,11 @@
 namespace forebay::cli {
 namespace {
 
-// The command line as its parser knows it. Completion scripts and the manual page are made from this, so that each
-// option is described once.
+// A flag or operand, as the parser knows it.
 struct FlagUsage {
   std::vector<std::string> names;    // "--steps", "-R"
   std::string value;                 // "N", "FILE", "local|lockstep"; empty = the flag takes none
-  std::vector<std::string> choices;  // of the value, if there are few
+  std::vector<std::string> choices;  // possible values, if there are few
   std::string text;
 };
 
@@ -39,7 +38,7 @@ struct CommandUsage {
   std::string text;
   std::vector<FlagUsage> flags;
   std::vector<FlagUsage> operands;  // one name each
-  std::string notes;                // with the examples
+  std::string notes;                // help text after the options, with examples
 };
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -54,7 +53,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// The name of the value lists the choices: "local|lockstep", or "{voc,folder}" for a set.
+// Extracts choices from the name of the value: "local|lockstep", or "{voc,folder}" for a set.
 std::vector<std::string> choices_of(const std::string& value) {
   if (value.find('|') != std::string::npos) return split(value, '|');
   const std::size_t open = value.find('{');
@@ -62,7 +61,7 @@ std::vector<std::string> choices_of(const std::string& value) {
   return split(value.substr(open + 1, value.size() - open - 2), ',');
 }
 
-// Completion of --set offers every key of the configuration.
+// --set is completed with every key of the configuration.
 FlagUsage usage_of(const CLI::Option& option) {
   FlagUsage usage;
   for (const std::string& name : option.get_lnames()) usage.names.push_back("--" + name);
@@ -73,13 +72,13 @@ FlagUsage usage_of(const CLI::Option& option) {
   if (usage.names.front() == "--set") {
     for (const config::Key& key : config::keys()) usage.choices.push_back(config::full_name(key));
   }
-  // A colon is followed by the range that the value is checked against.
+  // The part after a colon is the range that CLI11 checks.
   usage.value.resize(std::min(usage.value.size(), usage.value.find(':')));
   usage.text = option.get_description();
   return usage;
 }
 
-// Every command that help lists.
+// All commands that are not hidden.
 std::vector<CommandUsage> usage_of(const CLI::App& app) {
   std::vector<CommandUsage> commands;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -99,9 +98,9 @@ std::vector<CommandUsage> usage_of(const CLI::App& app) {
 
 std::string names_of(std::span<const CommandUsage> commands) { return joined(commands, " ", &CommandUsage::name); }
 
-// For text between single quotes of a shell, read by _arguments, for which colons and brackets are separators.
-// In single quotes, where only the quote itself cannot stand: it is closed, escaped and opened
-// again.
+// Escapes text that stands in single quotes in a zsh script and is read by _arguments, for which
+// colons and brackets are separators. A single quote within is written by closing, escaping and
+// reopening the quotes.
 std::string quoted_for_zsh(const std::string& text) {
   std::string quoted;
   for (const char c : text) {
@@ -127,9 +126,9 @@ std::string zsh_value(const FlagUsage& usage) {
   return name + ":" + (takes_path(usage) ? "_files" : " ");
 }
 
-// Scripts that bash and zsh read to complete commands, flags, choices and files.
-// The case is on command and flag joined, so that flags of one name may have other values in each
-// command. mapfile keeps names with blanks whole.
+// Scripts with which bash and zsh complete commands, flags, choices and files. The bash script
+// switches on command and flag joined, so that a flag may have different values in different
+// commands. mapfile keeps names with blanks whole.
 std::string bash_completion(std::span<const CommandUsage> commands) {
   std::string flags;
   std::string choices;
@@ -212,7 +211,8 @@ std::string zsh_completion(std::span<const CommandUsage> commands) {
          "if [ \"$funcstack[1]\" = _forebay ]; then _forebay \"$@\"; else compdef _forebay forebay; fi\n";
 }
 
-// Escaped for roff: no line may begin with a control character, and a hyphen must be a minus.
+// Escapes text for roff: no line may start with a control character, and a hyphen must be written
+// as a minus.
 std::string roff(const std::string& text) {
   std::string out;
   bool at_start = true;
@@ -299,7 +299,7 @@ void add_help_commands(CLI::App& app, Invocation& invocation) {
       "  source <(forebay completion bash)");
   on_call(*completion, invocation, [shell, &app] { return print_completion(app, *shell); });
 
-  // Hidden: for the build, which installs the page.
+  // Hidden: used by the build, which installs the page.
   CLI::App* man = app.add_subcommand("man", "Print the manual page")->group("");
   on_call(*man, invocation, [&app] {
     std::fputs(man_page(app).c_str(), stdout);

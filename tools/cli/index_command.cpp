@@ -1,9 +1,9 @@
-// `forebay index`: builds or loads an index, says what is in it, and can save and check it.
+// `forebay index`: builds or loads an index, describes it, and can save and check it.
 //
-// Order: options, the index (built with a progress bar, or loaded), checks if they are asked for, a
-// look at every label and box (IndexReport), the files of a list, how well the order mixes; then
-// saving and the report. The exit code is 1 if a run with these options would fail for its bad
-// samples. Threads are used within building and checking only.
+// The order is: options; the index (built with a progress bar, or loaded); checks, if asked for;
+// counts of all labels and boxes (IndexReport); the files of a list; how well the order mixes; then
+// saving and the report. The exit code is 1 if a run with these options would fail because of bad
+// samples. Only building and checking use threads.
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Op
   return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
-// For lists, whose files were not looked for yet; the other formats found theirs in folders.
+// Lists name files that nobody has looked for yet; the other formats found theirs in folders.
 data::MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
   const bool is_asked_for = arguments.check || !data::is_saved_index(arguments.path);
   const data::Format* format = data::find_format(dataset.format());
@@ -69,9 +69,8 @@ data::MissingFiles look_for_files(const IndexArguments& arguments, const Dataset
                                   [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
 }
 
-// As a run would, once it has met all bad samples.
-// The same rules as in a run: on_bad and max_bad, and, with an automatic budget, that no part of
-// the data is lost as a whole.
+// Throws as a run would once it had met all bad samples. The rules are those of a run: on_bad and
+// max_bad, and, with an automatic budget, that no part of the data is lost as a whole.
 void require_within_budget(const Options& options, const IndexReport& report) {
   const auto& missing = report.missing.samples;
   const std::uint64_t entries = report.dataset.size() + report.bad;
@@ -87,7 +86,7 @@ void require_within_budget(const Options& options, const IndexReport& report) {
   if (std::holds_alternative<AutomaticBudget>(options.max_bad)) ranks::LostParts(report.dataset).refuse(missing);
 }
 
-// Beside the index that is saved, or is one already.
+// The path of the decode index: next to the index that is saved, or the saved index that was given.
 std::string decode_index_file(const IndexArguments& arguments, const Options& options) {
   if (!arguments.decode_index) return {};
   const std::string index = !arguments.save.empty()                ? arguments.save
@@ -115,7 +114,7 @@ data::DataComparison compare_or_throw(const Dataset& dataset) {
   throw Error("the index was made from other data: " + compared.difference + "; build it again");
 }
 
-// The time is that of opening and looking, without saving.
+// The printed time covers opening and counting, not saving.
 int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
   const auto start = std::chrono::steady_clock::now();
@@ -142,7 +141,7 @@ int print_index(const IndexArguments& arguments) {
     nlohmann::ordered_json json = to_json(report);
     if (!points_file.empty()) json["decode_index"] = to_json(points, points_file);
     if (fill) json["cache"] = to_json(*fill);
-    // Paths are bytes: those that are not UTF-8 must not end the report.
+    // Paths are bytes; those that are not UTF-8 must not end the report with an exception.
     std::puts(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   } else {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
@@ -159,8 +158,8 @@ int print_index(const IndexArguments& arguments) {
 
 }  // namespace
 
-// A path that ends in .toml is a configuration; anything else is data, with the defaults for the
-// rest.
+// A path that ends in .toml is a configuration; anything else is data, and the other keys have
+// their defaults.
 Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
                          const std::string& format) {
   const bool is_config = std::filesystem::path(path).extension() == ".toml";

@@ -1,5 +1,5 @@
-// What `forebay index` says of a dataset: counted here from labels and boxes, all of which lie in the index, and
-// written for people and for programs. No threads.
+// What `forebay index` reports about a dataset: counts of labels and boxes, which are all in the
+// index, written for people and for programs. No threads.
 
 #include "index_report.hpp"
 
@@ -19,16 +19,15 @@ namespace {
 
 using Count = std::pair<std::string, std::uint64_t>;
 
-constexpr std::size_t kMostLines = 20;  // of classes, and of reasons
-constexpr std::size_t kColumn = 13;     // where values begin
+constexpr std::size_t kMostLines = 20;  // of lists of classes and of reasons
+constexpr std::size_t kColumn = 13;     // column at which values start
 
 std::string row(std::string name, const std::string& value) {
   name.resize(std::max(name.size() + 1, kColumn), ' ');
   return name + value + "\n";
 }
 
-// Names and counts in two columns, the most frequent first.
-// Numbers are right-aligned in the column where other values begin.
+// Names and counts in two columns, the most frequent first. Numbers are right-aligned.
 std::string counts_text(std::vector<Count> counts) {
   std::ranges::stable_sort(counts, std::ranges::greater{}, &Count::second);
   const std::size_t shown = std::min(counts.size(), kMostLines);
@@ -96,7 +95,7 @@ std::string boxes_text(const IndexReport& report) {
   return text;
 }
 
-// What the files are that the samples are in.
+// The noun for the dataset's files.
 std::string files_noun(const Dataset& dataset) {
   const bool are_clips = dataset.size() > 0 && dataset.sample(0).encoding == Encoding::video;
   return are_clips ? "videos" : "images";
@@ -104,7 +103,7 @@ std::string files_noun(const Dataset& dataset) {
 
 }  // namespace
 
-// Boxes lie in the index, so every sample's can be read quickly.
+// Boxes are in the index, so reading those of every sample is fast.
 BoxCounts::BoxCounts(const Dataset& dataset, std::size_t number) {
   struct Target final : ReadTarget {
     std::span<std::byte> reserve(std::size_t size) override {
@@ -150,7 +149,7 @@ IndexReport::IndexReport(const Dataset& reported)
   bytes = image != nullptr ? image->bytes() : dataset.serialize().size();
 }
 
-// The fingerprint is what recordings and saved states compare.
+// Includes the fingerprint, which recordings and saved states compare.
 std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
   const IndexCounts counts = report.dataset.counts();
   return row("format", std::string(report.dataset.format())) + row(files_noun(report.dataset), grouped(counts.images)) +

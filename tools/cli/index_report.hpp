@@ -17,9 +17,9 @@
 
 namespace forebay::cli {
 
-// The boxes of a field, counted.
+// Counts of a field of boxes.
 struct BoxCounts {
-  // Reads those of every sample.
+  // Reads the boxes of every sample.
   BoxCounts(const Dataset& dataset, std::size_t field);
 
   std::string field;
@@ -27,10 +27,10 @@ struct BoxCounts {
   std::uint64_t boxes = 0;
   std::uint64_t largest = 0;   // in one sample
   std::uint64_t too_many = 0;  // samples with more than a batch has room for
-  std::int64_t room = 0;       // for so many: `most`
+  std::int64_t room = 0;       // the field's `most`
 };
 
-// What `forebay index` says of a dataset.
+// What `forebay index` reports about a dataset.
 struct IndexReport {
   // Reads every sample's label.
   explicit IndexReport(const Dataset& dataset);
@@ -39,7 +39,7 @@ struct IndexReport {
   std::vector<std::uint64_t> per_class;  // samples, in the order of dataset.classes()
   std::uint64_t unlabelled = 0;
   std::vector<BoxCounts> boxes;  // by field
-  std::uint64_t bad = 0;         // skipped for damage
+  std::uint64_t bad = 0;         // entries left out because they are bad
   std::string fingerprint;       // 16 hexadecimal digits
   std::uint64_t bytes = 0;       // of the serialized index
   data::MissingFiles missing;    // empty unless looked for
@@ -49,7 +49,7 @@ struct IndexReport {
 // For people: names the first `most_skipped` entries that were left out.
 [[nodiscard]] std::string to_text(const IndexReport& report, std::uint64_t most_skipped);
 
-// Everything, as one object.
+// The whole report as one object.
 [[nodiscard]] nlohmann::ordered_json to_json(const IndexReport& report);
 
 }  // namespace forebay::cli

@@ -7,17 +7,17 @@
 
 namespace forebay::cli {
 
-// The ranks that run this command: those of an MPI job, or one. Created first and destroyed last in a command; used by
-// the main thread only.
+// The job that runs this command: an MPI job, or a single process. A command creates it first and
+// destroys it last; only the main thread uses it.
 class Job {
  public:
-  // Starts MPI if the process was launched by it (and this build has it).
+  // Starts MPI if an MPI launcher started the process and this build has MPI.
   [[nodiscard]] static std::unique_ptr<Job> start(int& argc, char**& argv);
   virtual ~Job() = default;
 
   [[nodiscard]] virtual const Communicator& world() const noexcept = 0;
-  // Collective: what a trainer does with its gradients, an all-reduce of this many bytes. Waits without occupying a
-  // core.
+  // Collective: an all-reduce of this many bytes, as a trainer makes for its gradients. Waits
+  // without occupying a core.
   virtual void all_reduce(std::size_t bytes) = 0;
 };
 

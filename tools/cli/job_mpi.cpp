@@ -10,8 +10,8 @@
 namespace forebay::cli {
 namespace {
 
-// The program's job where it was built with MPI; job_solo.cpp is linked in its place otherwise.
-// all_reduce() stands for the gradients of a trainer.
+// The job in a build with MPI; without it, job_solo.cpp is compiled instead. all_reduce() stands
+// for that of a trainer's gradients.
 class MpiJob final : public Job {
  public:
   MpiJob(int& argc, char**& argv) : session_(argc, argv) {}
@@ -25,10 +25,11 @@ class MpiJob final : public Job {
                    MPI_COMM_WORLD, &request);
     for (int done = 0; done == 0;) {
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-      // The emulated accelerator computes elsewhere: a spinning wait would take a core from the decoders.
+      // Sleeps instead of spinning, which would take a core from the decoders: a real accelerator
+      // computes elsewhere.
       if (done == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    MPI_Wait(&request, MPI_STATUS_IGNORE);  // complete by now; says so to MPI's checkers
+    MPI_Wait(&request, MPI_STATUS_IGNORE);  // already complete; this tells MPI checkers so
   }
 
  private:
@@ -38,7 +39,7 @@ class MpiJob final : public Job {
 
 }  // namespace
 
-// MPI is not started for a single process, so that the program runs on machines where it cannot be.
+// MPI is not started for a single process, so that the program also runs where MPI cannot start.
 std::unique_ptr<Job> Job::start(int& argc, char**& argv) {
   if (!launched_by_mpi()) return std::make_unique<SoloJob>();
   return std::make_unique<MpiJob>(argc, argv);

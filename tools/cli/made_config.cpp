@@ -14,7 +14,7 @@
 namespace forebay::cli {
 namespace {
 
-constexpr double kHeldOut = 0.2;  // share of the images, unless they are in folders of their own
+constexpr double kHeldOut = 0.2;  // share of the images, unless they have a folder of their own
 
 std::vector<std::string> class_names(const DatasetPlan& plan) {
   std::vector<std::string> names;
@@ -41,7 +41,7 @@ void append_keys(std::string& out, const Options& options, std::string_view sect
   }
 }
 
-// Paths below the dataset's folder; the batch is an eighth of a small dataset, so that an epoch has
+// The options for the plan's task. The batch is an eighth of a small dataset, so that an epoch has
 // several steps.
 Options options_of(const DatasetPlan& plan) {
   const std::filesystem::path root = plan.split > 0 ? plan.directory / "train" : plan.directory;
@@ -73,7 +73,7 @@ Options options_of(const DatasetPlan& plan) {
       break;
     case Task::video:
       dataset.clip = {.frames = 8, .stride = 3};
-      options.transform.mirror = 0;  // what moves to the right would move to the left
+      options.transform.mirror = 0;  // mirroring would reverse the motion, which is the class
       break;
   }
   return options;
@@ -81,8 +81,8 @@ Options options_of(const DatasetPlan& plan) {
 
 }  // namespace
 
-// A configuration that feeds a made dataset. Keys are printed by the configuration's own code, so
-// that values are quoted as it reads them.
+// Writes the configuration that feeds a generated dataset. Values are printed by the
+// configuration's own code, so they are quoted as it reads them.
 std::string feeding_config(const DatasetPlan& plan) {
   const Options options = options_of(plan);
   std::string out = remarks(plan) + "\n\n[dataset]\n";
@@ -97,7 +97,7 @@ std::string feeding_config(const DatasetPlan& plan) {
   append_keys(out, options, "transform", {"size", "scale"});
   if (plan.task == Task::video) append_keys(out, options, "transform", {"mirror"});
   for (const FieldOptions& field : options.dataset.fields) config::append_field(out, field);
-  out.pop_back();  // whoever writes it adds the last line feed
+  out.pop_back();  // the caller adds the last line feed
   return out;
 }
 

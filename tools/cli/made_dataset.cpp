@@ -1,9 +1,8 @@
-// Writes a made dataset: JPEG images with shapes, and labels in one of several layouts.
+// Writes a generated dataset: JPEG images with shapes, and labels in one of several layouts.
 //
-// Which shapes each image has is decided first, for all images, from numbered random streams
-// (Contents); then several threads paint and write images in any order. An image depends on the
-// seed and its number only, so threads never change a file, and the first images of a larger
-// dataset are those of a smaller one.
+// First the shapes of each image are chosen from numbered random streams (Contents). Then several
+// threads paint and write images in any order. An image depends only on the seed and its number, so
+// the number of threads never changes a file.
 
 #include "made_dataset.hpp"
 
@@ -33,7 +32,7 @@ namespace fs = std::filesystem;
 // Keys of the independent random streams of a dataset.
 enum class Stream : std::uint8_t { counts, classes, pictures };
 
-// Pascal VOC counts pixels from 1 and includes the last one.
+// Pascal VOC counts pixels from 1, and its maximum is inclusive.
 std::string annotation(const std::string& file, const Scene& scene) {
   const auto element = [](const char* name, const std::string& value) {
     return std::string("<") + name + ">" + value + "</" + name + ">";
@@ -55,7 +54,8 @@ std::string annotation(const std::string& file, const Scene& scene) {
 // Decides the contents of each image, without painting it.
 class Contents {
  public:
-  // Each image has 1 to most_objects objects. The running count gives every object a number.
+  // Each image has 1 to most_objects objects. first_ accumulates their counts, so that every object
+  // has a number.
   explicit Contents(const DatasetPlan& plan) : plan_(plan), first_(plan.images + 1) {
     for (std::uint64_t image = 0; image < plan.images; ++image) {
       Random random(key64(plan.seed, Stream::counts, image));
@@ -75,8 +75,8 @@ class Contents {
   }
 
  private:
-  // Every group of `classes` objects contains each class once, in random order, which keeps the classes even.
-  // A Fisher-Yates shuffle of the classes per group; the group's number is the key.
+  // Each group of `classes` consecutive objects contains every class once, which keeps the classes
+  // balanced: a Fisher-Yates shuffle of the classes, keyed by the group's number.
   [[nodiscard]] std::size_t shape_of(std::uint64_t object) const {
     std::vector<std::size_t> order(plan_.classes);
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -118,8 +118,8 @@ class Writer {
     }
   }
 
-  // Writes an image and the files that belong only to it; any thread. Returns the size of the JPEG file in bytes.
-  // const and without shared state: called by all threads at once.
+  // Writes an image and the files that belong only to it. Any thread may call; several do at once.
+  // Returns the size of the JPEG file or the video in bytes.
   [[nodiscard]] std::uint64_t write(std::uint64_t image) const {
     const std::vector<std::size_t> chosen = contents_.of(image);
     if (plan_.layout == DatasetPlan::Layout::videos) {
@@ -162,20 +162,20 @@ class Writer {
   void make_folder(const fs::path& name) const {
     if (const int error = folder_.make_folder(name); error != 0) fail(name, error);
   }
-  // What an earlier dataset left under the name is replaced.
+  // Replaces a file that an earlier dataset left under the name.
   void write(const fs::path& name, std::span<const std::byte> bytes) const {
     if (const int error = folder_.write(name, bytes, OutputFolder::IfThere::replace); error != 0) fail(name, error);
   }
   void write(const fs::path& name, const std::string& text) const { write(name, std::as_bytes(std::span(text))); }
 
-  // Below the dataset's folder.
+  // Relative to the dataset's folder.
   [[nodiscard]] std::vector<fs::path> roots() const {
     if (plan_.split <= 0) return {""};
     return {"train", "val"};
   }
   [[nodiscard]] fs::path root_of(std::uint64_t image) const { return roots()[image < training_ ? 0 : 1]; }
 
-  // Of a class that has a folder of its own.
+  // The folder of a class, in layouts that have one per class.
   [[nodiscard]] std::string_view class_name(std::size_t number) const {
     return plan_.layout == DatasetPlan::Layout::videos ? motion_name(number) : shapes()[number].name;
   }
@@ -191,7 +191,7 @@ class Writer {
     return std::string(digits - number.size(), '0') + number;
   }
 
-  // "circle|star": each once, in the order of the classes.
+  // "circle|star": the names of the classes, each once and in their order.
   static std::string names_of(std::vector<std::size_t> chosen) {
     std::ranges::sort(chosen);
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
@@ -208,10 +208,11 @@ class Writer {
   const Contents& contents_;
   std::uint64_t training_;
   ScenePlan picture_;
-  std::vector<Colour> palette_{Colour{}};  // of masks; black is background
+  std::vector<Colour> palette_{Colour{}};  // colours of masks; black is the background
 };
 
-// Too many objects would leave regions too small to paint a shape in.
+// Throws ConfigError if there are too many classes, or so many objects that their regions would be
+// too small for a shape.
 void check(const DatasetPlan& plan) {
   const bool are_videos = plan.layout == DatasetPlan::Layout::videos;
   const std::size_t most = are_videos ? kMotions : shapes().size();
@@ -227,7 +228,7 @@ void check(const DatasetPlan& plan) {
   }
 }
 
-// Images that go to the training part.
+// The number of images in the training part.
 std::uint64_t training_images(const DatasetPlan& plan) {
   if (plan.split <= 0) return plan.images;
   const auto held_out = static_cast<std::uint64_t>(std::llround(static_cast<double>(plan.images) * plan.split));

@@ -19,9 +19,9 @@ struct DatasetPlan {
   enum class Layout : std::uint8_t {
     voc,     // JPEGImages/NUMBER.jpg with Annotations/NUMBER.xml, several objects each
     folder,  // CLASS/NUMBER.jpg, one object each, filling the picture
-    masks,   // images/NUMBER.jpg with masks/NUMBER.png, whose indices are 0 and the numbers of the classes from 1
-    videos,  // CLASS/NUMBER.avi, whose class is how what it shows moves
-    table,   // images/NUMBER.jpg with labels.csv: paths and the names of the classes in the image
+    masks,   // images/NUMBER.jpg with masks/NUMBER.png, whose values are 0 for background and class numbers from 1
+    videos,  // CLASS/NUMBER.avi; the class is the direction of the motion
+    table,   // images/NUMBER.jpg with labels.csv: paths, and the names of the classes in each image
   };
 
   std::filesystem::path directory;
@@ -29,7 +29,7 @@ struct DatasetPlan {
   Layout layout = Layout::voc;
   Colours colours = Colours::any;
   std::uint64_t images = 0;
-  std::size_t classes = 0;  // the first of shapes(), or of videos of the ways to move
+  std::size_t classes = 0;  // the first so many of shapes(), or of the motions of videos
   std::uint64_t seed = 0;
   int width = 0;
   int height = 0;
@@ -46,9 +46,10 @@ struct MadeDataset {
   std::uint64_t bytes = 0;  // of the JPEG files, or the videos
 };
 
-// Writes the dataset: the same bytes for the same plan, whatever `threads` and `directory` are. Objects of a class
-// differ in number by at most one. Calls progress(images done, images) on the calling thread.
-// Throws ConfigError for a plan that cannot be carried out, Error naming the file that cannot be written.
+// Writes the dataset: the same bytes for the same plan, whatever `threads` and `directory` are. The
+// numbers of objects of any two classes differ by at most one. Calls progress(images done, images)
+// on the calling thread. Throws ConfigError for a plan that cannot be carried out, Error naming a
+// file that cannot be written.
 MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
 // The configuration that feeds a plan's dataset to a trainer for its task, as TOML.

@@ -1,6 +1,6 @@
-// Videos without a video encoder: one large picture is painted, and each frame is the part of it
-// that a window shows which moves over it. The frames are JPEG files in an AVI file, which every
-// player and libavcodec read.
+// Makes videos without a video encoder: one large picture is painted, and a window moves across it;
+// each frame is what the window shows. The frames are JPEG files in an AVI file, which every player
+// and libavcodec can read.
 
 #include "made_video.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Motion {
   std::string_view name;
-  int across;  // of the picture
+  int across;  // direction in which the picture moves, -1, 0 or 1
   int down;
 };
 constexpr std::array<Motion, kMotions> kMoves{{{"right", 1, 0},
@@ -39,7 +39,7 @@ RgbImage part_of(const RgbImage& whole, int left, int top, int width, int height
   return part;
 }
 
-// Little endian.
+// An integer in little endian.
 std::string number(std::size_t value, std::size_t bytes = 4) {
   std::string text;
   for (std::size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
@@ -52,7 +52,8 @@ std::string chunk(std::string_view name, const std::string& bytes) {
 
 std::string list(const std::string& bytes) { return chunk("LIST", bytes); }
 
-// Headers, the pictures, and where each of them is, counted from the list's name.
+// The file: headers, frames, and an index of their offsets, which count from the name of the list
+// "movi".
 std::string avi_of(std::span<const std::string> pictures, const ScenePlan& plan) {
   constexpr std::size_t kRate = 25;
   constexpr std::size_t kKeyFrame = 0x10;
@@ -65,7 +66,7 @@ std::string avi_of(std::span<const std::string> pictures, const ScenePlan& plan)
     movie += chunk("00dc", picture);
   }
   const std::string nothing(16, '\0');
-  const std::string main = number(1'000'000 / kRate) + number(0) + number(0) + number(kKeyFrame) +  // has an index
+  const std::string main = number(1'000'000 / kRate) + number(0) + number(0) + number(kKeyFrame) +  // AVIF_HASINDEX
                            number(pictures.size()) + number(0) + number(1) + number(0) + number(width) +
                            number(height) + nothing;
   const std::string stream = "vidsMJPG" + nothing.substr(4) + number(1) + number(kRate) + number(0) +
@@ -94,7 +95,7 @@ std::string made_video(const ScenePlan& plan, std::size_t motion, int frames, in
   std::vector<std::string> pictures;
   for (int frame = 0; frame < frames; ++frame) {
     const int gone = static_cast<int>(std::lround(speed * frame));
-    // The picture moves one way where the window moves the other.
+    // The picture moves in the direction opposite to the window.
     const auto place = [&](int direction) { return direction == 0 ? way / 2 : direction > 0 ? way - gone : gone; };
     const RgbImage part =
         part_of(whole, place(kMoves[motion].across), place(kMoves[motion].down), plan.width, plan.height);

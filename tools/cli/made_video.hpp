@@ -9,12 +9,13 @@
 
 namespace forebay::cli {
 
-// Ways in which the pictures of a made video move, which a single one of them does not tell.
+// The number of directions in which a generated video can move; a single frame does not show which
+// it is.
 constexpr std::size_t kMotions = 8;
 [[nodiscard]] std::string_view motion_name(std::size_t motion) noexcept;
 
-// An AVI file of JPEG pictures, in which something painted passes by: the same bytes for the same arguments.
-// `plan`: of one picture. REQUIRES: motion < kMotions, frames > 0. Throws Error.
+// An AVI file of JPEG frames in which a painted picture moves by: the same bytes for the same
+// arguments. `plan`: of one frame. REQUIRES: motion < kMotions, frames > 0. Throws Error.
 [[nodiscard]] std::string made_video(const ScenePlan& plan, std::size_t motion, int frames, int quality,
                                      std::uint64_t key);
 

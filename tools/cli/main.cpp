@@ -1,9 +1,9 @@
 // The program `forebay`: its commands, and what they have in common.
 //
-// CLI11 parses the arguments and calls a command's callback, which only notes what is to be done;
-// it is done after parsing, so that exceptions of a command do not pass through the parser. Errors
-// end in one line on stderr and an exit code: 2 for anything the user can mend in arguments or
-// configuration, 1 for a failed run.
+// CLI11 parses the arguments and calls the command's callback, which only notes what to do. The
+// work is done after parsing, so that a command's exceptions do not pass through the parser. An
+// error ends in one message on stderr and an exit code: 2 for anything the user can correct in
+// arguments or configuration, 1 for a failed run.
 
 #include <algorithm>
 #include <cerrno>
@@ -42,14 +42,14 @@ int print_config(const ConfigArguments& arguments) {
 constexpr int kRunFailed = 1;
 constexpr int kBadUsage = 2;
 
-// What was printed so far comes first, as the two streams may be one terminal.
+// Flushes stdout first, since both streams may be the same terminal.
 int fail(const std::string& message, int exit_code) {
   std::fflush(stdout);
   std::fprintf(stderr, "forebay: error: %s\n", printable_lines(message).c_str());
   return exit_code;
 }
 
-// The command to ask for help: "forebay", or "forebay index" if that much was understood.
+// The command to suggest for help: "forebay", or "forebay index" if that much was understood.
 std::string understood(const CLI::App& app) {
   const auto named = app.get_subcommands();
   return named.empty() ? app.get_name() : app.get_name() + " " + named.front()->get_name();
@@ -70,8 +70,7 @@ std::vector<std::string> options_of(const CLI::App& command) {
   return names;
 }
 
-// What was given and nothing takes, with what was probably meant.
-// With a suggestion from the commands or options there are.
+// Describes an unknown command or option, and suggests the most similar one there is.
 std::string describe_unknown(const CLI::App& app) {
   const auto named = app.get_subcommands();
   const auto unknown = (named.empty() ? app : *named.front()).remaining();
@@ -94,8 +93,8 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return fail(message + " (see " + understood(app) + " --help)", kBadUsage);
 }
 
-// Descriptors first: an index of many shards keeps them open. Output errors (a full disk behind a
-// redirection) only show when stdout is flushed.
+// The limit on open files is raised first, because an index of many shards keeps them open. Output
+// errors (such as a full disk) show only when stdout is flushed at the end.
 int run(int argc, char** argv) {
   raise_open_file_limit();
   CLI::App app("Feeds data-parallel trainers so that they never wait for storage.", "forebay");
@@ -164,7 +163,7 @@ CLI::Option* positive(CLI::Option* option, double most) {
 // Up to 11 days. Chosen.
 CLI::Option* seconds(CLI::Option* option) { return positive(option, 1e6)->type_name("S"); }
 
-// The command writes telemetry unless told otherwise, the library does not.
+// Unlike the library, the command writes telemetry by default.
 Options command_defaults() {
   Options options;
   options.telemetry.dir = "run";

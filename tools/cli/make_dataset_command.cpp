@@ -1,9 +1,9 @@
 // `forebay make-dataset`: checks the arguments, makes the dataset (made_dataset.cpp) with a
-// progress bar, and writes the configuration that feeds it (made_config.cpp) for tasks that need
-// one.
+// progress bar, and, for tasks that need one, writes the configuration that feeds it
+// (made_config.cpp).
 //
-// Everything that can be refused is refused before the first file is written. What is not given
-// depends on the task: its layout, whether colours tell classes, and how many objects an image has.
+// All arguments are checked before the first file is written. The defaults of the layout, the
+// colours and the number of objects depend on the task.
 
 #include <algorithm>
 #include <array>
@@ -35,12 +35,12 @@ struct MakeDatasetArguments {
   std::string directory;
   std::string size = "320x240";
   std::string layout = "voc";
-  std::string colours;      // "": as the task says
+  std::string colours;      // "": depends on the task
   std::size_t objects = 0;  // 0: not given
   bool force = false;
 };
 
-// 16384 pixels a side, chosen; a picture of floats has 12 bytes per pixel while it is painted.
+// At most 16384 pixels per side (chosen): while it is painted, a picture has 12 bytes per pixel.
 void read_size(const std::string& text, DatasetPlan& plan) {
   constexpr int kMost = 16384;
   const auto side = [](std::string_view digits) {
@@ -55,13 +55,14 @@ void read_size(const std::string& text, DatasetPlan& plan) {
                     std::to_string(kSmallestSide) + " to " + std::to_string(kMost) + " each");
 }
 
-// As many as fit well, if the user did not say.
+// The default: four objects, or as many as fit.
 std::size_t usual_objects(const DatasetPlan& plan) {
   constexpr std::size_t kUsual = 4;
   return std::clamp<std::size_t>(most_objects(plan.width, plan.height), 1, kUsual);
 }
 
-// Files of an earlier dataset would mix with those of the new one.
+// Refuses a folder that is not empty, because files of an earlier dataset would mix with the new
+// ones.
 void refuse_full(const std::filesystem::path& directory) {
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) return;
@@ -77,10 +78,10 @@ void refuse_full(const std::filesystem::path& directory) {
 constexpr std::array<std::string_view, 5> kTasks{"classification", "segmentation", "detection", "multilabel", "video"};
 
 Task task_of(const std::string& name) {
-  return static_cast<Task>(std::ranges::find(kTasks, name) - kTasks.begin());  // one of them: CLI11 has checked
+  return static_cast<Task>(std::ranges::find(kTasks, name) - kTasks.begin());  // CLI11 has checked the name
 }
 
-// The task decides how its labels are stored, only classification leaves a choice.
+// The task determines the layout; only classification has a choice.
 DatasetPlan::Layout layout_of(Task task, bool is_folder) {
   using Layout = DatasetPlan::Layout;
   if (is_folder && task != Task::classification) {
@@ -125,7 +126,7 @@ void write_config(const std::string& file, const std::string& text) {
   }
 }
 
-// A configuration comes with every task that needs sections of fields.
+// Writes a configuration for every task but classification, whose path says everything.
 int make(const MakeDatasetArguments& arguments) {
   const DatasetPlan plan = plan_of(arguments);
   if (!arguments.force) refuse_full(plan.directory);
@@ -140,7 +141,7 @@ int make(const MakeDatasetArguments& arguments) {
   std::printf("%s: %s %s%s of %dx%d, %s%zu classes, %s\n", printable(arguments.directory).c_str(),
               grouped(plan.images).c_str(), are_videos ? "videos" : "images", parts.c_str(), plan.width, plan.height,
               objects.c_str(), plan.classes, size_text(made.bytes).c_str());
-  if (plan.task == Task::classification) return 0;  // its path is all there is to say
+  if (plan.task == Task::classification) return 0;  // needs no configuration
   const std::string config = (plan.directory / "feed.toml").string();
   write_config(config, feeding_config(plan) + "\n");
   std::printf("%s feeds it: forebay feed %s\n", printable(config).c_str(), printable(config).c_str());

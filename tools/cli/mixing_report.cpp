@@ -11,8 +11,8 @@
 namespace forebay::cli {
 namespace {
 
-// Chosen.
-constexpr std::uint64_t kLookedAt = 65'536;  // samples; a batch at least
+// How many samples are examined, at least one batch of them. Chosen.
+constexpr std::uint64_t kLookedAt = 65'536;  // samples
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -21,7 +21,8 @@ std::string formatted(const char* format, Values... values) {
   return text.data();
 }
 
-// Which nodes there will be is not known here; with one alone, all samples are shuffled at once.
+// The number of nodes of the later job is not known here. It cannot be taken as 1, because one node
+// shuffles all samples at once.
 std::uint32_t parts_of(const DatasetOptions& options) {
   return options.nodes > 0 ? static_cast<std::uint32_t>(options.nodes) : 2;
 }
@@ -38,7 +39,7 @@ std::string order_in_words(const DatasetOptions& options) {
 
 }  // namespace
 
-// The same figures for the configured order and for a true shuffle, to compare with.
+// The same figures for the configured order and, for comparison, for a full shuffle.
 MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples)
     : order(order_in_words(options)),
       batch_size(std::min(static_cast<std::uint64_t>(options.batch_size), samples)),

@@ -1,5 +1,5 @@
 // What commands print and write: checks that a file can be written before a long run begins, writes
-// that do not wait for ever, progress bars, tables of summaries.
+// with a time limit, progress bars, tables of summaries.
 
 #include "output.hpp"
 
@@ -36,8 +36,7 @@ std::string cannot_write(const std::string& flag, const fs::path& file) {
   return flag + ": cannot write " + file.string() + ": ";
 }
 
-// The nearest existing folder, in which the others would be created.
-// The folder that would have to be writable when the missing ones are made in it.
+// The nearest existing folder above, which must be writable for the missing ones to be created.
 fs::path existing(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder_of(folder);
@@ -52,8 +51,8 @@ std::size_t terminal_width() {
 
 }  // namespace
 
-// Without creating the file: a run that fails later must not leave an empty one. A terminal or
-// /dev/null is a character device.
+// Checks without creating the file: a run that fails later must not leave an empty one. Terminals
+// and /dev/null are character devices.
 void require_writable(const std::string& flag, const fs::path& file, bool makes_folder) {
   if (file.empty() || file == "-") return;
   const auto refuse = [&](const std::string& cause) { throw ConfigError(cannot_write(flag, file) + cause); };
@@ -81,7 +80,7 @@ void write_output(const std::string& flag, const fs::path& file, const std::stri
   write_in_time(flag, file, kEndPatience, [file, text] { write_all(open_named(file), text + "\n"); });
 }
 
-// The write happens on a thread of its own (ends_within), which is left behind if the disk never
+// The write happens on a separate thread (ends_within), which is abandoned if the disk never
 // answers.
 void write_in_time(const std::string& flag, const fs::path& file, std::chrono::seconds patience,
                    std::function<void()> write) {
@@ -115,12 +114,12 @@ std::string size_text(std::uint64_t bytes) {
 
 ProgressBar::ProgressBar(std::string what) : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-// The line is wiped, so that what follows begins on a clean one.
+// Clears the line, so that the next output starts on an empty one.
 ProgressBar::~ProgressBar() {
   if (is_drawn_) std::fputs("\r\033[K", stderr);
 }
 
-// Ten times a second at most; nothing where stderr is a file.
+// Draws at most ten times a second, and only on a terminal.
 void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   const auto now = Clock::now();
   if (!is_terminal_ || total == 0 || now < next_) return;
@@ -129,7 +128,7 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
   is_drawn_ = true;
 }
 
-// One column is left free, as terminals wrap when the last is written.
+// The last column stays empty, because some terminals wrap after writing it.
 void ProgressBar::draw(std::uint64_t done, std::uint64_t total, double elapsed_s) const {
   const double share = static_cast<double>(done) / static_cast<double>(total);
   std::array<char, 96> tail{};

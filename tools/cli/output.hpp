@@ -13,18 +13,21 @@
 
 namespace forebay::cli {
 
-// Files that a command writes at the end; "-" is standard output.
+// Throws ConfigError, naming `flag` and the path, if the file cannot be written, as far as this can
+// be told without touching it. So no run ends without a place for its result. `makes_folder`: the
+// folder will be created if it is missing. An empty path means no file; "-" is standard output.
 
 // Throws ConfigError naming `flag` and the path if the file cannot be written, as far as that can be told without
 // touching it, so that a run does not end with nowhere to put its result. `makes_folder`: the folder will be created.
 // An empty path means no file.
 void require_writable(const std::string& flag, const std::filesystem::path& file, bool makes_folder = false);
 
-// Writes `text` and a newline. Throws Error naming `flag` and the path, also where the disk does not answer.
+// Writes `text` and a newline; "-" is standard output. Throws Error, naming `flag` and the path,
+// also if the disk does not answer.
 void write_output(const std::string& flag, const std::filesystem::path& file, const std::string& text);
 
-// Has `write` done, which writes to `file`. The same error; a write that has not ended after `patience` is left behind,
-// so it must own what it uses.
+// Calls `write`, which writes to `file`, on a separate thread. Throws the same error. A call that
+// has not ended after `patience` is abandoned, so `write` must own what it uses.
 void write_in_time(const std::string& flag, const std::filesystem::path& file, std::chrono::seconds patience,
                    std::function<void()> write);
 
@@ -33,8 +36,8 @@ void write_in_time(const std::string& flag, const std::filesystem::path& file, s
 // 831488 -> "812 KiB"; three digits or so, binary units.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-// A progress line on standard error, if that is a terminal; otherwise nothing. Used by one thread. The destructor
-// removes the line.
+// A progress bar on standard error if that is a terminal; otherwise nothing. Used by one thread.
+// The destructor removes the line.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what);
@@ -57,11 +60,11 @@ class ProgressBar {
   Clock::time_point next_ = start_ + std::chrono::milliseconds(200);  // quick work needs no bar
 };
 
-// A run's summary for people: several lines, with a row for each rank if there are several.
+// A run's summary as text, with a row for each rank if there are several.
 [[nodiscard]] std::string summary_table(std::string_view policy, const Summary& job, std::span<const Summary> ranks);
 
-// The JSON of a job's summary with a "profile" for the job, whose "slowest_rank" is a number, and for each of its
-// ranks.
+// Adds a "profile" to the JSON of a job's summary: the job's, which also has the number of the
+// "slowest_rank", and one for each rank.
 [[nodiscard]] std::string add_profiles(const std::string& summary, std::span<const Profile> ranks);
 
 }  // namespace forebay::cli

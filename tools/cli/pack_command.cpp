@@ -1,10 +1,10 @@
 // `forebay pack`, `forebay pack --verify` and `forebay unpack`: arguments, checks and reports;
 // tools/archive does the work.
 //
-// Packing may be shared by processes that do not talk to each other: each packs every N-th shard
-// (find_part), as given or as mpirun or srun say. What is refused here are mistakes that would cost
-// hours: a target within the dataset, a set that is packed already, choices of data with an index
-// that has made them.
+// Processes that do not communicate can share the packing: each packs every N-th shard (find_part),
+// as --part, mpirun or srun tells. The checks here refuse mistakes that would cost hours: a target
+// within the dataset, a set that is packed already, options that choose data although a saved index
+// has chosen it.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +39,7 @@
 namespace forebay::cli {
 namespace {
 
-constexpr std::size_t kMostNamed = 20;  // of samples that have a problem
+constexpr std::size_t kMostNamed = 20;  // entries of a list of problems
 
 struct PackArguments {
   std::string in;
@@ -78,7 +78,7 @@ unsigned threads_of(std::uint64_t asked) {
   return asked == 0 ? data::index_threads() : static_cast<unsigned>(std::min(asked, kMost));
 }
 
-// From 1 MiB, below which shards are no better than files, to 64 GiB. Chosen.
+// From 1 MiB (smaller shards would be no better than single files) to 64 GiB. Chosen.
 std::uint64_t shard_bytes_of(const std::string& text) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
   constexpr std::uint64_t kMost = std::uint64_t{64} << 30U;
@@ -89,8 +89,8 @@ std::uint64_t shard_bytes_of(const std::string& text) {
   throw ConfigError("--shard-size " + text + ": expected a size such as 512MiB, from 1MiB to 64GiB");
 }
 
-// "2/8", or this process's place among those that mpirun or srun started.
-// A launcher that does not tell the rank would make all processes pack everything over each other.
+// Takes the part from --part ("2/8"), or from mpirun or srun. A launcher that does not tell the
+// rank is refused: each process would pack everything, over the files of the others.
 void find_part(const std::string& text, archive::PackSettings& settings) {
   if (!text.empty()) {
     const auto numbers = split(text, '/');
@@ -128,7 +128,7 @@ void print_tally(const archive::PackTally& tally) {
   if (tally.as_is > 0) print_row("as they are", counted(tally.as_is, "image"));
 }
 
-// What is in an index has been decided.
+// A saved index has fixed the data, so options that choose data are refused.
 void require_no_choice_of_data(const PackArguments& arguments) {
   const auto is_of_data = [](const std::string& each) {
     return each.starts_with("dataset.") || each.starts_with("fields.");
@@ -139,15 +139,16 @@ void require_no_choice_of_data(const PackArguments& arguments) {
                     arguments.in + " is a saved index, which says all that; pack the data or its configuration");
 }
 
-// The dataset was opened with it, perhaps long ago.
-// A saved index knows it; the options of this call may differ.
+// The sample unit with which the dataset was indexed. A saved index knows it; the options of this
+// call may differ.
 SampleUnit samples_of(const Dataset& dataset, const Options& options) {
   const data::IndexImage* const image = data::image_of(dataset);
   return image != nullptr ? image->record().origin.samples : options.dataset.samples;
 }
 
-// Among class folders it would be one more class, and the dataset another one when packing resumes.
-// Links are resolved on both sides, as far as the paths exist.
+// Refuses a target within the dataset's folder. Among class folders it would become another class,
+// and when packing resumes the dataset would have changed. Links are resolved on both sides, as far
+// as the paths exist.
 void require_outside(const std::filesystem::path& out, const std::filesystem::path& in) {
   std::error_code error;
   const auto of_data = std::filesystem::canonical(in, error);
@@ -159,8 +160,8 @@ void require_outside(const std::filesystem::path& out, const std::filesystem::pa
                     ", where it could become part of it: name a folder outside");
 }
 
-// A set packed as pixels has no files that could be packed again, and where others are coefficients neither.
-// A set without tables and without pixels has the original files, and may be packed again.
+// Refuses a packed set that has coefficients or pixels, since it no longer holds the original
+// files. A set packed as-is does, and may be packed again.
 void require_not_packed(const Dataset& dataset, const std::string& in) {
   if (dataset.size() > 0 && dataset.sample(0).encoding == Encoding::video) {
     throw ConfigError(
@@ -175,7 +176,7 @@ void require_not_packed(const Dataset& dataset, const std::string& in) {
   throw ConfigError(in + " is packed already; unpack it first, or copy it");
 }
 
-// max_bad is asked with the number of samples, which is known once the dataset is open.
+// max_bad is evaluated with the number of samples, which is known once the dataset is open.
 int pack(const PackArguments& arguments) {
   if (data::is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
   const Options options = options_for_data(arguments.in, arguments.overrides, arguments.format);

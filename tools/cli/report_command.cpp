@@ -35,14 +35,14 @@ struct ReportArguments {
   bool force = false;
 };
 
-// Beside the folder of the first run.
+// report.html next to the first run's folder.
 fs::path default_file(const std::string& run) {
   const fs::path folder = fs::absolute(run).lexically_normal();
   const fs::path name = folder.has_filename() ? folder : folder.parent_path();
   return (name.parent_path() / "report.html").lexically_proximate(fs::current_path());
 }
 
-// Reports begin with a mark, so that one may replace another without --force.
+// Reports begin with a mark, so that one can be replaced by another without --force.
 bool is_report(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string head(report::kReportMark.size(), '\0');
@@ -50,7 +50,8 @@ bool is_report(const fs::path& file) {
   return head == report::kReportMark;
 }
 
-// Nobody named it, so a link that somebody left there is not followed, and nothing is written to another's folder.
+// For the default path, which the user did not name: refuses to follow a link that somebody may
+// have left there, and to write into another user's folder.
 void require_own(const fs::path& file) {
   const std::string name = printable(file.native());
   std::error_code error;
@@ -71,7 +72,7 @@ void require_replaceable(const fs::path& file, bool force) {
                     " is not a report, and would be lost: name another file, or give --force to overwrite it");
 }
 
-// Replaced as a whole: a browser that reloads never sees half a page.
+// Writes the page. It is replaced atomically, so a browser that reloads never sees half a page.
 int write_report(const ReportArguments& arguments) {
   const fs::path file = arguments.out.empty() ? default_file(arguments.runs.front()) : fs::path(arguments.out);
   if (arguments.out.empty()) require_own(file);

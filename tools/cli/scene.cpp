@@ -1,12 +1,13 @@
-// Paints made pictures: a background, then shapes of given classes in regions of their own, then
-// grain; and says where each shape is (box and mask).
+// Paints generated pictures: a background, then shapes of given classes in separate regions, then
+// grain. Records where each shape is (box and mask).
 //
-// paint_scene is a function of its key alone, called by many threads. It takes no sine or power
-// where a result decides a pixel, since those of different C libraries differ in the last bit, and
-// the files must not. The order of random numbers is part of the format of all made datasets.
+// paint_scene() depends only on its arguments and is called by many threads. No sine or power may
+// decide a pixel, because the results of C libraries differ in the last bit, and the files must
+// not. The order of random numbers is part of the format: changing it changes all generated
+// datasets.
 //
-// A shape is a function that says whether a point of the square from -1 to 1 is inside, y
-// downwards; Placement maps pixels into that square.
+// A shape is a function that tells whether a point of the square from -1 to 1, y downwards, is
+// inside. Placement maps pixels into that square.
 
 #include "scene.hpp"
 
@@ -29,8 +30,8 @@ struct Point {
   double y;
 };
 
-// Even-odd rule: counts the edges to the right of the point.
-// Half-open in y, so that a corner counts once.
+// Even-odd rule: counts the edges to the right of the point. Edges are half-open in y, so that a
+// corner counts once.
 template <std::size_t N>
 bool is_inside(const std::array<Point, N>& polygon, double x, double y) {
   bool inside = false;
@@ -104,7 +105,7 @@ bool hourglass(double x, double y) {
   return square(x, y) && std::abs(x) <= std::max(std::abs(y), kWaist);
 }
 
-// Along a diagonal, so that stretching it to its box leaves a stripe.
+// Along a diagonal, so that it is still a stripe when stretched to its bounding box.
 bool bar(double x, double y) {
   constexpr double kHalfWidth = 0.36;
   return square(x, y) && std::abs(x - y) <= kHalfWidth;
@@ -132,11 +133,11 @@ constexpr std::array<DrawnShape, 16> kShapes{{{"circle", circle},
                                               {"tee", tee},
                                               {"hexagon", hexagon}}};
 
-// Where a shape is: maps a pixel back into the shape's own square.
+// Position of a shape in the picture; maps a pixel into the shape's square.
 struct Placement {
   double centre_x;
   double centre_y;
-  double half_width;  // of the shape before it is turned
+  double half_width;  // of the shape before its rotation
   double half_height;
   double cosine;
   double sine;
@@ -148,8 +149,8 @@ struct Placement {
   }
 };
 
-// Cuts the picture into one region per object, always the largest region across its longer side.
-// Shuffled at the end, so that the first object is not always in the largest region.
+// Cuts the picture into one region per object, always dividing the largest region across its longer
+// side. The regions are shuffled, so that the first object is not always in the largest one.
 std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
   std::vector<Box> regions{{0, 0, width, height}};
   const auto area = [](const Box& box) { return std::int64_t{box.width()} * box.height(); };
@@ -169,7 +170,7 @@ std::vector<Box> cut(int width, int height, std::size_t count, Random& random) {
 }
 
 Placement place(const Box& region, double least, double most, Random& random) {
-  // t is the tangent of half the angle, so that no library's sine decides a pixel.
+  // t is the tangent of half the angle: cosine and sine follow from it without a library's sine.
   constexpr double kMostTangent = 0.15;  // about 17 degrees
   const double t = random.uniform(-kMostTangent, kMostTangent);
   Placement placement{};
@@ -179,7 +180,7 @@ Placement place(const Box& region, double least, double most, Random& random) {
   const double half = 0.5 * std::min(region.width(), region.height()) * random.uniform(least, most);
   const double stretch = random.uniform(0.8, 1.0);
   const bool is_narrow = random.below(2) == 0;
-  // The box of a turned square is larger than the square by this.
+  // The bounding box of the rotated square is larger than the square by this factor.
   const double spread = placement.cosine + std::abs(placement.sine);
   placement.half_width = half / spread * (is_narrow ? stretch : 1);
   placement.half_height = half / spread * (is_narrow ? 1 : stretch);
@@ -188,14 +189,14 @@ Placement place(const Box& region, double least, double most, Random& random) {
   return placement;
 }
 
-// The share of each pixel of a region that a shape covers, by 4 x 4 points.
+// How much of each pixel in a region the shape covers, from 0 to 1.
 struct Coverage {
   Box box;
   std::vector<float> share;  // rows of box
 };
 constexpr float kMostly = 0.5F;
 
-// 16 points per pixel make smooth edges.
+// Samples 4 x 4 points per pixel, for smooth edges.
 Coverage cover(const DrawnShape& shape, const Placement& placement, const Box& region) {
   constexpr int kPoints = 4;
   Coverage coverage{region, {}};
@@ -214,7 +215,7 @@ Coverage cover(const DrawnShape& shape, const Placement& placement, const Box& r
   return coverage;
 }
 
-// Calls visit(x, y, share) for every pixel that is touched.
+// Calls visit(x, y, share) for every pixel that is at least partly covered.
 template <typename Visit>
 void for_covered(const Coverage& coverage, Visit visit) {
   std::size_t i = 0;
@@ -225,8 +226,8 @@ void for_covered(const Coverage& coverage, Visit visit) {
   }
 }
 
-// Of pixels that are covered by half at least, as the mask has them; otherwise a shape's faint edge
-// would widen its box.
+// The bounding box of pixels that are at least half covered, as in the mask; otherwise a shape's
+// faint edge would enlarge its box.
 Box bounds(const Coverage& coverage) {
   constexpr int kFar = std::numeric_limits<int>::max();
   Box box{kFar, kFar, 0, 0};
@@ -237,7 +238,7 @@ Box bounds(const Coverage& coverage) {
   return box;
 }
 
-// Writes the shape's number, from 1, into a plane of that width.
+// Writes the number of the shape, from 1, into a mask of that width.
 void mark(std::vector<std::uint8_t>& plane, int width, const Coverage& coverage, std::size_t shape) {
   for_covered(coverage, [&](int x, int y, float share) {
     if (share < kMostly) return;
@@ -266,8 +267,8 @@ Colour mean_below(Drawing& drawing, const Coverage& coverage) {
   return sum;
 }
 
-// A random colour that contrasts with what is below; the best of a few if none does. The number of
-// tries and the contrast are chosen.
+// A random colour that contrasts with what is below, or the best of 24 tries. The number of tries
+// and the contrast are chosen.
 Colour contrasting(const Colour& below, Random& random) {
   constexpr float kEnough = 75;
   Colour best{};
@@ -290,7 +291,7 @@ Colour close_to(Colour colour, Random& random) {
   return colour;
 }
 
-// Fills what is covered with one colour, lit from a side and a little uneven.
+// Fills the covered pixels with one colour, lit from one side and slightly textured.
 void fill(Drawing& drawing, const Coverage& coverage, const Colour& colour, Random& random) {
   constexpr int kGrainCell = 6;
   std::vector<float> texture(coverage.share.size());
@@ -310,7 +311,7 @@ void fill(Drawing& drawing, const Coverage& coverage, const Colour& colour, Rand
   });
 }
 
-// Floats until here, so that layers do not round one after another.
+// Rounds to bytes only at the end, so that layers do not accumulate rounding errors.
 RgbImage quantised(Drawing& drawing) {
   RgbImage image{drawing.width(), drawing.height(), {}};
   image.bytes.reserve(drawing.pixels().size() * 3);
@@ -328,13 +329,13 @@ std::span<const DrawnShape> shapes() noexcept { return kShapes; }
 
 std::size_t most_objects(int width, int height) noexcept {
   if (std::min(width, height) < kSmallestSide) return 0;
-  // Cuts near the middle of the longer side leave the smallest region about half of an even share.
+  // Because regions are halved repeatedly, the smallest has about half of the mean area.
   constexpr std::int64_t kArea = std::int64_t{2} * kSmallestSide * kSmallestSide;
   return static_cast<std::size_t>(std::max<std::int64_t>(1, std::int64_t{width} * height / kArea));
 }
 
 Colour colour_of(std::size_t shape) noexcept {
-  // Hues a golden section of the circle apart, so that the first few differ most.
+  // Successive hues are a golden section of the circle apart, so that the first few differ most.
   constexpr double kGoldenSection = 0.6180339887498949;
   constexpr float kDarkest = 30;
   constexpr float kRange = 200;

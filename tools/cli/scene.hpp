@@ -21,8 +21,8 @@ struct DrawnShape {
 // In the order in which `--classes K` takes them.
 [[nodiscard]] std::span<const DrawnShape> shapes() noexcept;
 
-// The colour that objects of a shape have under Colours::by_class; apart for the first few shapes, near its neighbours'
-// for all of them.
+// The colour of a shape's objects under Colours::by_class. The first few colours are far apart;
+// with all shapes, neighbours are similar.
 [[nodiscard]] Colour colour_of(std::size_t shape) noexcept;
 
 // A painted shape and the smallest box around the pixels that are mostly covered by it.
@@ -39,21 +39,21 @@ struct Scene {
 
 enum class Colours : std::uint8_t {
   any,       // any colour that contrasts with the background: only the form identifies a shape
-  by_class,  // close to colour_of(shape), so that a model of a few hundred numbers can learn
+  by_class,  // close to colour_of(shape), so that even a model with a few hundred parameters can learn
 };
 
 // The settings common to all pictures of a dataset.
 struct ScenePlan {
   int width = 0;
   int height = 0;
-  bool close_up = false;  // the objects nearly fill their share of the picture
+  bool close_up = false;  // objects nearly fill their regions
   Colours colours = Colours::any;
 };
 
 // The smallest side of a picture, in pixels, in which a shape can still be recognised.
 constexpr int kSmallestSide = 24;
 
-// Objects that a picture of this size has room for; at least one from kSmallestSide on.
+// How many objects fit into a picture of this size; at least one from kSmallestSide on.
 [[nodiscard]] std::size_t most_objects(int width, int height) noexcept;
 
 // Paints one object of each given shape on a background, with separate boxes; the same picture for the same arguments

@@ -2,9 +2,9 @@
 // (tools/simulate), compares them with what the source allows, recommends a configuration, or
 // writes the files of a run.
 //
-// For each ratio R (steps per batch of the source) and each seed, all policies meet the same
-// arrivals; `possible` and `optimum` depend on the arrivals only and are computed once for them.
-// With a trace the first repetition begins at its beginning, others anywhere.
+// For each ratio R (steps per batch of the source) and each seed, all policies get the same
+// arrivals; `possible` and `optimum` depend only on the arrivals and are computed once. With a
+// trace, the first repetition starts at its beginning, the others anywhere.
 
 #include <algorithm>
 #include <array>
@@ -34,8 +34,8 @@
 namespace forebay::cli {
 namespace {
 
-// How many of the slow ranks, and of the others, are examined for what was possible; within each group they differ only
-// by chance.
+// For how many of the slow and of the other ranks the best possible result is computed; within a
+// group, ranks differ only by chance.
 constexpr std::uint64_t kRanksLookedAt = 4;
 
 constexpr std::array kSynthetic{simulate::SourceKind::constant,  simulate::SourceKind::exponential,
@@ -66,7 +66,7 @@ struct SimulateArguments {
   CLI::Option* ranks_given = nullptr;
 };
 
-// "all" leaves out replay, which needs a recording.
+// "all" excludes replay, which needs a recording.
 std::vector<std::string> policies_of(const SimulateArguments& arguments, const Options& options) {
   if (arguments.policies.empty()) return {options.policy.name};
   if (arguments.policies != std::vector<std::string>{"all"}) return arguments.policies;
@@ -75,8 +75,8 @@ std::vector<std::string> policies_of(const SimulateArguments& arguments, const O
   return names;
 }
 
-// One for each R, or a single one for the trace.
-// Slow ranks come last; sources are shared by ranks that have the same.
+// One scenario for each R, or a single one for a trace. Slow ranks come last; ranks of a kind share
+// their source.
 std::vector<std::pair<double, simulate::Scenario>> scenarios_of(const SimulateArguments& arguments,
                                                                 const std::vector<simulate::Trace>& traces) {
   std::vector<std::pair<double, simulate::Scenario>> scenarios;
@@ -106,7 +106,7 @@ std::vector<std::pair<double, simulate::Scenario>> scenarios_of(const SimulateAr
   return scenarios;
 }
 
-// Later repetitions of a recording begin at another point of it.
+// Repetitions of a trace start at random points of it.
 void begin_anywhere(simulate::Scenario& scenario) {
   for (auto& source : scenario.sources) {
     if (source->kind != simulate::SourceKind::trace) continue;
@@ -116,13 +116,14 @@ void begin_anywhere(simulate::Scenario& scenario) {
   }
 }
 
-// What the source allows, whatever the policy.
+// The best that any policy can achieve with the source.
 struct Possible {
   double fresh = 0;
   double optimum = 0;
 };
 
-// A mean over the ranks looked at. No rank can be fresh in more than all its steps.
+// Mean over the first few ranks of a group. A rank cannot serve more fresh batches than it makes
+// steps.
 Possible possible_of(const simulate::Scenario& scenario, std::uint64_t first, std::uint64_t ranks, bool with_optimum) {
   Possible possible;
   const std::uint64_t looked_at = std::min(ranks, kRanksLookedAt);
@@ -145,11 +146,10 @@ Possible possible_in(const simulate::Scenario& scenario, std::uint64_t slow_rank
   return {.fresh = std::lerp(most.fresh, slow.fresh, share), .optimum = std::lerp(most.optimum, slow.optimum, share)};
 }
 
-// Where the files of simulated runs go.
+// Writes the files of simulated runs.
 class RecordedRuns {
  public:
-  // The dataset is opened, for its fingerprint.
-  // A replay compares the recording with the dataset's fingerprint, so there must be one.
+  // Opens the dataset, because a recording contains its fingerprint, which a replay compares.
   RecordedRuns(const SimulateArguments& arguments, const Options& options, bool several)
       : dir_(arguments.record), step_s_(arguments.step_s), several_(several), options_(options) {
     if (dir_.empty()) return;
@@ -161,7 +161,7 @@ class RecordedRuns {
     dataset_ = open_dataset(options.dataset);
   }
 
-  // Simulates, and writes the run's files if there are to be any.
+  // Simulates a scenario, and writes the run's files if --record is given.
   [[nodiscard]] simulate::Outcome simulate(const simulate::Scenario& scenario, const PolicyRegistry& registry,
                                            double ratio) const {
     if (!dataset_) return forebay::simulate::simulate(scenario, registry);
@@ -177,7 +177,7 @@ class RecordedRuns {
   }
 
  private:
-  // One folder if there is one run, else one below it for each.
+  // The folder itself for a single run; otherwise a folder below it for each run.
   [[nodiscard]] std::string folder(const simulate::Scenario& scenario, double ratio) const {
     if (!several_) return dir_;
     std::array<char, 32> number{};

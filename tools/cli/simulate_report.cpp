@@ -19,7 +19,7 @@
 namespace forebay::cli {
 namespace {
 
-// Chosen: below it the recommendation says how little it knows.
+// Chosen: with fewer batches, the recommendation says that it rests on little data.
 constexpr std::uint64_t kFewBatches = 500;
 
 // Lines of text, formatted one by one.
@@ -39,7 +39,7 @@ class Lines {
 // Runs that differ only in their seed.
 using Seeds = std::vector<const SimulatedRun*>;
 
-// In the order of the runs, which is that of the options.
+// Groups in the order of the runs, which is that of the options.
 std::vector<Seeds> by_scenario(const std::vector<SimulatedRun>& runs) {
   std::vector<Seeds> groups;
   std::map<std::pair<double, std::string>, std::size_t> known;
@@ -67,8 +67,8 @@ double most(const Seeds& seeds, Value value) {
 
 double stall_share(const simulate::Outcome& outcome) { return outcome.stall_s / outcome.wall_s; }
 
-// Waiting buys evenness, so a policy that stalls cannot be compared with the best schedule that does not.
-// 0 stands for "not comparable".
+// Sum of squared uses relative to the best schedule without stalls. A policy that stalls is more
+// even because it waits, so it is not comparable; then the result is 0.
 double ratio_to_optimum(const SimulatedRun& run) {
   const bool comparable = run.optimum > 0 && stall_share(run.outcome) < 1e-3;
   return comparable ? run.outcome.evenness / run.optimum : 0;
@@ -91,7 +91,7 @@ void add_row(Lines& line, const Seeds& seeds) {
        most(seeds, outcome(&simulate::Outcome::longest_run)), mean(seeds, outcome(&simulate::Outcome::mean_depth)));
 }
 
-// Of the slow ranks, or of all others.
+// Of the slow ranks, or of the others.
 double fresh_fraction(const SimulatedRun& run, bool slow) {
   const std::vector<std::uint64_t>& fresh = run.outcome.fresh_of;
   const auto first_slow = fresh.end() - static_cast<std::ptrdiff_t>(run.slow_ranks);
@@ -108,7 +108,7 @@ void add_slow_row(Lines& line, const Seeds& seeds) {
        100 * mean(seeds, [](const SimulatedRun& run) { return fresh_fraction(run, true); }), mean(seeds, mean_step_s));
 }
 
-// As a configuration has it.
+// As written in a configuration.
 nlohmann::json max_uses(const PolicyOptions& policy) {
   return policy.max_uses == kAutomatic ? nlohmann::json("auto") : nlohmann::json(policy.max_uses);
 }
@@ -185,7 +185,7 @@ std::string simulation_json(const std::vector<SimulatedRun>& runs) {
   return json.dump(1);
 }
 
-// The sections can be pasted into a configuration: all else is a comment.
+// Everything but the sections is a comment, so that the text can be pasted into a configuration.
 std::string recommendation_text(const simulate::Recommendation& recommendation,
                                 const std::vector<simulate::Trace>& traces) {
   Lines line;

@@ -15,8 +15,8 @@
 namespace forebay::cli {
 namespace {
 
-// The same files as a real run writes, by the same code (Reporter, RunLog), with simulated times,
-// so that reports and replays read them without knowing.
+// Writes the same files as a real run, with the same code (Reporter, RunLog) but simulated times,
+// so that reports and replays can read them unchanged.
 measure::TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank,
                                  std::uint32_t ranks) {
   measure::TelemetrySetup setup{
@@ -54,7 +54,7 @@ class SimulatedFiles::RankFiles {
         reporter_(
             std::move(setup), totals, [this] { return gauges_; }, console) {}
 
-  // A step's own time is what lies between being served and asking again.
+  // A step's compute time runs from when it was served to when the next step is requested.
   void add(measure::StepRecord record, std::uint64_t turn, std::uint32_t capacity) {
     record.step = steps_++;
     record.adjacent = turn == last_turn_;
@@ -104,7 +104,7 @@ void SimulatedFiles::add(std::uint64_t rank, double asked, const simulate::Serve
   const bool fresh = served.decision == Decision::fresh;
   fresh_ += fresh ? 1 : 0;
   most_uses_ = std::max(most_uses_, served.use_index + 1);
-  // As if the ranks took the batches of an epoch in turn.
+  // Numbers batches as if the ranks took the batches of an epoch in turn.
   const std::uint64_t batch = (served.turn - 1) * ranks_.size() + rank;
   measure::StepRecord record;
   record.epoch = batch / batches_;
@@ -124,7 +124,7 @@ void SimulatedFiles::add(std::uint64_t rank, double asked, const simulate::Serve
   ranks_[rank]->add(record, served.turn, served.capacity);
 }
 
-// Files are written behind; what was lost is known at the end.
+// Files are written asynchronously, so losses are known only at the end.
 void SimulatedFiles::finish() {
   for (const auto& rank : ranks_) {
     rank->finish();

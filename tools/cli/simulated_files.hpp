@@ -15,21 +15,22 @@
 
 namespace forebay::cli {
 
-// The files of a run, written of a simulated one: its recorded decisions, which policy "replay" repeats on real data,
-// and its steps and intervals in virtual time.
+// Writes the files of a simulated run: its recorded decisions, which policy "replay" can repeat on
+// real data, and its steps and intervals in virtual time.
 class SimulatedFiles {
  public:
-  // The files go to `dir`, which is created; files of an earlier run there are removed. `options`: the configuration of
-  // the simulated run, its policy and mode included; of `dataset` the recording has the fingerprint. `step_s`: seconds
-  // that one unit of the simulated time takes. Throws ConfigError naming telemetry.dir.
+  // The files go to `dir`, which is created; files of an earlier run there are removed. `options`:
+  // the configuration of the simulated run, including its policy and mode. The recording gets the
+  // fingerprint of `dataset`. `step_s`: seconds per unit of simulated time. Throws ConfigError
+  // naming telemetry.dir.
   SimulatedFiles(Options options, const Dataset& dataset, const std::string& dir, std::uint64_t ranks, double step_s);
   ~SimulatedFiles();
   SimulatedFiles(const SimulatedFiles&) = delete;
   SimulatedFiles& operator=(const SimulatedFiles&) = delete;
 
-  // A StepObserver.
+  // To be called as a StepObserver.
   void add(std::uint64_t rank, double asked, const simulate::ServedStep& served);
-  // Writes what is left. Throws Error naming `dir` if anything was lost on the way to its files.
+  // Writes what is left. Throws Error naming `dir` if any lines were lost.
   void finish();
 
  private:

@@ -33,11 +33,11 @@
 namespace forebay::cli {
 namespace {
 
-// The terminal of the command as a screen to draw on. Left as it was found, whatever ends the scope; nothing that was
-// on it is lost. One object at a time.
+// The terminal as a full-screen display. It is restored whatever ends the scope, and nothing that
+// was on it is lost. One object at a time.
 class TerminalScreen {
  public:
-  // Whether standard output is a terminal that can do this.
+  // Whether standard output is a terminal that supports this.
   [[nodiscard]] static bool is_there();
 
   TerminalScreen();
@@ -49,14 +49,14 @@ class TerminalScreen {
     std::size_t rows = 24;
     std::size_t columns = 80;
   };
-  // As it is now: it may change at any time.
+  // The current size, which may change at any time.
   [[nodiscard]] Size size() const;
 
-  // Replaces what is shown by these lines, cut to the size of the screen. REQUIRES: well-formed UTF-8 without control
-  // characters but line feeds.
+  // Shows these lines instead of the previous ones, cut to the size of the screen. REQUIRES:
+  // well-formed UTF-8 without control characters except line feeds.
   void show(const std::string& lines);
 
-  // Waits this long for a key, a change of the size or a signal. The key, or 0.
+  // Waits until a key, a resize, a signal or the time limit. Returns the key, or 0.
   [[nodiscard]] char wait(int milliseconds);
 
  private:
@@ -65,11 +65,11 @@ class TerminalScreen {
   struct sigaction resize_before_ {};
 };
 
-// The screen that full-screen programs have beside the usual one, without a cursor and without wrapping.
+// Escape sequences: the alternate screen, without a cursor and without wrapping.
 constexpr std::string_view kEnter = "\033[?1049h\033[?25l\033[?7l";
 constexpr std::string_view kLeave = "\033[?7h\033[?25h\033[?1049l";
 
-// A terminal that is gone is found out by the next read.
+// Errors are ignored: the next read notices that the terminal is gone.
 void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = retry_interrupted([&] { return ::write(STDOUT_FILENO, text.data(), text.size()); });
@@ -78,7 +78,7 @@ void write_all(std::string_view text) {
   }
 }
 
-// It is there so that a poll() ends.
+// Does nothing, but with a handler the signal interrupts poll().
 void on_resize(int /*signal*/) {}
 
 bool TerminalScreen::is_there() {
@@ -86,8 +86,8 @@ bool TerminalScreen::is_there() {
   return ::isatty(STDOUT_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-// Keys come one by one and are not shown. SIGWINCH needs a handler, or poll() would not return for
-// it.
+// Keys are delivered one by one without echo. SIGWINCH needs a handler, or poll() would not return
+// for it.
 TerminalScreen::TerminalScreen() {
   struct sigaction resize {};
   resize.sa_handler = on_resize;
@@ -96,7 +96,7 @@ TerminalScreen::TerminalScreen() {
   if (has_keys_) {
     termios raw = before_;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
-    raw.c_cc[VSUSP] = 0;  // none: a stopped program would leave the screen as it is
+    raw.c_cc[VSUSP] = 0;  // disabled: a stopped program would leave the screen as it is
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &raw);
@@ -104,7 +104,8 @@ TerminalScreen::TerminalScreen() {
   write_all(kEnter);
 }
 
-// In the reverse order; keys that nobody read are dropped, so that the shell does not get them.
+// Undoes the constructor in reverse order. Unread keys are discarded, so that the shell does not
+// get them.
 TerminalScreen::~TerminalScreen() {
   write_all(kLeave);
   if (has_keys_) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
@@ -117,7 +118,7 @@ TerminalScreen::Size TerminalScreen::size() const {
   return {.rows = found.ws_row, .columns = found.ws_col};
 }
 
-// Every line is overwritten in place and cleared to its end: clearing the screen first would
+// Overwrites every line in place and clears it to its end; clearing the whole screen first would
 // flicker.
 void TerminalScreen::show(const std::string& lines) {
   const Size now = size();
@@ -132,7 +133,7 @@ void TerminalScreen::show(const std::string& lines) {
   write_all(out + "\033[J");
 }
 
-// A terminal that has gone away counts as the key q.
+// A terminal that was closed counts as the key q.
 char TerminalScreen::wait(int milliseconds) {
   pollfd keys{.fd = has_keys_ ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0};
   if (::poll(&keys, 1, milliseconds) <= 0) return 0;
@@ -148,29 +149,31 @@ struct TopArguments {
 
 using TopClock = std::chrono::steady_clock;
 
-// Looks at the folder, on a thread of its own: a folder that does not answer must not keep whoever wants to end. False:
-// they do.
+// Does `work`, which reads the folder, on a separate thread, because a folder that does not answer
+// must not keep the user from quitting. False if the user quit. Throws Error if the folder does not
+// answer in time.
 bool is_done(std::function<void()> work, const TopArguments& arguments, const std::function<bool()>& is_over) {
   if (ends_within(kSavePatience, std::move(work), is_over)) return true;
   if (is_over()) return false;
   throw Error(arguments.run + ": the folder has not answered for " + std::to_string(kSavePatience.count()) + " s");
 }
 
-// `run` is shared with that thread, which may outlive this command if the folder never answers.
+// Reads the run's files. The thread shares `run`, since it outlives this command if the folder
+// never answers.
 bool look(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments,
           const std::function<bool()>& is_over) {
   const double now_s = std::chrono::duration<double>(TopClock::now().time_since_epoch()).count();
   return is_done([run, now_s] { run->look(now_s); }, arguments, is_over);
 }
 
-// Null: a signal came meanwhile.
+// Null if a signal came first.
 std::shared_ptr<report::LiveRun> open(const TopArguments& arguments) {
   const auto opened = std::make_shared<std::shared_ptr<report::LiveRun>>();
   const auto work = [opened, folder = arguments.run] { *opened = std::make_shared<report::LiveRun>(folder); };
   return is_done(work, arguments, [] { return StopOnSignal::flag().load(); }) ? *opened : nullptr;
 }
 
-// Until a key or a signal ends it. A run that has ended stays on the screen.
+// Full-screen display until a key or a signal. A run that has ended stays on the screen.
 void draw(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments) {
   TerminalScreen screen;
   char key = 0;
@@ -191,7 +194,7 @@ void draw(const std::shared_ptr<report::LiveRun>& run, const TopArguments& argum
   }
 }
 
-// A line per interval, until the run ends or a signal comes.
+// Prints a line per interval until the run ends or a signal comes.
 void print(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments) {
   const auto is_over = [] { return StopOnSignal::flag().load(); };
   const auto interval = std::chrono::duration<double>(arguments.interval_s > 0 ? arguments.interval_s : 5);
