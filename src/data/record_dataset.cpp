@@ -1,15 +1,15 @@
-// The dataset over an index: answers what sample() and name() ask from the columns, and reads the
-// bytes of samples from their files, or from the index where it holds them.
+// The dataset over an index: it answers sample() and name() from the index's columns, and reads the
+// bytes of samples from their files, or from the index if that holds them.
 //
-// A look-up computes or reads a number per column and checks it against the limits of the column
-// before it is used, so damage that slipped past a checksum, or an index by another program, ends
-// in an error and not in a read beyond a buffer. No number is cached: each costs a copy from memory
-// or a read of 4 KiB from the page cache (index_image.cpp), and threads need no lock.
+// A look-up computes or reads one number per column and checks it against the limits of the column
+// before it is used. So damage that passed a checksum, or an index by another program, causes an
+// error and not a read beyond a buffer. No number is cached: each costs a copy from memory or a
+// read of 4 KiB from the page cache (index_image.cpp), and threads need no lock.
 //
-// There are three ways to read: a whole file (samples of folders); a record, with its checksum
-// around it if it has one; or several records with what lies between them by one request
-// (read_together), which the planner of reads (read/) uses where placement() says that samples lie
-// near each other. Any thread calls any of them, at any time.
+// There are three ways to read: a whole file (samples of folders); a record, with the bytes that
+// its checksum covers, if it has one; or several records and the gaps between them by one request
+// (read_together()). The planner of reads (read/) uses the last where placement() says that samples
+// are near each other. Any thread may call any of them at any time.
 
 #include <algorithm>
 #include <array>
@@ -54,7 +54,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] std::string_view format() const noexcept override { return image_->record().origin.format; }
   [[nodiscard]] const std::vector<Skipped>& skipped() const noexcept override { return image_->record().skipped; }
   [[nodiscard]] IndexCounts counts() const noexcept override { return image_->record().counts; }
-  // Unchecked: whoever opens these bytes as an index checks them.
+  // Does not check the bytes: opening them as an index does.
   [[nodiscard]] std::vector<std::byte> serialize() const override {
     std::vector<std::byte> bytes(image_->bytes());
     image_->read_unchecked(0, bytes);
@@ -81,9 +81,9 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return sample;
   }
 
-  // Samples with the same number share the bytes that are read: objects of one image. Objects of
-  // one record share a number made of file and offset, if both are small enough for it; others are
-  // read once per sample.
+  // Samples with the same number share the bytes that are read: objects of one image. For objects
+  // of one record the number is made of file and offset, if both are small enough for it; other
+  // records are read once per sample.
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     if (!layout_.has_records) return layout_.has_clips() ? id : file_of(id);
     if (!layout_.has_regions) return id;
@@ -99,8 +99,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return record_name(path, static_cast<std::uint64_t>(number(Layout::number, id)), key_of(id));
   }
 
-  // target.reserve() comes last, when it is known how many bytes there are and that the file is the
-  // right one.
+  // target.reserve() is called last, once the length is known and the file has been compared with
+  // its stamp.
   void read(std::uint64_t id, ReadTarget& target) const override {
     const std::uint64_t file = file_of(id);
     if (layout_.has_clips()) return read_clip(id, file, target);
@@ -113,7 +113,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     });
   }
 
-  // Once, and kept: decoders get a view that must stay valid as long as the dataset.
+  // Read once and kept, because decoders hold a view that must stay valid as long as the dataset.
   [[nodiscard]] std::span<const std::byte> tables(std::uint32_t /*key*/) const override {
     if (layout_.held_bytes == 0 || !find_format(format())->holds_tables) return {};
     std::call_once(are_tables_read_, [this] { tables_ = image().content(layout_.held, layout_.held_bytes); });
@@ -131,8 +131,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return path + "[record " + std::to_string(field_number(stored, StoredField::number, id)) + "]";
   }
 
-  // A field that is missing is an error of the sample, not of the run: policies decide what becomes
-  // of it.
+  // A missing field makes the sample bad; it does not end the run.
   void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override {
     const StoredField& stored = layout_.fields[field];
     if (stored.has_values) {
@@ -151,7 +150,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   [[nodiscard]] bool has_records() const noexcept { return layout_.has_records; }
 
-  // Held samples have no place in a file, and a file that is a sample of its own has no neighbours.
+  // Samples held by the index have no place in a file, and a sample that is a whole file has no
+  // neighbours.
   [[nodiscard]] std::optional<Placement> placement(std::uint64_t id) const override {
     if (!layout_.has_records || is_held(file_of(id))) return std::nullopt;
     Placement placement = image_placement(id);
@@ -171,17 +171,17 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     });
   }
 
-  // Files without a known size are held ones that were never to be compared.
+  // Sources of size 0 are held by the index and never compared.
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
-    std::vector<std::uint64_t> known;  // no objects that are read: the read that needs one compares it
+    std::vector<std::uint64_t> known;  // without objects in a store: open() compares them
     for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
       if (number(Layout::file_bytes, file) != 0 && (is_held(file) || !store::is_url(file_path(file))))
         known.push_back(file);
     return files_.compare(known, threads, progress);
   }
 
-  // Judged by the first file: one file system is the usual case, and trying every file would open
-  // all of them.
+  // Tries only the first file: usually all are on one file system, and trying each would open them
+  // all.
   [[nodiscard]] std::string bypass_page_cache() const {
     files_.bypass_page_cache();
     return size() == 0 || is_held(file_of(0)) ? "" : SourceFiles::problem_of_bypass(file_path(file_of(0)));
@@ -193,7 +193,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] std::uint64_t file_of(std::uint64_t id) const override {
     return static_cast<std::uint64_t>(number(Layout::source, id));
   }
-  // Absolute paths are kept as they are: lists may name files anywhere.
+  // Absolute paths are kept as they are, because lists may name files anywhere.
   [[nodiscard]] std::string file_path(std::uint64_t file) const override {
     const std::string text = text_of(Layout::path_end, layout_.paths, file);
     return store::is_absolute(text) ? text : join_path(image().record().root, text);
@@ -224,7 +224,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   [[nodiscard]] const RecordTable::Kind& kind_of(std::uint64_t id) const {
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
   }
-  // The decoder's table of the clip, and then the clip's bytes of the file, by one request.
+  // Fills the target with the decoder's table for the clip, followed by the clip's bytes from the
+  // file, which are read by one request.
   void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
     const std::string table = text_of(Layout::video_end, layout_.videos, file);
     RecordTable::Clip at{.first = static_cast<std::uint64_t>(number(Layout::offset, id)),
@@ -233,7 +234,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     const auto clip = clip_at(std::as_bytes(std::span(table)), at, layout_.rule, number(Layout::file_bytes, file));
     files_.with(file, [&](const OpenFile& source) { files_.read(source, clip.offset, reserve(clip, target)); });
   }
-  // One of many texts, whose ends are in a column.
+  // The text of this row. Texts are concatenated, and their ends are in a column.
   [[nodiscard]] std::string text_of(Layout::Column ends, std::uint64_t texts, std::uint64_t row) const {
     using Ends = std::array<std::int64_t, 2>;  // of the text before this one and of this one
     const auto [begin, end] = row == 0 ? Ends{0, number(ends, 0)} : layout_.numbers<2>(image(), ends, row - 1);
@@ -247,8 +248,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     std::size_t before = 0;
     std::size_t after = 0;
   };
-  // In subtractions only, from numbers that were checked before: the sum of damaged numbers could
-  // overflow.
+  // Compares with differences of numbers that were already checked, because sums of damaged numbers
+  // could overflow.
   [[nodiscard]] Around around_of(std::uint64_t id, const Extent& extent, std::uint64_t file_bytes) const {
     const Around around{.before = static_cast<std::size_t>(number(Layout::before, id)),
                         .after = static_cast<std::size_t>(number(Layout::after, id))};
@@ -258,7 +259,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return around;
   }
 
-  // For the image alone; `after` is 0 unless it is checked.
+  // The placement of the image alone. `after` is 0 unless the image has a checksum.
   [[nodiscard]] Placement image_placement(std::uint64_t id) const {
     const Extent extent = extent_of(id);
     Placement placement{.source = file_of(id), .offset = extent.offset, .length = extent.length};
@@ -271,15 +272,16 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return placement;
   }
 
-  // In the file that its column names. REQUIRES: stored.has_records.
+  // The extent of a field in `file`, the source that the field's column names. REQUIRES:
+  // stored.has_records.
   [[nodiscard]] Extent extent_of_field(const StoredField& stored, std::uint64_t id, std::uint64_t file) const {
     const auto offset = static_cast<std::uint64_t>(field_number(stored, StoredField::offset, id));
     const auto length = static_cast<std::uint64_t>(field_number(stored, StoredField::length, id));
     return checked_extent(file, offset, length);
   }
 
-  // Adds the fields; false when they cannot be read together with the image.
-  // Only if every field lies in the image's own file can one request read them all.
+  // Adds the fields to the placement. False if one request cannot read them with the image: each
+  // must lie in the image's own file, and enclose() must accept their ranges.
   [[nodiscard]] bool place_fields(std::uint64_t id, Placement& placement) const {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{
         {placement.offset, placement.offset + placement.length}};
@@ -298,7 +300,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return enclose(std::move(ranges), placement);
   }
 
-  // PiecewiseRead wants ascending offsets, and fields may lie before or behind the image in any
+  // PiecewiseRead requires ascending offsets, and fields may lie before or after the image in any
   // order.
   void add_pieces(std::uint64_t id, const Placement& image, std::span<const std::span<std::byte>> parts,
                   PiecewiseRead& pieces) const {
@@ -331,7 +333,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return layout_.numbers<1>(image(), column, row)[0];
   }
 
-  // No view can be made of a box without pixels.
+  // Refuses a box without pixels, because no view can be made of it.
   [[nodiscard]] Box box_of(std::uint64_t id) const {
     const Box box = image().value<Box>(layout_.boxes + id * sizeof(Box));
     image().require(box.left >= 0 && box.top >= 0 && box.left < box.right && box.top < box.bottom, "a box has no area");
@@ -363,7 +365,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return stored.number_of(image(), column, id, layout_.sources);
   }
 
-  // A negative size is the complement of that of a file whose records the index holds
+  // A negative size is the bitwise complement of the size of a file whose records the index holds
   // (record_layout.cpp).
   [[nodiscard]] SourceFiles::Known known(std::uint64_t file) const {
     const std::int64_t bytes = number(Layout::file_bytes, file);
@@ -373,7 +375,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
                       .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file))}};
   }
 
-  // Up front, because no byte of the index bounds how many computed numbers there are: checking both ends is enough.
+  // Checks computed columns when the index is opened, because no bytes of the index bound their
+  // number of rows. They are monotonic, so checking both ends is enough.
   void check_computed() const {
     for (std::size_t i = 0; i < Layout::kColumns; ++i) {
       const RecordColumn& column = layout_.columns[i];
@@ -388,18 +391,17 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   std::unique_ptr<const IndexImage> image_;
   Layout layout_;
-  bool is_checked_;           // any kind is
-  bool are_central_ = false;  // clips are
+  bool is_checked_;           // whether any kind has a checksum
+  bool are_central_ = false;  // whether clips begin in the middle of their range
   std::vector<Field> fields_;
   mutable SourceFiles files_;
   mutable std::once_flag are_tables_read_;
-  mutable std::vector<std::byte> tables_;  // once they were asked for
+  mutable std::vector<std::byte> tables_;  // read by the first call of tables()
 };
 
 }  // namespace
 
-// Every index, whatever its format, becomes the same class: formats matter only while an index is
-// built.
+// Every index becomes this class, whatever its format: formats matter only while an index is built.
 std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image) {
   return std::make_unique<RecordDataset>(std::move(image));
 }
@@ -413,8 +415,8 @@ void center_clips(Dataset& dataset) noexcept {
   if (auto* const records = dynamic_cast<RecordDataset*>(&dataset); records != nullptr) records->center_clips();
 }
 
-// dynamic_cast is for datasets that programs bring themselves; it is called when a run starts, not
-// for each sample.
+// dynamic_cast distinguishes datasets that a program brings itself. It happens when a run starts,
+// not for each sample.
 const PlacedSamples* placed_samples(const Dataset& dataset) noexcept {
   const auto* const records = dynamic_cast<const RecordDataset*>(&dataset);
   return records != nullptr && records->has_records() ? records : nullptr;

@@ -1,15 +1,16 @@
-// Where everything is in the content of an index, and the bytes of its head; and the stamps by
-// which files of records are recognised.
+// Lays out the content of an index: where each part is, and the bytes of the head. Also takes and
+// compares the stamps by which files of records are recognised.
 //
-// Writing (make_dataset): layout_of looks through the table once to find the width of each column,
-// place() computes where each begins, and write_table writes them in that order and frees each part
-// of the table as it goes. Reading (read_record_layout): the head is read and every count in it is
-// compared with the size of the content before it is used for anything; then place() must end
-// exactly at the content's end. The order in which place() and write_table go through the parts is
-// the file format: they must agree.
+// Writing (make_dataset): layout_of() goes through the table once to find the width of each column,
+// place() computes where each part begins, and write_table() writes the parts in that order and
+// frees the table as it goes. Reading (read_record_layout): the head is read, and every count in it
+// is compared with the size of the content before it is used for anything; then place() must end
+// exactly at the end of the content. The order in which place() and write_table() go through the
+// parts is the file format, so they must agree.
 //
-// The columns of labels and boxes are stored plainly even where they could be computed, see
-// layout_of. Everything here runs on the thread that opens the dataset.
+// Labels and boxes are stored even if their numbers could be computed, see layout_of(). The layout
+// is written and read on the thread that builds or opens the dataset; any thread may take or
+// compare a stamp.
 
 #include "record_layout.hpp"
 
@@ -25,7 +26,7 @@
 namespace forebay::data {
 namespace {
 
-// All that the head has, in its order.
+// Writes or reads all members of the head, in the order of the file.
 template <typename Codec, typename Layout>
 void code_head(Codec& codec, Layout& layout) {
   auto kinds = static_cast<std::uint32_t>(layout.kinds.size());
@@ -53,7 +54,7 @@ void code_head(Codec& codec, Layout& layout) {
   }
 }
 
-// The product of an image's extents is compared by division, since it could overflow.
+// Compares by division, because the product of an image's extents could overflow.
 void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
   image.require(kind.encoding <= Encoding::video, "it names an unknown encoding");
   image.require(kind.width >= 0 && kind.height >= 0, "its images have an impossible size");
@@ -64,24 +65,23 @@ void check_kind(const RecordTable::Kind& kind, const IndexImage& image) {
                 "its images have an impossible shape");
 }
 
-// Rows that are stored need a byte each at least, so the size of the content bounds them. Computed
-// ones have no bytes: there only the numbers can be checked, and record_dataset.cpp checks both
-// ends of each.
+// Each stored row takes at least one byte, so the size of the content bounds their number. Computed
+// rows take none, so only their numbers can be checked; record_dataset.cpp checks both ends of each
+// column.
 void check_column(const RecordColumn& column, const IndexImage& image) {
   const auto [rows, at, first, step, width] = column;
   const bool is_width = width <= 2 || width == 4 || width == 8;
   image.require(is_width && (column.is_computed() || rows <= image.content_bytes()),
                 "a column has more rows than there are bytes");
-  // The last number fits into 64 bits, and so do all others: they only rise or only fall.
+  // If the last number fits into 64 bits, so do all others, because the sequence is monotonic.
   std::int64_t last = 0;
   const bool overflows = rows > 0 && (__builtin_mul_overflow(step, static_cast<std::int64_t>(rows - 1), &last) ||
                                       __builtin_add_overflow(first, last, &last));
   image.require(!overflows, "a column runs out of range");
 }
 
-// The rows of a field's column for this many samples.
-// One of two layouts: values in the index need only their ends; bytes in files need a source, and
-// if these are records their place.
+// The number of rows of a field's column. Of two layouts, values in the index need only their ends,
+// and bytes in files need a source and, if they are records, their place in it.
 std::uint64_t field_rows(const StoredField& stored, std::size_t column, std::uint64_t samples) {
   switch (column) {
     case StoredField::end: return stored.has_values ? samples : 0;
@@ -103,9 +103,9 @@ void check_field(StoredField& stored, std::uint64_t samples, const IndexImage& i
   }
 }
 
-// `content <= kMost` makes sums of any two counts safe from overflow further down.
+// `content <= kMost` ensures that sums of counts cannot overflow further down.
 RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;  // more samples than any run counts
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;  // more than any index has
   const std::vector<std::byte> head = image.content(sizeof(bytes), bytes);
   IndexReader reader(head, image.origin());
   RecordLayout layout;
@@ -126,9 +126,9 @@ RecordLayout read_head(const IndexImage& image, std::uint64_t bytes) {
   return layout;
 }
 
-// A number of a column, from the table.
-// Absent parts of a table read as 0 in every row, which makes a computed column of no bytes.
-// `file_bytes` of a held file is stored as its complement, which is negative for every size.
+// A number of a column, from the table. Parts that the table lacks read as 0 in every row, which
+// makes a computed column without bytes. The size of a file whose records are held is stored as its
+// bitwise complement, which is negative for every size.
 std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64_t row) {
   const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
   switch (column) {
@@ -171,8 +171,7 @@ std::int64_t number_in(const RecordTable::FieldColumn& field, std::size_t column
   }
 }
 
-// A builder that gives a field too few rows is a bug here, not damage: hence Error and not a
-// damaged index.
+// A wrong number of rows is a bug in a format's builder, not damage; hence a plain Error.
 StoredField stored_field(const RecordTable::FieldColumn& field, std::uint64_t samples) {
   StoredField stored;
   stored.field = field.field;
@@ -217,9 +216,9 @@ RecordLayout layout_of(const RecordTable& table) {
   return layout;
 }
 
-// Frees what it has written, so that the table and the index are never both in memory whole. Boxes
-// stand before the labels, and sources, regions and records are not needed from there on, since the
-// columns that use them come before.
+// Frees each part once it is written, so that table and index are never both in memory as a whole.
+// The boxes come directly before the labels, and by then all columns that need sources, regions,
+// records and clips have been written.
 void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& table) {
   for (std::size_t i = 0; i < RecordLayout::kColumns; ++i) {
     if (i == RecordLayout::label) {
@@ -246,11 +245,12 @@ void write_table(IndexWriter& writer, const RecordLayout& layout, RecordTable& t
   table = {};
 }
 
-// Where a run reads, it is the one that waits for a store that fails.
+// Stamps are taken with patient reads. During a run the readers themselves retry after a failure of
+// the store, so is_still() does not.
 using ReadAt = void (*)(const OpenFile&, std::size_t, std::span<std::byte>);
 
-// 8 KiB: one read at the beginning of a file, where formats have their headers, and quick enough
-// for every start.
+// 8 KiB: a single read at the beginning of a file, where formats have their headers, and quick
+// enough for the start of every run.
 std::uint64_t sum_of_head(const OpenFile& file, ReadAt read) {
   std::array<std::byte, 8192> buffer;
   const auto head = std::span(buffer).first(std::min(buffer.size(), file.size));
@@ -258,8 +258,9 @@ std::uint64_t sum_of_head(const OpenFile& file, ReadAt read) {
   return chunk_sum(head);
 }
 
-// All of a file up to 1 MiB. Of a larger one its first 256 KiB, where an LMDB environment has both pages of which one
-// changes with every transaction, and 64 blocks of 4 KiB, the last one at its end, where gzip has its checksum.
+// The sum of a whole file up to 1 MiB. For a larger one, of its first 256 KiB, which include both
+// meta pages of an LMDB environment, one of which changes with every transaction; and of 64 blocks
+// of 4 KiB, the last of them at the file's end, where gzip has its checksum.
 std::uint64_t sum_of_blocks(const OpenFile& file, ReadAt read) {
   constexpr std::size_t kWhole = std::size_t{1} << 20U;
   constexpr std::size_t kBegin = std::size_t{256} << 10U;
@@ -288,8 +289,7 @@ std::vector<std::byte> RecordLayout::head() const {
   return writer.take();
 }
 
-// The layout of the content, one part after the other without alignment: readers copy numbers out,
-// they never point to them.
+// Parts follow each other without alignment: readers copy numbers out and never point to them.
 void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   std::uint64_t at = sizeof(head_bytes) + head_bytes;
   for (std::size_t i = 0; i < kColumns; ++i) {
@@ -316,7 +316,8 @@ void RecordLayout::place(std::uint64_t head_bytes) noexcept {
   end = at;
 }
 
-// The end must be exact: a content that is longer than its counts say is no index of this version.
+// The end must match exactly: content that is longer than its counts imply is not an index of this
+// version.
 RecordLayout read_record_layout(const IndexImage& image) {
   const auto head_bytes = image.value<std::uint64_t>(0);
   RecordLayout layout = read_head(image, head_bytes);
@@ -340,14 +341,14 @@ std::string_view StringTable::operator[](std::size_t i) const noexcept {
   return {bytes_.data() + begin, ends_[i] - begin};
 }
 
-// Numbers of sources have 32 bits in the table, and the last value is FieldColumn::kMissing.
+// Source numbers have 32 bits in the table, and the highest is FieldColumn::kMissing.
 std::uint32_t RecordTable::add_source(std::string_view path) {
   if (sources.size() >= std::numeric_limits<std::uint32_t>::max()) throw Error("an index holds at most 2^32 - 1 files");
   sources.add(path);
   return static_cast<std::uint32_t>(sources.size() - 1);
 }
 
-// `stamps` may be shorter than `sources`: those without one at the end are whole files.
+// `stamps` may be shorter than `sources`: the last sources without a stamp are whole files.
 std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp) {
   stamps.resize(sources.size());  // earlier ones are whole files
   stamps.push_back(stamp);
@@ -356,7 +357,7 @@ std::uint32_t RecordTable::add_source(std::string_view path, const Stamp& stamp)
 
 std::int64_t RecordTable::modified_of(const OpenFile& file) {
   if (file.remote != nullptr) return 0;
-  // A file that is written twice within a tick of the file system's clock has the same time twice.
+  // A file written twice within one tick of the file system's clock has the same time both times.
   constexpr std::int64_t kSecond = 1'000'000'000;
   struct stat status {};
   if (::fstat(file.descriptor.get(), &status) != 0) throw system_failure("cannot inspect it", errno);
@@ -365,7 +366,6 @@ std::int64_t RecordTable::modified_of(const OpenFile& file) {
   return modified < std::chrono::nanoseconds(now).count() - 2 * kSecond ? modified : 0;
 }
 
-// Size and head are compared at every opening, the blocks only if the time of modification differs.
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
   if (file.remote != nullptr) return {.bytes = file.size, .sum = file.remote->identity()};
   const ReadAt read = read_at_patiently;
@@ -389,8 +389,8 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
-// Times of modification go into the record, not into the content: a copy of the data has other
-// times and must have the same fingerprint.
+// Modification times go into the record and not into the content, because a copy of the data has
+// other times but must have the same fingerprint.
 std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table, std::span<const std::byte> state) {
   for (const RecordTable::Stamp& stamp : table.stamps) record.modified.push_back(stamp.modified);
   RecordLayout layout = layout_of(table);

@@ -37,7 +37,7 @@ struct RecordColumn {
     for (std::size_t i = 0; i < N; ++i) {
       std::uint64_t number = 0;
       std::memcpy(&number, bytes.data() + i * width, width);
-      const unsigned above = 64 - 8 * width;  // bits of the number that are copies of its sign
+      const unsigned above = 64 - 8 * width;  // bits above the stored ones, to be filled with the sign
       numbers[i] = is_computed() ? first + step * static_cast<std::int64_t>(row + i)
                                  : static_cast<std::int64_t>(number << above) >> above;
     }

@@ -1,10 +1,10 @@
-// Turns what a container says about a field (numbers, texts, boxes) into the elements that the
-// index holds, of the field's type and shape. Called for each record on the threads that read
-// containers; errors cost the sample.
+// Converts a container's value of a field (numbers, texts, boxes) to the elements that the index
+// holds, with the field's type and shape. Called for each record, on the threads that read
+// containers; an error makes only that sample bad.
 //
-// Numbers must survive: whole numbers are kept as 64-bit integers until the field's type is known,
-// and a type that does not hold one exactly refuses it. Only floats round, as that is what they are
-// for.
+// Numbers must be preserved: whole numbers stay 64-bit integers until the field's type is known,
+// and an integer type that cannot hold a number exactly refuses it. Only floating-point types may
+// round.
 
 #include "sample_fields.hpp"
 
@@ -20,16 +20,18 @@
 namespace forebay::data {
 namespace {
 
-// Whole numbers that a double has exactly; beyond, it may stand for another than was written.
+// A double represents every whole number up to this one exactly; a larger one may differ from the
+// number that was written.
 constexpr std::int64_t kExactInDouble = std::int64_t{1} << 53U;
 
-// Whether the type holds the number as it is; a float may be rounded.
+// Whether the type holds the number exactly; a floating-point type may round it.
 template <typename Element>
 bool holds(std::int64_t number) noexcept {
   if constexpr (std::is_integral_v<Element>) return std::in_range<Element>(number);
   return true;
 }
-// Compared as a double first: the cast of a number that is out of range is undefined.
+// Checks the magnitude as a double first, because casting a number that is out of range is
+// undefined.
 template <typename Element>
 bool holds(double number) noexcept {
   if constexpr (std::is_integral_v<Element>) {
@@ -92,7 +94,8 @@ std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& va
   return numbers;
 }
 
-// One zero or one per class is the result itself; any other numbers are the classes that apply.
+// One 0 or 1 per class is already the result; any other numbers are those of the classes that
+// apply.
 std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value) {
   const auto is_bit = [](auto number) { return number == 0 || number == 1; };
   const std::size_t count = field.classes.size();
@@ -139,7 +142,7 @@ WantedFields::WantedFields(const DatasetOptions& options) {
   }
 }
 
-// No class at all is -1, as for labels.
+// A value without any class is -1, as for labels.
 std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value) {
   const Field& field = wanted.field;
   std::vector<std::byte> bytes;
@@ -166,7 +169,6 @@ std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const Fie
                     std::to_string(field.shape.elements()) + " are expected");
 }
 
-// A list is of integers until the first fraction comes.
 void add_number(FieldValue& value, std::int64_t number) {
   if (value.floats.empty()) {
     value.integers.push_back(number);
@@ -181,7 +183,8 @@ void add_number(FieldValue& value, double number) {
   value.floats.push_back(number);
 }
 
-// For members of tar archives: numbers by any usual divider, names by '|' or line.
+// For members of tar archives: numbers are separated by blanks, commas, semicolons or line breaks,
+// names by '|' or line breaks.
 FieldValue value_of_text(std::string_view text, FieldKind kind) {
   const bool is_numbers = kind == FieldKind::numbers;
   const std::string_view dividers = is_numbers ? " ,;\t\r\n" : "|\r\n";

@@ -52,7 +52,9 @@ struct WantedFields {
 void add_number(FieldValue& value, std::int64_t number);
 void add_number(FieldValue& value, double number);
 
-// The values in a text: one name, numbers separated by blanks or commas, or names separated by '|'.
+// The values in a text: a name or several, separated by '|' or line breaks; for kind numbers,
+// numbers separated by blanks, commas, semicolons or line breaks. Throws SampleError for anything
+// that is not a number among them.
 [[nodiscard]] FieldValue value_of_text(std::string_view text, FieldKind kind);
 
 }  // namespace forebay::data

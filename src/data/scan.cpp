@@ -1,16 +1,16 @@
 // Lists a tree of folders with several threads, for building an index; and single folders, for
 // comparing an index with its data.
 //
-// The walk goes level by level: all folders of a level are listed in parallel, and what they
-// contain is the next level. Links to folders wait until no plain folder is left and are then
-// followed in the order of their names, because limits on links depend on which of them come first,
-// and the result must not depend on threads. Results are merged under one mutex, per turn of up to
-// 64 folders, and sorted at the end.
+// The walk goes level by level: all folders of a level are listed in parallel, and the folders in
+// them are the next level. Links to folders wait until no plain folder is left and are then
+// followed in the order of their names, because the limits on links depend on which come first, and
+// the result must not depend on threads. Results are merged under one mutex, per task of up to 64
+// folders, and sorted at the end.
 //
-// On a network file system the calls cost more than everything else. Therefore d_type of the
-// listing says what a name is, nothing is inspected that the listing or the name tells, and each
-// folder's times are taken from the descriptor that is listed. A store that fails ends the build
-// (end_scan): what could not be listed must not be missing from an index that is kept for years.
+// On a network file system the system calls cost more than everything else. So the type of an entry
+// comes from d_type, nothing is inspected that the listing or the name already tells, and a
+// folder's times are read from the descriptor that is listed. A store that fails ends the build
+// (end_scan), because an index that is kept for years must not lack what could not be listed.
 
 #include "scan.hpp"
 
@@ -41,11 +41,11 @@
 namespace forebay::data {
 namespace {
 
-// Chosen: trees that are deeper exist only by accident, and each level costs a shared Trail and a
-// longer path.
+// Chosen: deeper trees exist only by accident, and each level costs a shared Trail and a longer
+// path.
 constexpr unsigned kDeepest = 64;
-// Links to one folder that are followed. Otherwise links to folders of links could give a file more names than there
-// are bytes on the disk: twice as many at each level.
+// The most links to one folder that are followed. Otherwise links to folders of links could give a
+// file more names than there are bytes on the disk, because their number doubles at each level.
 constexpr unsigned kMostLinks = 64;
 
 // A folder and the folders through which it was reached, to detect a link that leads back.
@@ -55,8 +55,8 @@ struct Trail {
   unsigned depth = 0;
   std::shared_ptr<const Trail> parent;
 
-  // Device and inode, since a path may name one folder in many ways. Linear, over at most kDeepest
-  // folders.
+  // Compares device and inode, because one folder may have many paths. A linear search through at
+  // most kDeepest folders.
   [[nodiscard]] bool passes(dev_t folder_device, ino_t folder_inode) const {
     for (const Trail* at = this; at != nullptr; at = at->parent.get()) {
       if (at->device == folder_device && at->inode == folder_inode) return true;
@@ -73,21 +73,21 @@ struct Folder {
 // A link to a folder.
 struct FolderLink {
   Folder folder;
-  dev_t device = 0;  // of what it leads to
+  dev_t device = 0;  // of the folder that it leads to
   ino_t inode = 0;
 };
 
 // The kind of an entry, from its name and the listing.
 struct Entry {
-  mode_t type = 0;  // the type bits of st_mode, of what a link leads to; 0 for a broken link
+  mode_t type = 0;  // the type bits of st_mode; for a link, those of its target, or 0 if it is broken
   bool is_link = false;
-  dev_t device = 0;  // of a folder behind a link
+  dev_t device = 0;  // of a folder that a link leads to
   ino_t inode = 0;
 };
 
-// Throws a transient SampleError when the store does not say: the name must not be left out for that.
-// False for what does not exist or is not for this process to see; such a name is reported as a
-// broken link or left out.
+// Inspects an entry. False if it does not exist or this process may not see it; it is then reported
+// as a broken link or left out. Throws a transient SampleError if the store fails, because an entry
+// must not be left out for that reason.
 bool is_there(int folder, const char* name, int flags, struct stat& status) {
   if (::fstatat(folder, name, &status, flags) == 0) return true;
   const SampleError failure = system_failure(std::string("cannot inspect ") + name, errno);
@@ -95,8 +95,8 @@ bool is_there(int folder, const char* name, int flags, struct stat& status) {
   return false;
 }
 
-// A link named like an image or an annotation is not followed: that would cost a system call for each sample of a data
-// set made of links.
+// A link named like an image or an annotation is taken for a file and not followed, which would
+// cost a system call for each sample of a dataset made of links.
 Entry look_at(const dirent& entry, int folder) {
   struct stat status {};
   Entry found;
@@ -118,8 +118,8 @@ Entry look_at(const dirent& entry, int folder) {
   return found;
 }
 
-// Only for names of images is it worth telling why they are unusable: nobody misses a broken link
-// called "notes".
+// Reports unusable entries only if they are named like images: nobody misses a broken link called
+// "notes".
 void add_file(Scan& scan, std::string path, mode_t type) {
   if (is_image_name(path)) {
     auto special = type == 0 ? "is a broken link" : describe_special(type);
@@ -140,8 +140,8 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-// NoDescriptor is told apart because it concerns this process, and passes once other files are
-// closed.
+// A lack of descriptors (NoDescriptor) is distinguished, because it concerns only this process and
+// passes once other files are closed.
 [[noreturn]] void cannot_list() {
   const int error = errno;
   const SampleError failure = system_failure("cannot list the folder", error);
@@ -149,13 +149,14 @@ using Directory = std::unique_ptr<DIR, CloseDirectory>;
   throw SampleError(failure);
 }
 
-// Throws SampleError when it cannot be listed, as all that follows.
+// Throws SampleError if the folder cannot be listed, like the functions below.
 Directory open_directory(const std::string& path) {
   if (Directory directory{::opendir(path.empty() ? "." : path.c_str())}) return directory;
   cannot_list();
 }
 
-// Folders that systems leave behind and that hold no data, or small copies of it.
+// What made a folder that holds no data, or only small copies of it, such as thumbnails; "" for any
+// other folder.
 std::string_view maker_of_stray(std::string_view name) noexcept {
   if (name.starts_with('_') && name.ends_with("MACOSX")) return "macOS";
   if (name == "@eaDir" || name == "#recycle" || name == "#snapshot") return "a network storage";
@@ -163,8 +164,8 @@ std::string_view maker_of_stray(std::string_view name) noexcept {
   return name == "lost+found" ? "a file system" : "";
 }
 
-// The sums are kept for every kind of name, because which of them decide depends on the format, and
-// that is known only after the scan (DataState::Names).
+// Sums are kept for every kind of name: which of them count depends on the format, which is known
+// only after the scan (DataState::Names).
 void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept {
   const bool is_folder = S_ISDIR(type);
   const bool is_annotation = is_folder ? is_annotations_folder(name) : is_annotation_name(name);
@@ -177,10 +178,10 @@ void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept
   if (is_video_name(name)) listed.videos.add(name, is_folder);
 }
 
-// Calls on_folder(path, entry) for each folder in it and adds the files to the scan.
-// errno is cleared before each readdir(), which returns null both at the end and for an error. The
-// times are taken before the first name: a change during the listing then shows as other times
-// later.
+// Calls on_folder(path, entry) for each folder in the directory, and adds its files to the scan.
+// The folder's times are read before the first name, so that a change during the listing shows
+// later as different times. errno is cleared before each readdir(), which returns null both at the
+// end and after an error.
 template <typename OnFolder>
 void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_folder) {
   struct stat status {};
@@ -226,7 +227,7 @@ class Walk {
   Walk(const std::string& root, unsigned threads, const IndexProgress& progress)
       : root_(root), threads_(std::max(threads, 1U)), progress_(progress) {}
 
-  // One level per turn; links only when nothing else is left.
+  // Lists one level per iteration, and follows links only when no plain folder is left.
   Scan run() {
     for (std::vector<Folder> folders{Folder{}}; !folders.empty();) {
       folders = list_all(folders);
@@ -243,9 +244,9 @@ class Walk {
     std::vector<FolderLink> links;
   };
 
-  // Lists the folders; returns those in them.
-  // Several folders per turn where there are many, as a turn takes the mutex once and most folders
-  // have few files; at least eight turns per thread, so that no thread waits long for the last.
+  // Lists the folders and returns the folders in them. If there are many, a task lists several,
+  // because each task takes the mutex once and most folders have few files. There are still at
+  // least eight tasks per thread, so that no thread waits long for the last one.
   std::vector<Folder> list_all(const std::vector<Folder>& folders) {
     constexpr std::size_t kMostAtOnce = 64;
     const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (std::size_t{8} * threads_), 1, kMostAtOnce);
@@ -269,14 +270,14 @@ class Walk {
     if (task.count > 1) {
       run_parallel(task, threads_, report);
     } else {
-      task.body(0);  // the root needs no thread
+      task.body(0);  // a single folder, such as the root, needs no thread
       report(0, 0);
     }
     return next;
   }
 
-  // The folders behind the links that the walk came to, in the order of their names, so that the result does not depend
-  // on threads.
+  // The folders to which the links found so far lead, in the order of the links' names, so that the
+  // result does not depend on threads.
   std::vector<Folder> behind_links() {
     std::vector<FolderLink> links = std::exchange(links_, {});
     std::ranges::sort(links, {}, [](const FolderLink& link) -> const std::string& { return link.folder.path; });
@@ -296,8 +297,8 @@ class Walk {
     return folders;
   }
 
-  // The root must be listed. Below it, a folder that this process may not list is reported, and the
-  // others are used.
+  // The root must be listable. Below it, a folder that this process may not list is reported, and
+  // the walk goes on.
   void visit_patiently(const Folder& folder, Found& found) {
     try {
       Found mine = read_patiently(join_path(root_, folder.path), [&] { return visit(folder); });
@@ -312,8 +313,8 @@ class Walk {
     }
   }
 
-  // Builds its result apart and returns it whole: read_patiently() repeats the visit after a
-  // failure of the store, and half a listing must not be counted twice.
+  // Builds a separate result, because read_patiently() repeats the visit after a failure of the
+  // store, and a partial listing must not be counted twice.
   [[nodiscard]] Found visit(const Folder& folder) const {
     Found found;
     Scan& scan = found.scan;
@@ -346,8 +347,8 @@ class Walk {
   const unsigned threads_;
   const IndexProgress& progress_;
   std::atomic<std::uint64_t> files_{0};
-  std::map<std::pair<dev_t, ino_t>, unsigned> followed_;  // links to each folder
-  std::mutex mutex_;                                      // of what follows, while threads list
+  std::map<std::pair<dev_t, ino_t>, unsigned> followed_;  // number of followed links, by folder
+  std::mutex mutex_;                                      // guards the members below while threads list folders
   Scan scan_;
   std::vector<FolderLink> links_;  // not followed yet
 };
@@ -363,9 +364,9 @@ void sort_unusable(Scan& scan) {
             [](const Skipped& a, const Skipped& b) { return a.path < b.path; });
 }
 
-// A folder may well be called "x.jpg"; without an image in it, it is reported as a mistake. REQUIRES: sort_files.
-// The list is sorted, so what lies in the folder is an unbroken run that begins at the first path
-// not below the prefix.
+// A folder may be called "x.jpg"; if there is no image in it, it is reported as a mistake. The
+// images in it are adjacent in the sorted list and begin at the first path that is not less than
+// the prefix. REQUIRES: sort_files() has been called.
 void report_folders_named_like_images(Scan& scan) {
   for (const auto& folder : scan.folders) {
     if (!is_image_name(folder)) continue;
@@ -384,9 +385,9 @@ void NameSum::add(std::string_view name, bool is_folder) noexcept {
 }
 
 // A second change within one tick of the file system's clock leaves the same time, so times of the
-// last 2 seconds count as unknown (FAT, the coarsest, has ticks of 2 seconds). ctime is in it
-// because mtime can be set by any program, as archives and rsync do. 0 and kAbsent have meanings of
-// their own and are never a sum.
+// last 2 seconds count as unknown (FAT, the coarsest, has ticks of 2 seconds). ctime is included
+// because any program can set mtime, as archivers and rsync do. 0 and kAbsent have special
+// meanings, so the sum is never one of them.
 std::uint64_t times_of(const struct stat& status) noexcept {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const std::array<std::int64_t, 3> times{status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
@@ -411,7 +412,7 @@ Scan scan_tree(const std::string& root, unsigned threads, const IndexProgress& p
   return scan;
 }
 
-// A folder that does not exist is remembered as kAbsent: if it exists later, the data has changed.
+// A folder that does not exist is recorded as kAbsent: if it exists later, the data have changed.
 Scan scan_folder(const std::string& root, const std::string& folder) {
   const std::string path = join_path(root, folder);
   Scan scan;

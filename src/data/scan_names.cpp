@@ -14,8 +14,8 @@ bool ends_with_ignoring_case(std::string_view text, std::string_view lower_case)
          equals_ignoring_case(text.substr(text.size() - lower_case.size()), lower_case);
 }
 
-// The endings one by one. Parsed from the text shown in messages, so that what is documented and
-// what is accepted cannot differ.
+// Splits a list of file name extensions at compile time. It is the text shown in messages, so that
+// what is documented and what is accepted cannot differ.
 template <const std::string_view& kEndings>
 consteval auto one_by_one() {
   constexpr std::string_view kSeparator = ", ";

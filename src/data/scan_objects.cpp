@@ -24,7 +24,7 @@ Scan scan_objects(const std::string& root, const std::string& folder, bool is_de
   return scan;
 }
 
-// Class folders are listed side by side: a list of a million objects is a thousand requests.
+// Folders are listed in parallel, because listing a million objects takes a thousand requests.
 Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress& progress) {
   constexpr unsigned kFewestListers = 16;
   try {

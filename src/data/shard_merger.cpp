@@ -1,14 +1,14 @@
-// Makes one index draft from those of all files of a container dataset. It runs on one thread,
+// Merges the drafts of all files of a container dataset into one index draft. Runs on one thread,
 // after all files have been read.
 //
-// First find_classes looks at the labels of all files together, since one file alone does not say
-// whether "7" is a class number or a name. Then the drafts are appended in the order of files, each
-// label becoming a class or -1, and each draft freed as it is taken over, so that memory holds one
-// copy of the records plus one file.
+// First find_classes() examines the labels of all files together, because one file alone does not
+// say whether "7" is a class number or a name. Then the drafts are appended in the order of files.
+// Each label becomes a class or -1, and each draft is freed once it is appended, so that memory
+// holds one copy of the records plus one file.
 //
-// Labels that are no class: where they are at most a tenth of all they count as damage and their
-// samples are left out as bad; where they are more, the dataset is of another task, and they are
-// served as -1, with a warning.
+// Some labels may not be classes. If they are at most a tenth of all, they count as damage, and
+// their samples are left out as bad. If there are more, the dataset is for another task; these
+// samples are served with label -1, and the log says so.
 
 #include <algorithm>
 #include <forebay/error.hpp>
@@ -27,7 +27,7 @@ namespace {
 // what a node has to spare; docs/data.md says so.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
-// The deepest folder that contains all of them.
+// The deepest folder that contains all paths.
 std::string folder_of_all(std::span<const std::string> paths) {
   const std::string_view folder = common_folder(paths);
   return folder.size() > 1 ? std::string(folder.substr(0, folder.size() - 1)) : "/";
@@ -53,7 +53,8 @@ class ShardMerger {
     std::vector<std::string> paths;
     for (const ShardDraft& each : drafts_) paths.push_back(each.path_);
     draft.root = contents_.is_folder() ? contents_.root()
-                 // Samples keep their names, and thus their part of a split, when files are added.
+                 // Sample names begin at the pattern's fixed folder, so that samples keep their
+                 // names, and thus their part of a split, when files are added.
                  : contents_.is_pattern() ? folder_of_pattern(contents_.root())
                                           : folder_of_all(paths);
     draft.table.classes = std::move(classes_);
@@ -71,9 +72,9 @@ class ShardMerger {
   }
 
  private:
-  // A number far beyond the count of samples is damage, not a class: one byte must not make a million classes.
-  // A single number that is far too large would otherwise make as many classes. Chosen: up to 65536
-  // is always plausible, and above it 16 classes per sample.
+  // Decides what the classes are. A number far beyond the number of samples is damage and not a
+  // class: otherwise one damaged byte could make a million classes. Chosen: numbers below 65536 are
+  // always plausible, and beyond that up to 16 per sample.
   void find_classes() {
     constexpr std::int64_t kPlausible = 65536;
     count_labels();
@@ -112,10 +113,9 @@ class ShardMerger {
     }
   }
 
-  // All labels together decide what they are, whatever the order of files is: class numbers, names, or one-hot where
-  // there is nothing else.
-  // Texts make the dataset one of names only if they are not numbers with a few exceptions
-  // (LabelCensus, which lists and tables use, too).
+  // All labels together decide what they are, whatever the order of files: class numbers, names, or
+  // one-hot if there are no others. Texts are taken for names only if they are not numbers with a
+  // few exceptions (LabelCensus, which lists and tables use too).
   void count_labels() {
     LabelCensus census(contents_.options().classes);
     std::uint64_t texts = 0;
@@ -145,18 +145,18 @@ class ShardMerger {
       one_hot_ = 0;
     }
     if (is_by_name_) missing_ = 0;
-    constexpr std::uint64_t kNearlyAll = 10;  // one in so many may be damaged, as in LabelCensus
+    constexpr std::uint64_t kNearlyAll = 10;  // up to one in so many may be damaged, as in LabelCensus
     are_odd_bad_ = odd_ * kNearlyAll <= samples_;
   }
 
-  // The class number that a label is, -1 for none or a word such as "none"; nothing if it is not one.
+  // The label as a class number; -1 for a word such as "none"; nothing if it is neither.
   [[nodiscard]] static std::optional<std::int64_t> number_of(const ShardDraft& draft, std::int64_t label) {
     if (ShardDraft::is_text(label) && is_missing_value(draft.text_of(label))) return -1;
     if (ShardDraft::is_text(label)) return class_number_in(draft.text_of(label));
     return label < 0 || label >= ShardDraft::kOneHot ? std::nullopt : std::optional(label);
   }
 
-  // Uses the container's names for them, if each has one name and no two have the same.
+  // Uses the container's class names if each number has one name and no two numbers share one.
   // Names are used for all numbers or for none: a list that mixes names and numbers as text would
   // mislead more than help.
   void name_classes() {
@@ -208,7 +208,7 @@ class ShardMerger {
     return label >= ShardDraft::kOneHot ? "it is one-hot, and others are not" : draft.odd_of(label);
   }
 
-  // Labels that are there and are served as -1.
+  // Reports labels that exist but are served as -1.
   void report_odd(SkipLog& skipped) const {
     if (missing_ > 0) {
       skipped.add_warning(
@@ -232,9 +232,8 @@ class ShardMerger {
     wanted_.fields.empty() ? skipped.add_warning(contents_.root(), note) : skipped.add_note(contents_.root(), note);
   }
 
-  // Frees each part of `from` as it is taken over.
-  // Held bytes of a draft are appended after its records, whose offsets are moved by what is held
-  // already.
+  // Appends a draft to the index draft, then frees it. The draft's held bytes come after those
+  // already held, which is why the offsets of its held records are shifted.
   void append(ShardDraft& from, bool has_keys, IndexDraft& draft) {
     RecordTable& table = draft.table;
     const std::vector<std::uint16_t> kinds = kinds_in(table, from.kind_list_);
@@ -280,14 +279,15 @@ class ShardMerger {
     }
   }
 
-  // The draft's file as a source in the table; a separate source if its records are held.
-  // Two at most per file: records to be read from it, and records of it that the index holds.
+  // The number of the draft's file among the table's sources. A file has at most two: one for
+  // records that are read from it, and one for its records that the index holds.
   [[nodiscard]] std::uint32_t source_of(const ShardDraft& from, bool is_held, IndexDraft& draft) {
     auto& source = sources_[is_held ? 1 : 0];
     if (!source) {
       RecordTable::Stamp stamp = from.stamp_;
       stamp.is_held = is_held;
-      // Records with checksums reveal their own damage, and the others stay usable.
+      // Records with checksums reveal their own damage, so the blocks need not be compared, and
+      // undamaged records stay usable.
       if (!is_held && std::ranges::any_of(from.kind_list_, &RecordTable::Kind::checked)) stamp.spread = 0;
       source = draft.table.add_source(below(draft.root, from.path_), stamp);
     }
@@ -320,9 +320,10 @@ class ShardMerger {
   std::uint32_t one_hot_ = 0;      // the number of classes, if all labels are one-hot
   std::optional<ClassList> list_;  // if samples or dataset.classes name the classes
   std::vector<std::string> classes_;
-  std::int64_t count_ = 0;  // of them
+  std::int64_t count_ = 0;  // number of classes
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
-  std::array<std::optional<std::uint32_t>, 2> sources_;  // of the current file: in the file, held
+  // The current file's sources: [0] for records in the file, [1] for held ones.
+  std::array<std::optional<std::uint32_t>, 2> sources_;
 };
 
 IndexDraft merge_shards(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted,

@@ -1,14 +1,14 @@
-// Builds an index from containers (tar, TFRecord, RecordIO and the like), each read by its own
-// format's function into a ShardDraft.
+// Builds an index from containers (tar, TFRecord, RecordIO and the like), each read by its format's
+// function into a ShardDraft.
 //
-// Order: the files are found; every file is read from begin to end by one of several threads,
-// headers and labels only, except that compressed files are inflated and their records go into the
-// index whole, since nothing can be read from the middle of gzip; then merge_shards
+// First the files are found. Then several threads read each file from beginning to end, but only
+// headers and labels. A compressed file is inflated, and its records go into the index as a whole,
+// because nothing can be read from the middle of a gzip file. Last, merge_shards()
 // (shard_merger.cpp) decides on one thread what the labels of all files mean together, and appends
 // the drafts in the order of files, so that the result does not depend on threads.
 //
-// A damaged record is left out and reported; damage that hides where the next record begins ends
-// the file, and what came before stays. A store that fails is an error for the build.
+// A damaged record is left out and reported. Damage that hides where the next record begins ends
+// the file, and the records before it are kept. A store that fails is an error of the build.
 
 #include "shards.hpp"
 
@@ -30,13 +30,13 @@
 namespace forebay::data {
 namespace {
 
-// Chosen: enough to see what is wrong. A container of the wrong kind would otherwise report each of
-// a hundred million records.
+// Chosen: enough to see what is wrong. Without a limit, a container of the wrong kind would report
+// each of a hundred million records.
 constexpr std::uint64_t kBadNamed = 10'000;
 
-// Throws SampleError unless the checksum after the bytes matches.
-// CRC-32C "masked" as TFRecord's specification has it: rotated by 15 bits plus a constant, so that
-// sums of data that contain sums are no special case.
+// Throws SampleError unless the checksum after the bytes matches: a CRC-32C masked as TFRecord
+// specifies (rotated by 15 bits, plus a constant), because the CRC of data that contain a CRC is
+// not reliable.
 void check_sum(ContainerBytes& bytes, const Extent& checked) {
   const auto expected = bytes.number<std::uint32_t>(checked.end());
   if (masked_crc32c(crc32c(bytes.at(checked))) == expected) return;
@@ -50,7 +50,8 @@ ConfigError shard_error(PathContents& contents, const std::string& path, std::st
   return path_error(contents.options(), (is_the_path ? "" : path + ": ") + std::string(problem));
 }
 
-// Reads as much of the file as is sound. A failing store is an error instead: the file may be undamaged.
+// Reads the records up to damage that hides the rest. A failing store is an error instead, because
+// the file may be undamaged.
 void read_contents(PathContents& contents, const std::string& path, ContainerBytes& bytes, const ShardFormat& format,
                    ShardDraft& draft) {
   try {
@@ -61,8 +62,8 @@ void read_contents(PathContents& contents, const std::string& path, ContainerByt
   }
 }
 
-// The stamp is taken before the first record is read: a file that changes meanwhile then does not
-// match it later.
+// The stamp is taken before the first record is read, so that it does not match later if the file
+// changes meanwhile.
 ShardDraft read_shard(PathContents& contents, const std::string& path, const ShardFormat& format,
                       const WantedFields& wanted, ShardDraft::Progress& progress) {
   OpenFile file;
@@ -95,9 +96,8 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   return draft;
 }
 
-// Whether a word of the name begins with "train"; "constrained" is another.
-// Folders often have files for training and validation side by side, "train-000.tar" and
-// "val-000.tar".
+// Whether a word of the name begins with "train", unlike "constrained". Folders often have files
+// for training and validation side by side, "train-000.tar" and "val-000.tar".
 bool is_for_training(std::string_view name) noexcept {
   for (auto at = name.find("train"); at != std::string_view::npos; at = name.find("train", at + 1)) {
     if (at == 0 || name[at - 1] < 'a' || name[at - 1] > 'z') return true;
@@ -105,7 +105,8 @@ bool is_for_training(std::string_view name) noexcept {
   return false;
 }
 
-// The files of a folder that would be the format's, were they not compressed by what is not read.
+// The files of a folder that would belong to the format if they were not compressed by a method
+// that is not supported.
 std::vector<std::string> foreign_shards(PathContents& contents, bool (*is_name)(std::string_view)) {
   std::vector<std::string> files;
   if (!contents.is_folder()) return files;
@@ -120,8 +121,8 @@ std::vector<std::string> foreign_shards(PathContents& contents, bool (*is_name)(
 
 }  // namespace
 
-// The byte order mark is what Windows editors write at the beginning of a UTF-8 file; it is no part
-// of a class.
+// Windows editors write a byte order mark at the beginning of a UTF-8 file; it is not part of the
+// class.
 FoundLabel label_of_text(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
@@ -136,7 +137,7 @@ FoundLabel label_of_text(std::string_view text) {
   return FoundLabel::named(std::string(text));
 }
 
-// Chosen: beyond 1e9 a float is not a class number, and well below 2^53 it is exact.
+// Chosen: a number beyond 1e9 is not a class number, and up to there a double is exact.
 FoundLabel label_of_float(double number) {
   constexpr double kLargest = 1e9;
   const bool is_whole = std::isfinite(number) && std::fabs(number) <= kLargest && std::trunc(number) == number;
@@ -184,7 +185,7 @@ std::optional<RecordTable::Kind> raw_kind(std::int64_t height, std::int64_t widt
                            .channels = static_cast<std::int32_t>(channels)};
 }
 
-// Counters of progress are relaxed: they only feed a display.
+// The progress counters are relaxed, because they only feed a display.
 void ShardDraft::begin(std::uint64_t offset, std::string_view key) {
   if (next_ == std::numeric_limits<std::uint32_t>::max()) throw SampleError("it has more than 2^32 - 1 records");
   begins_ = offset;
@@ -200,7 +201,7 @@ void ShardDraft::reach(std::uint64_t offset) {
   reached_ = offset;
 }
 
-// The place is that of the damage, if the reason names one, else of the record.
+// The reason begins with the byte of the damage if it names one, otherwise with that of the record.
 void ShardDraft::add_bad(std::string reason) {
   if (++bad_ > kBadNamed) return;
   if (!reason.starts_with("byte ")) reason.insert(0, "byte " + std::to_string(begins_) + ": ");
@@ -211,7 +212,8 @@ void ShardDraft::add_uncounted() {
   if (bad_ > kBadNamed) add_bad_file("and " + std::to_string(bad_ - kBadNamed) + " more records that cannot be used");
 }
 
-// Neighbours are mostly of one kind: the last one is compared before the map is asked.
+// Neighbouring samples are mostly of one kind, so the newest kind is compared before the map is
+// searched.
 std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   if (!kind_list_.empty() && kind == kind_list_.back()) return static_cast<std::uint16_t>(kind_list_.size() - 1);
   const auto number = number_of_kind(kind, kind_list_, kind_numbers_);
@@ -219,7 +221,7 @@ std::uint16_t ShardDraft::kind_number(const RecordTable::Kind& kind) {
   return *number;
 }
 
-// Equal texts in a row are kept once, and a thousand in all: the last place stands for every other.
+// Keeps equal consecutive texts once, and at most a thousand; one last entry stands for all others.
 std::int64_t ShardDraft::odd_number(const std::string& what) {
   constexpr std::size_t kNamed = 1000;
   if (odd_.size() <= kNamed && (odd_.empty() || odd_.back() != what)) {
@@ -228,9 +230,9 @@ std::int64_t ShardDraft::odd_number(const std::string& what) {
   return kOdd - static_cast<std::int64_t>(odd_.size() - 1);
 }
 
-// The meaning of labels is decided after all files have been read, so they are kept as numbers in
-// disjoint ranges (shards.hpp). A number of class is below 2^22, chosen: more classes than any
-// dataset has, and a list of them fits into memory.
+// The meaning of labels is decided after all files have been read, so they are stored as numbers in
+// disjoint ranges (shards.hpp). Class numbers are below 2^22. Chosen: more classes than any dataset
+// has, and a list of them still fits into memory.
 std::int64_t ShardDraft::label_number(const FoundLabel& label) {
   constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22U;
   switch (label.kind) {
@@ -252,8 +254,8 @@ std::int64_t ShardDraft::label_number(const FoundLabel& label) {
   return kTexts - place->second;
 }
 
-// All checks that can throw come before the first column is touched, so that columns keep the same
-// length.
+// All checks that can throw come before the first column is changed, so that all columns keep the
+// same length.
 void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   const Extent& image = sample.image;
   if (image.length == 0) throw SampleError("its image has no bytes");
@@ -264,8 +266,9 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   RecordTable::Record record{
       .offset = image.offset, .length = static_cast<std::uint32_t>(image.length), .number = number()};
   const std::int64_t label = label_number(sample.label);
-  // A large class number decides how many classes there are, and is rare, so its record's checksum is worth verifying.
-  // Chosen: above what common datasets have (ImageNet-21k has 21,841).
+  // A large class number determines how many classes there are and is rare, so it is worth
+  // verifying its record's checksum. Chosen: above what common datasets have (ImageNet-21k has
+  // 21,841).
   constexpr std::int64_t kRare = 32768;
   if (sample.checked.length > 0 && (bytes.is_in_memory() || (label >= kRare && label < kOneHot)))
     check_sum(bytes, sample.checked);
@@ -298,12 +301,12 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   }
   if (label < 0 || label >= kOneHot || sample.class_name.empty() || sample.class_name.size() > kLongestClassName)
     return;
-  // Two names for one number make both useless; the empty name says so to the merger.
+  // If a number has two names, neither can be used; the empty name tells the merger so.
   const auto [known, is_new] = class_names_.try_emplace(label, sample.class_name);
   if (!is_new && known->second != sample.class_name) known->second.clear();
 }
 
-// Cheap questions first: the tree is listed only if there are folders.
+// Cheap checks come first: the tree is listed only if there are folders.
 bool is_folder_of_shards(PathContents& contents, bool (*is_name)(std::string_view)) {
   if (!std::ranges::any_of(contents.listing().others, is_name)) return false;
   if (!contents.listing().images.empty()) return false;
@@ -326,14 +329,15 @@ std::vector<std::string> shards_of(PathContents& contents, bool (*is_name)(std::
   return training.empty() ? files : training;
 }
 
-// Names only, and contents of compressed files: plain files have stamps in the index, which tell
+// Hashes names, and contents only of compressed files: for plain files the stamps in the index tell
 // more.
 std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::string_view)) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);
   const bool is_remote = store::is_url(contents.root());
-  if (is_remote && contents.is_folder()) return 0;  // it is not listed again
-  // Files of one name in other folders are others, where the folder is not the same for all that match.
+  if (is_remote && contents.is_folder()) return 0;  // a folder in a store is not listed again
+  // If the matches of a pattern lie in several folders, equal names in different folders are
+  // different files. So the path below the pattern's fixed folder is hashed.
   const std::size_t folder = contents.is_pattern() ? folder_of_pattern(contents.root()).size() : 0;
   std::uint64_t hash = 0;
   for (const std::string& path : shards_of(contents, is_name)) {
@@ -346,7 +350,7 @@ std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::st
   return hash;
 }
 
-// Fields that the format cannot have are left to complete_fields(), which takes them from elsewhere
+// Fields that the format cannot have are left to complete_fields(), which gets them from elsewhere
 // or refuses them.
 IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) {
   WantedFields wanted(contents.options());
@@ -373,7 +377,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
       tell(records, std::max(records, static_cast<std::uint64_t>(expected)));
     }
   };
-  // Threads that wait for answers need no core.
+  // More threads than cores are useful for a store, because they mostly wait for responses.
   run_parallel(task, is_remote ? std::max(contents.context().threads, 32U) : contents.context().threads, report);
   std::vector<ShardDraft> drafts;
   drafts.reserve(read.size());

@@ -165,7 +165,7 @@ class ShardDraft {
   RecordTable::Stamp stamp_;
   Progress* progress_;
   std::uint32_t next_;
-  std::uint64_t begins_ = 0;  // the current record
+  std::uint64_t begins_ = 0;  // where the current record begins
   std::uint64_t bad_ = 0;
   std::uint64_t reached_ = 0;
   std::string key_;
@@ -190,7 +190,7 @@ class ShardDraft {
   std::vector<std::string> texts_;
   std::map<std::string, std::int64_t, std::less<>> text_numbers_;
   std::vector<std::string> odd_;
-  std::uint32_t one_hot_ = 0;  // their number of classes; 0: there are none
+  std::uint32_t one_hot_ = 0;  // number of classes of the one-hot labels; 0: there are none
   std::map<std::int64_t, std::string> class_names_;
   std::vector<std::byte> held_;
   SkipLog skipped_;

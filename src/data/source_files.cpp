@@ -1,19 +1,20 @@
-// Keeps files of records open, so that a record costs one read and not open, compare, read and
+// Keeps files of records open, so that a record costs one read instead of open, compare, read and
 // close.
 //
 // A file is opened by the first reader that needs it, compared with its stamp in the index, and
-// kept if fewer than kMostOpen are kept and descriptors are left; otherwise it serves this read
-// only. When the process runs out of descriptors, all kept files are given back and the opening is
-// tried once more. A file that is given back while others read from it is closed by whoever next
-// finds it without users (close_unused), since a descriptor that is closed under a reader could be
-// another file by then.
+// kept if fewer than kMostOpen are kept and descriptors are left; otherwise it serves only this
+// read. When the process runs out of descriptors, all kept files are given back and the opening is
+// tried once more. A file that is given back while others read from it is closed by the next thread
+// that finds it without users (close_unused), because a descriptor closed under a reader might be
+// reused for another file.
 //
-// With a cache on the node (store/cache.hpp), an open file of records is one that is read through it, and whole files
-// are. The caches of all runs that read a dataset are kept as long as the dataset, so that a reader of one run may go
-// on with that of another which ends; the last that came is used by all.
+// With a cache on the node (store/cache.hpp), files of records are opened through it, and whole
+// files are read through it. An open file keeps its cache alive, so that a reader of one run may go
+// on with the cache of another run that ends. Files are opened through the cache of the last run
+// that set one, until that run ends.
 //
-// Any thread reads. The fast path takes no lock: source_files.hpp has the argument for `open` and
-// `users`. The mutex guards only the list of files that wait to be closed.
+// Any thread may read. The fast path takes no lock; source_files.hpp has the argument for `open`
+// and `users`. mutex_ guards only the list of files that wait to be closed.
 
 #include "source_files.hpp"
 
@@ -43,30 +44,30 @@ SourceFiles::SourceFiles(std::uint64_t sources, std::span<const std::int64_t> mo
   }
 }
 
-// Nobody reads any more: a dataset outlives the run that uses it.
+// No thread reads any more, because a dataset outlives the run that uses it.
 SourceFiles::~SourceFiles() {
   for (std::uint64_t i = 0; i < count_; ++i) delete sources_[i].open.load(std::memory_order_relaxed);
 }
 
-// Opens the file for this question alone; a file that cannot be opened is no answer to it.
+// Opens the file only for this question; a file that cannot be opened does not answer it.
 std::string SourceFiles::problem_of_bypass(const std::string& path) {
   if (store::is_url(path)) return {};  // no page cache is in between
   try {
     OpenFile file = open_regular(path);
     const std::string problem = forebay::bypass_page_cache(file);
     return problem.empty() ? "" : path + ": " + problem;
-  } catch (const SampleError&) {  // the read will report what is wrong
+  } catch (const SampleError&) {  // a read will report what is wrong
     return {};
   }
 }
 
-// The kernel gives the lowest free number, so a descriptor's number says how many the process has
-// open, at least.
+// The kernel assigns the lowest free number, so a descriptor's number is a lower bound of how many
+// the process has open.
 bool SourceFiles::may_keep(const OpenFile& file) noexcept {
   return file.remote != nullptr || static_cast<unsigned long>(file.descriptor.get()) < open_file_limit() / 4 * 3;
 }
 
-// exchange() makes one of several callers the owner; the others find null.
+// exchange() makes one of several callers the owner; the others get null.
 void SourceFiles::give_back(std::uint64_t source) {
   const std::lock_guard lock(mutex_);
   if (const OpenFile* const file = sources_[source].open.exchange(nullptr)) {
@@ -93,15 +94,15 @@ void SourceFiles::close_kept() noexcept {
   }
 }
 
-// The file is out of `open` already, so no new user can come to it, and users of the source that
-// come later have another descriptor: waiting for zero users may wait longer than needed, never too
-// short.
+// The file is no longer in `open`, so no new user can get it. Later users of the source have
+// another descriptor, so waiting for zero users may take longer than needed but never ends too
+// early.
 void SourceFiles::close_unused() {
   std::erase_if(given_back_, [this](const GivenBack& each) { return sources_[each.source].users.load() == 0; });
 }
 
-// The second attempt is the last. If it fails, the descriptors are somebody else's, and the error
-// says so.
+// The second attempt is the last. If it fails, the rest of the program holds the descriptors, and
+// the error says so.
 OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(const std::string&)) {
   {
     const std::lock_guard lock(mutex_);
@@ -115,8 +116,8 @@ OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(cons
   }
 }
 
-// Having matched once, the file's present time of modification replaces that of the index: the next
-// opening then needs no blocks to be read, also for a copy whose times all differ.
+// Once the file has matched, its present modification time replaces that in the index, so that the
+// next opening need not read its blocks, even for a copy whose times all differ.
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
   if (store::is_url(known.path)) {
@@ -135,7 +136,7 @@ OpenFile SourceFiles::open(std::uint64_t source) {
 
 void SourceFiles::check(std::uint64_t source) {
   if (sources_[source].is_checked.load(std::memory_order_relaxed)) return;
-  if (const Known known = known_(source); store::is_url(known.path)) {  // open() asks for nothing
+  if (const Known known = known_(source); store::is_url(known.path)) {  // for a URL open() sends no request
     const OpenFile file = store::open_object(known.path);
     if (file.size != known.stamp.bytes || file.remote->identity() != known.stamp.sum) throw store::is_changed();
   } else {
@@ -144,8 +145,8 @@ void SourceFiles::check(std::uint64_t source) {
   sources_[source].is_checked.store(true, std::memory_order_relaxed);
 }
 
-// One place per file for its problem, so that threads write without a lock and the first in order
-// is reported.
+// Each file has its own element of `problems`, so threads write without a lock, and the first
+// problem in order is reported.
 SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, unsigned threads,
                                       const IndexProgress& progress) {
   std::vector<std::string> problems(sources.size());
@@ -181,7 +182,7 @@ std::shared_ptr<const store::NodeCache> SourceFiles::cache() const {
   return cache_;
 }
 
-// A file system's refusal was reported when the run began.
+// A file system that refuses was reported when the run began.
 void SourceFiles::prepare(OpenFile& file, const std::string& path) const {
   if (const auto cache = this->cache()) file = cache->through(std::move(file), path);
   if (file.remote == nullptr && is_direct_.load(std::memory_order_relaxed)) (void)forebay::bypass_page_cache(file);
@@ -197,7 +198,7 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
   direct_.read(file, offset, pieces);
 }
 
-// Not kept open: such a file is a sample, of which there may be millions.
+// The file is not kept open: it is a sample, and there may be millions of them.
 void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   const auto cache = this->cache();
   if (const auto place = array_place(path)) {
@@ -215,7 +216,8 @@ void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
   read(file, 0, target.reserve(file.size));
 }
 
-// Each rank opens it for itself: one whose disk is broken reads from the store, and the others go on with theirs.
+// Each rank opens the cache for itself: one whose disk is broken reads from the store, and the
+// others go on with their cache.
 std::shared_ptr<const store::NodeCache> open_cache(const Options& options, const Dataset& dataset,
                                                    const std::function<void(const std::string&)>& tell) {
   const CacheOptions& wanted = options.cache;

@@ -84,14 +84,14 @@ class SourceFiles {
   void read_whole(const std::string& path, ReadTarget& target);
 
  private:
-  // A file that is given back is closed once nobody uses its source. `open` and `users` are sequentially consistent: a
-  // user increments the count before loading the file, and the thread that gives the file back clears it before loading
-  // the count, so one of the two sees the other.
+  // A file that is given back is closed once nobody uses its source. `open` and `users` are
+  // sequentially consistent: a user increments `users` before it loads `open`, and the thread that
+  // gives the file back clears `open` before it loads `users`, so one of the two sees the other.
   struct Source {
-    std::atomic<const OpenFile*> open{nullptr};  // null until it is
+    std::atomic<const OpenFile*> open{nullptr};  // null if the file is not kept open
     std::atomic<std::uint32_t> users{0};
     // Relaxed, like the next: they guard nothing, and a thread that does not see them merely compares the file again.
-    std::atomic<std::int64_t> modified{0};  // the time, as last compared
+    std::atomic<std::int64_t> modified{0};  // the file's modification time when it was last compared
     std::atomic<bool> is_checked{false};
   };
 
@@ -139,10 +139,10 @@ class SourceFiles {
   std::unique_ptr<Source[]> sources_;
   std::function<Known(std::uint64_t)> known_;
   std::atomic<std::uint32_t> kept_{0};
-  std::mutex mutex_;                   // of what follows
-  std::vector<GivenBack> given_back_;  // those in use at the time
+  std::mutex mutex_;                   // guards given_back_
+  std::vector<GivenBack> given_back_;  // files that were in use when they were given back
   mutable std::mutex cache_mutex_;
-  mutable std::shared_ptr<const store::NodeCache> cache_;  // that of the last run with one
+  mutable std::shared_ptr<const store::NodeCache> cache_;  // that of the last run that has one
   mutable std::atomic<bool> has_cache_{false};
   std::atomic<bool> is_direct_{false};  // relaxed: either way of reading gives the same bytes
   DirectReads direct_;

@@ -15,22 +15,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ILSVRC numbers the lines of its lists.
+// Whether the second column only numbers the lines, as in ILSVRC's lists.
 bool are_line_numbers(const std::vector<ListRecord>& records) {
   std::size_t number = 0;
   return std::ranges::all_of(records,
                              [&](const ListRecord& record) { return record.second == std::to_string(++number); });
 }
 
-// Whether a second column is one of -1, 0 and 1, with blanks around.
+// Whether the second column is -1, 0 or 1, perhaps after blanks, as in VOC's lists of a single
+// class.
 bool says_whether_shown(const ListRecord& record) {
   std::string_view text = record.second;
   while (text.starts_with(' ')) text.remove_prefix(1);
   return text == "-1" || text == "0" || text == "1" || text == "+1";
 }
 
-// The first of these folders that is there, relative to `root`; "" if none is.
-// VOC: ImageSets/Main/train.txt and JPEGImages. ILSVRC: ImageSets/CLS-LOC/train_cls.txt and
+// The existing folder of a list's images, relative to `root`; "" if there is none. VOC has
+// ImageSets/Main/train.txt and JPEGImages, ILSVRC has ImageSets/CLS-LOC/train_cls.txt and
 // Data/CLS-LOC/train.
 std::string folder_of_images(const fs::path& root, const std::string& kind, const std::string& list) {
   const std::string split = list.substr(0, list.find('_'));
@@ -44,7 +45,7 @@ std::string folder_of_images(const fs::path& root, const std::string& kind, cons
 
 }  // namespace
 
-// Lists of VOC and ILSVRC name images without folder and extension. The tree of images is listed
+// Lists of VOC and ILSVRC name images without folder and extension, so the tree of images is listed
 // once and the names are looked up in it, JPEG files first. VOC's lists per class ("dog_train.txt")
 // have a second column that is no class and are refused.
 std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,

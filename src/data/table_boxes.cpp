@@ -1,9 +1,9 @@
-// Boxes of a table: one row per box, any number of rows per image.
+// The boxes of a table: one row per box, any number of rows per image.
 //
-// A row's box waits in row_ until the row is used; boxes are then kept with the number of their
-// sample. Rows of one image need not be neighbours, so finish() sorts the boxes by sample, stably,
-// and writes a run of boxes for each sample, which may be empty: images without objects have a row
-// with empty cells.
+// A row's box stays in row_ until the row is accepted; then it is stored with the number of its
+// sample. The rows of an image need not be adjacent. So finish() sorts the boxes by sample, stably,
+// and writes a run of boxes for each sample. The run may be empty: images without objects have a
+// row with empty cells.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 namespace forebay::data {
 namespace {
 
-// "xmin", or the sum of two columns, "xmin + width".
+// One side of a box: a column, "xmin", or the sum of two, "xmin + width".
 class SideOfBox {
  public:
   SideOfBox(std::string_view text, const TableHeader& header, const std::string& key) {
@@ -48,7 +48,7 @@ class SideOfBox {
   std::vector<std::size_t> cells_;
 };
 
-// The value of `from` if it is left out.
+// The default of `from`.
 std::string usual_columns(const TableHeader& header) {
   std::string columns = "xmin, ymin, xmax, ymax";
   for (const char* name : {"class", "label"}) {
@@ -83,7 +83,7 @@ class BoxesOfTable final : public TableField {
   [[nodiscard]] bool is_of_size(double width, double height) const noexcept override {
     return row_ && row_->right - row_->left == width && row_->bottom - row_->top == height;
   }
-  // All four cells empty: an image without objects. Some empty: an error of number_in_cell().
+  // If all sides are empty, the image has no objects. If only some are, number_in_cell() throws.
   void read(const Cells& cells) override {
     row_.reset();
     if (std::ranges::all_of(sides_, [&](const SideOfBox& side) { return side.is_empty(cells); })) return;
@@ -99,7 +99,7 @@ class BoxesOfTable final : public TableField {
     if (row_ && !name_.empty()) row_->label = classes_.intern(name_);
   }
   void keep(RecordTable& table) override { join(table.source.size() - 1); }
-  // samples_ counts samples with or without a box.
+  // samples_ counts all samples, with or without a box.
   void join(std::size_t sample) override {
     samples_ = std::max(samples_, sample + 1);
     if (row_) boxes_.push_back({sample, *row_});
@@ -128,9 +128,9 @@ class BoxesOfTable final : public TableField {
   std::vector<SideOfBox> sides_;
   std::optional<std::size_t> class_;
   ClassesOfColumn classes_;
-  std::string_view name_;  // of the row's class
+  std::string_view name_;  // the row's class name
   std::optional<LabelledBox> row_;
-  std::vector<BoxOfSample> boxes_;  // of all rows
+  std::vector<BoxOfSample> boxes_;  // of all rows so far
   std::size_t samples_ = 0;
 };
 

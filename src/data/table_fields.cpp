@@ -1,5 +1,5 @@
-// The fields of a table: for each kind of field a class that reads its cells of a row, keeps them
-// if the row is used, and makes a column of all rows at the end.
+// The fields of a table. Each kind of field has a class that parses its cells of a row, stores the
+// result if the row is accepted, and makes a column of all rows at the end.
 //
 // For each row the builder (dataset_table.cpp) calls read() on every field, which may throw BadRow
 // and changes nothing but the field's members for this row; then accept(), after which the row
@@ -28,11 +28,11 @@ void append_value(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), from.begin(), from.end());
 }
 
-// Exact, whatever the size of the number.
-// A cell is read as a whole number first: a double would round those beyond 2^53.
+// Appends a whole number exactly. The cell is parsed as an integer first, because a double would
+// round numbers beyond 2^53.
 template <typename T>
 void append_whole(std::vector<std::byte>& bytes, std::string_view cell) {
-  constexpr double kExact = 9007199254740992;  // a double has all whole numbers up to there
+  constexpr double kExact = 9007199254740992;  // 2^53: a double represents every whole number up to it
   std::optional<std::int64_t> whole = whole_number_in(cell);
   if (!whole) {
     const double value = number_in_cell(cell);  // "1e3"
@@ -83,7 +83,7 @@ class NumbersOfTable final : public TableField {
     bytes_.clear();
     std::size_t found = 0;
     for (const std::size_t column : columns_) {
-      // One column may hold all numbers, with blanks between them.
+      // A single column may hold all numbers, separated by blanks.
       for (std::string_view rest = without_blanks(cells[column]);;) {
         const auto blank = columns_.size() > 1 ? rest.size() : std::min(rest.find_first_of(" \t"), rest.size());
         append_number(bytes_, rest.substr(0, blank), column_.field.dtype);
@@ -101,7 +101,7 @@ class NumbersOfTable final : public TableField {
   std::vector<std::size_t> columns_;
 };
 
-// Interned numbers are kept by row, and written as elements at the end.
+// One class per row. Interned numbers are stored by row and converted to elements at the end.
 class ClassOfTable final : public TableField {
  public:
   ClassOfTable(const FieldOptions& options, const TableHeader& header)
@@ -133,8 +133,8 @@ class ClassOfTable final : public TableField {
   std::vector<std::int32_t> rows_;
 };
 
-// "a|b" in one column, or 0 and 1 in a column for each class.
-// Names of the row wait in names_ until accept(): a bad row must not count.
+// Several classes per row: "a|b" in one column, or 0 and 1 in a column for each class. The row's
+// names stay in names_ until accept(), because those of a bad row must not count.
 class MultilabelOfTable final : public TableField {
  public:
   MultilabelOfTable(const FieldOptions& options, const TableHeader& header)
@@ -200,7 +200,7 @@ class MultilabelOfTable final : public TableField {
   std::vector<std::size_t> ends_;
 };
 
-// A text of the table itself.
+// Bytes that are the text of a cell.
 class BytesOfTable final : public TableField {
  public:
   BytesOfTable(const FieldOptions& options, const TableHeader& header)
@@ -217,7 +217,7 @@ class BytesOfTable final : public TableField {
   std::size_t cell_;
 };
 
-// A path of a file that holds a mask or an array.
+// The path of a file: an image, a mask or an array.
 class FileOfTable final : public TableField {
  public:
   FileOfTable(const FieldOptions& options, const TableHeader& header)
@@ -269,7 +269,8 @@ std::optional<std::size_t> TableHeader::first_of(std::initializer_list<std::stri
   return std::nullopt;
 }
 
-// "train/{id}.png" puts cells into a text; a column that is called so has precedence.
+// "train/{id}.png" inserts a cell into a text. A column whose name is exactly `from` takes
+// precedence.
 TextOfRow::TextOfRow(std::string_view from, const TableHeader& header, const std::string& key) {
   if (from.find('{') == std::string_view::npos || header.find(from)) {
     columns_ = {header.at(without_blanks(from), key)};
@@ -287,11 +288,10 @@ TextOfRow::TextOfRow(std::string_view from, const TableHeader& header, const std
   }
 }
 
-// "" if a cell is empty: the row names nothing.
 std::string TextOfRow::of(const Cells& cells) const {
   std::string text = parts_.front();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    // A path has the blanks that it has; an id within one has none.
+    // A cell that is the whole path keeps its blanks; one that is inserted into a text loses them.
     const std::string_view cell = columns_.size() == 1 && parts_.front().empty() && parts_.back().empty()
                                       ? cells[columns_[i]]
                                       : without_blanks(cells[columns_[i]]);
@@ -309,7 +309,7 @@ ClassesOfColumn::ClassesOfColumn(std::vector<std::string> given, std::string fie
   }
 }
 
-// While the kind is unknown, what one of the kinds would accept is accepted.
+// While the kind is unknown, accepts whatever one of the kinds would accept.
 std::string ClassesOfColumn::problem_of(std::string_view name) const {
   const auto number = class_number_in(name);
   if (kind_ == Kind::numbers) {
@@ -334,8 +334,8 @@ std::int32_t ClassesOfColumn::intern(std::string_view name) {
   return number;
 }
 
-// True if a text that was accepted so far is no class of the kind decided on; given classes cannot
-// be.
+// True if a text that was accepted so far is not a class of the kind just decided on. The given
+// classes are always accepted.
 bool ClassesOfColumn::decide(const std::string& file) {
   if (kind_ != Kind::unknown) return false;
   kind_ = census_.are_numbers(file, field_) ? Kind::numbers : Kind::names;

@@ -118,8 +118,9 @@ class TableField {
   std::string key_of_columns_;
 };
 
-// A text made from a row's cells: the cell of one column, or "train/{id}.png" with columns in braces. If it contains
-// {stem} or {folder} and no column has that name, it is not such a text (is_beside()).
+// A text made from a row's cells: the cell of one column, or "train/{id}.png" with columns in
+// braces. Only for the image: a text with {stem} or {folder} makes any other field a file beside
+// the image (is_beside()).
 class TextOfRow {
  public:
   // Throws ConfigError, which names the key and lists the columns, if there is none.
