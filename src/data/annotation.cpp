@@ -1,12 +1,12 @@
-// Parses an annotation of Pascal VOC or ILSVRC: the objects of an image, with name, box and flags.
-// xml_text.cpp has made a tree of it.
+// Parses a Pascal VOC or ILSVRC annotation into the objects of an image, each with its name, box
+// and flags. xml_text.cpp builds the XML tree.
 //
-// Coordinates of VOC count pixels from 1 and include the last one: xmin = 1 and xmax = width is the
-// whole image. Here boxes begin at 0 and exclude their end, so 1 is taken from the lower corner
-// only. Fractions, which some tools write, are rounded outward. An object that is wrong gets a
-// problem and keeps its number; the others are used.
+// VOC coordinates count pixels from 1 and include the last one: xmin = 1 and xmax = width is the
+// whole image. Here boxes begin at 0 and are half open, so 1 is subtracted from the lower corner
+// only. Fractional coordinates, which some tools write, are rounded outward. An unusable object
+// gets a problem and keeps its number; the others are used.
 //
-// Called on any thread of an index build; no state.
+// Stateless; called on any thread of an index build.
 
 #include "annotation.hpp"
 
@@ -35,8 +35,8 @@ constexpr std::size_t kLongestClass = 256;
 // Far larger than any image, far below the limit of std::int32_t.
 constexpr double kLargestCoordinate = 1e9;
 
-// The text of an element, comments left out, CDATA included.
-// Blanks around texts are ignored, as pretty-printers add them.
+// The text of an element, including CDATA but not comments. Surrounding blanks are trimmed, because
+// pretty-printers add them.
 std::string text_of(const XMLElement& element) {
   std::string text;
   for (const XMLNode* node = element.FirstChild(); node != nullptr; node = node->NextSibling()) {
@@ -50,19 +50,19 @@ std::string text_of_child(const XMLElement& parent, const char* name) {
   return child == nullptr ? std::string{} : text_of(*child);
 }
 
-// 0 and 1 in VOC; other tools write words. What is missing is false.
+// VOC writes 0 and 1; other tools write words. A missing element means false.
 bool flag_of_child(const XMLElement& parent, const char* name) {
   const std::string text = text_of_child(parent, name);
   return text == "1" || text == "true" || text == "True";
 }
 
-// A side of an image; 0 where the element does not say a whole number of pixels.
+// The width or height of an image; 0 unless the element holds a whole number of pixels.
 std::int32_t side_of_child(const XMLElement& size, const char* name) {
   const double side = finite_number_in(text_of_child(size, name)).value_or(0);
   return side >= 1 && side <= kLargestCoordinate && side == std::floor(side) ? static_cast<std::int32_t>(side) : 0;
 }
 
-// The four numbers of a <bndbox>, as in the file.
+// The four numbers of a <bndbox>, as written in the file.
 struct Corners {
   double xmin = 0;
   double ymin = 0;
@@ -70,7 +70,7 @@ struct Corners {
   double ymax = 0;
 };
 
-// Sets a coordinate; otherwise says why it cannot.
+// Sets `coordinate` and returns "", or returns what is wrong with it.
 std::string read_coordinate(const XMLElement& bndbox, const char* name, double& coordinate) {
   const XMLElement* element = bndbox.FirstChildElement(name);
   if (element == nullptr) return std::string("<bndbox> without <") + name + ">";
@@ -91,7 +91,7 @@ std::string read_corners(const XMLElement& bndbox, Corners& corners) {
   return {};
 }
 
-// Texts of the file are shown, not numbers as parsed, so that they can be found there.
+// Messages quote the file's text rather than the parsed numbers, so that users can search for it.
 std::string check_order(const XMLElement& bndbox, const char* low_name, double low, const char* high_name,
                         double high) {
   if (low < high && high > 0) return {};
@@ -102,7 +102,7 @@ std::string check_order(const XMLElement& bndbox, const char* low_name, double l
   return low_text + " = " + high_text + ", a box without area";
 }
 
-// Sets the box; otherwise says why it cannot.
+// Sets `box` and returns "", or returns what is wrong with it.
 std::string read_box(const XMLElement& object, Box& box) {
   const XMLElement* bndbox = object.FirstChildElement("bndbox");
   if (bndbox == nullptr) return "no <bndbox>";
@@ -111,7 +111,7 @@ std::string read_box(const XMLElement& object, Box& box) {
   if (auto problem = read_corners(*bndbox, corners); !problem.empty()) return problem;
   if (auto problem = check_order(*bndbox, "xmin", corners.xmin, "xmax", corners.xmax); !problem.empty()) return problem;
   if (auto problem = check_order(*bndbox, "ymin", corners.ymin, "ymax", corners.ymax); !problem.empty()) return problem;
-  // Outward, so that fractional corners lose no pixel that they touch.
+  // Rounded outward, so that a box with fractional corners loses no pixel that it touches.
   box.left = static_cast<std::int32_t>(std::max(std::floor(corners.xmin) - 1, 0.0));
   box.top = static_cast<std::int32_t>(std::max(std::floor(corners.ymin) - 1, 0.0));
   box.right = static_cast<std::int32_t>(std::ceil(corners.xmax));
@@ -119,7 +119,7 @@ std::string read_box(const XMLElement& object, Box& box) {
   return {};
 }
 
-// A missing name is the worse problem, so it is told in place of that of the box.
+// A missing or overlong name is the more serious problem, so it replaces that of the box.
 AnnotatedObject read_object(const XMLElement& element) {
   AnnotatedObject object;
   object.name = text_of_child(element, "name");

@@ -1,8 +1,8 @@
-// Finds NumPy arrays by name, in an .npz archive or among the .npy files of one folder, for
+// Finds NumPy arrays by name, in an .npz archive or among the .npy files of a folder, for
 // dataset_npy.cpp and its labels and fields.
 //
-// find() reads a header and checks that the elements are there; load() reads all elements in C
-// order. Files stay open until the index is built. One thread at a time.
+// find() reads a header and checks that the elements fit into the file; load() reads all elements,
+// in C order. Files stay open until the index is built. One thread at a time.
 
 #include "array_files.hpp"
 
@@ -26,7 +26,7 @@ namespace forebay::data {
 namespace {
 
 constexpr std::string_view kNpyEnding = ".npy";
-// Real headers are far smaller, whatever the format permits.
+// Far larger than any real header, although the format permits more.
 constexpr std::size_t kLongestNpyHeader = std::size_t{1} << 16U;
 
 std::string without_npy(std::string name) {
@@ -34,8 +34,8 @@ std::string without_npy(std::string name) {
   return name;
 }
 
-// The kind of an error must survive, since transient ones are retried and truncated files have a
-// message of their own.
+// Adds the array's name to errors. Their type must not change, because transient errors are retried
+// and truncated files have a message of their own.
 template <typename Work>
 auto naming_array(const std::string& name, Work&& work) {
   try {
@@ -60,8 +60,8 @@ std::span<const std::byte> ArrayFiles::Loaded::entry(std::uint64_t i) const noex
   return std::span(elements).subspan(static_cast<std::size_t>(i) * entry_bytes(), entry_bytes());
 }
 
-// A file that is not .npy is assumed to be an archive, whose constructor says what is wrong if it
-// is not.
+// A file that is not .npy is assumed to be an archive; if it is not, ZipFile's constructor says
+// so.
 ArrayFiles::ArrayFiles(const std::string& path) : path_(path) {
   const auto& file = *files_.emplace("", std::make_unique<OpenFile>(store::open_patiently(path))).first->second;
   std::vector<std::byte> head(std::min<std::size_t>(file.size, 8));
@@ -107,7 +107,7 @@ void ArrayFiles::read(const Found& found, std::span<std::byte> to) const {
   });
 }
 
-// Only the beginning of a member is inflated.
+// Inflates only the beginning of a compressed member.
 ArrayFiles::Found ArrayFiles::find(const std::string& name) {
   return naming_array(name, [&] {
     Found found{.name = name, .file = &open(name), .member = nullptr, .array = {}};
@@ -131,7 +131,7 @@ ArrayFiles::Loaded ArrayFiles::load(const Found& found) const {
     if (elements > largest_inflated(found.file->size)) {
       throw SampleError(std::to_string(elements) + " bytes are more than an index holds");
     }
-    // A member may claim far more than its array needs.
+    // Not the member's stated size, which may be far more than its array needs.
     std::vector<std::byte> bytes(found.begin + static_cast<std::size_t>(elements));
     read(found, bytes);
     const NpyArray array = parse_npy(bytes, NpyTexts::read);
@@ -150,14 +150,14 @@ std::uint64_t ArrayFiles::offset_of(const Found& found) const {
   });
 }
 
-// Labels from a NumPy array: class numbers of any type, texts, or one-hot rows. The rules are those
-// of lists (class_text.cpp): up to a tenth of the labels may be damaged and cost their samples;
-// more, and the array is no array of labels (UnfitArray), which is an error only if the user named
-// it.
+// Labels from a NumPy array: class numbers of any type, texts, or one-hot rows. As in lists
+// (class_text.cpp), up to a tenth of the class numbers may be unusable, which costs only their
+// samples. If there are more, or a row is not one-hot, the array does not hold labels (UnfitArray).
+// That is an error only if the user named the array or set dataset.classes.
 
 namespace {
 
-// One in so many labels may be damaged, as in lists and tables (LabelCensus).
+// At most one label in this many may be unusable, as in lists and tables (LabelCensus).
 constexpr std::size_t kNearlyAllLabels = 10;
 
 std::vector<std::string> numbered_classes(std::int64_t count) {
@@ -178,7 +178,7 @@ std::string element_text(const NpyArray& array, std::size_t i) {
                            : std::to_string(static_cast<std::uint64_t>(array.whole(i)));
 }
 
-// A class number from -1 to `most`.
+// An element as a class number from -1 to `most`; nothing if it is not one.
 std::optional<std::int32_t> class_at(const NpyArray& array, std::size_t i, std::int64_t most) {
   if (array.kind != 'f') {
     const std::int64_t whole = array.whole(i);
@@ -189,10 +189,11 @@ std::optional<std::int32_t> class_at(const NpyArray& array, std::size_t i, std::
   return is_class ? std::optional(static_cast<std::int32_t>(real)) : std::nullopt;
 }
 
-// The bound on class numbers is that of containers (shard_merger.cpp): one damaged element must not
-// make a million classes.
+// Class numbers are bounded as in containers (shard_merger.cpp), so that one damaged element does
+// not create a million classes.
 ArrayLabels from_numbers(const NpyArray& array, const std::vector<std::string>& given) {
-  // A larger number is taken for damage unless its class is named.
+  // A larger number counts as damage. With dataset.classes, only numbers of given classes are
+  // valid.
   const auto most = given.empty() ? std::max<std::int64_t>(65535, 16 * static_cast<std::int64_t>(array.count()))
                                   : static_cast<std::int64_t>(given.size()) - 1;
   ArrayLabels labels;
@@ -244,8 +245,8 @@ ArrayLabels from_texts(const NpyArray& array, const std::vector<std::string>& gi
   return labels;
 }
 
-// The place of the only 1 among 0s.
-// A row of zeros has no class, and makes the array something else than one-hot.
+// The position of the single 1 in a one-hot row; nothing for any other row. A row of zeros is not
+// one-hot, because it has no class.
 std::optional<std::int32_t> hot_place(const NpyArray& array, std::size_t begin, std::size_t count) {
   std::optional<std::int32_t> place;
   for (std::size_t k = 0; k < count; ++k) {
@@ -277,7 +278,7 @@ ArrayLabels from_one_hot(const NpyArray& array, const std::vector<std::string>& 
 
 }  // namespace
 
-// (N, 1) is one number per image, as Keras saves CIFAR's.
+// Shape (N, 1) is one label per image, as Keras saves CIFAR's labels.
 ArrayLabels labels_of_array(const ArrayFiles::Loaded& loaded, const std::vector<std::string>& given) {
   const NpyArray& array = loaded.array;
   const bool is_single = array.dimensions == 1 || (array.dimensions == 2 && array.shape[1] == 1);

@@ -39,8 +39,8 @@ class ArrayFiles {
     [[nodiscard]] std::span<const std::byte> entry(std::uint64_t i) const noexcept;
   };
 
-  // Like all members that read, waits for a store that fails (base/retry.hpp). Throws SampleError if the file cannot be
-  // read or is a damaged archive.
+  // Like all members that read, retries for a while if the store fails (base/retry.hpp). Throws
+  // SampleError if the file cannot be read or is a damaged archive.
   explicit ArrayFiles(const std::string& path);
 
   [[nodiscard]] const OpenFile& file() const noexcept { return *files_.begin()->second; }

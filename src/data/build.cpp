@@ -3,14 +3,13 @@
 // recognised later.
 //
 // Everything runs on the thread that opens the dataset; only listing trees and looking for VOC
-// files use threads of their own, which end before the call returns. dataset.cpp asks each format
-// in turn whether the path is its own, and each of them asks the same PathContents, which therefore
-// keeps every answer: a tree of millions of files is listed once.
+// files use threads of their own, which end before the call returns. dataset.cpp asks one format
+// after the other whether it recognises the path. They all query the same PathContents, which
+// therefore keeps every answer: a tree of millions of files is listed once.
 //
-// A folder of images with XML files can be meant as VOC (one sample per object) or as class folders
-// (one sample per image). The two give different samples and labels from the same files, so
-// wherever both are possible the user has to say which: a silent guess would train on the wrong
-// labels.
+// A folder of images with XML files may be VOC (one sample per object) or class folders (one sample
+// per image). The two give different samples and labels from the same files, so wherever both are
+// possible the user has to choose: a silent guess would train on the wrong labels.
 
 #include "build.hpp"
 
@@ -38,12 +37,12 @@
 namespace forebay::data {
 namespace {
 
-// Chosen: what a person may read. Beyond it, notes are only counted by extension, of which the most
-// frequent are named.
+// Chosen: about as many notes as a person may read. Further ones are only counted by file
+// extension, and the most frequent extensions are named.
 constexpr std::size_t kNotes = 1000;
 constexpr std::size_t kExtensionsNamed = 8;
-// With the dot. What is longer is more likely a part of a name, as in "v1.final-version", and would
-// make a list of counts of one each.
+// Including the dot. A longer suffix is more likely a part of the name, as in "v1.final-version";
+// such suffixes would fill the list with counts of one.
 constexpr std::size_t kLongestExtension = 12;
 
 std::string extension_of(std::string_view path) {
@@ -53,17 +52,17 @@ std::string extension_of(std::string_view path) {
   return extension.empty() || extension.size() > kLongestExtension ? "other names" : std::string(extension);
 }
 
-// For comparing paths as the user wrote them, "data/", "data" and "./data" alike. It never opens
-// anything: links are not followed, and the file need not exist any more.
+// A normal form for comparing paths as users write them: "data/", "data" and "./data" are equal. It
+// is purely lexical: links are not followed, and the file need not exist any more.
 std::string comparable(const std::string& path) {
-  if (store::is_url(path)) (void)store::object_name(path);  // without a secret: messages repeat it
+  if (store::is_url(path)) (void)store::object_name(path);  // refuses one with a secret, since messages repeat it
   if (path.empty() || store::is_url(path)) return path;
   std::string normal = std::filesystem::path(absolute_path(path)).lexically_normal().string();
   while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
   return normal;
 }
 
-// The image's top folder is its class in the format of class folders.
+// Whether the image lies in a folder, whose topmost one is its class in the folder format.
 bool lies_in_folder(std::string_view path) { return path.find('/') != std::string_view::npos; }
 
 bool has_folder_annotations(const Scan& scan) {
@@ -71,7 +70,8 @@ bool has_folder_annotations(const Scan& scan) {
                      [](std::string_view folder) { return is_annotations_folder(base_name(folder)); });
 }
 
-// Whether any annotation of the scan is in VOC's format. The first one usually is.
+// Whether any annotation of the scan is in VOC's format. Usually the first one is, and the others
+// are then not read.
 bool holds_voc(const BuildContext& context, const std::string& root, const Scan& scan) {
   std::atomic<bool> found{false};
   ParallelTask task;
@@ -98,8 +98,8 @@ std::string list_names(const std::set<std::string_view>& names) {
   return quoted_names(std::vector(names.begin(), names.end()), kNamed);
 }
 
-// The error that shows both readings of a folder. `annotations` describes what VOC would use.
-// Offers, for either reading, the key to set and a command that shows what it would give.
+// The error for a folder that can be read in two ways. For each it gives the key to set and a
+// command that shows the result. `annotations` describes what VOC would use.
 ConfigError two_readings(const BuildContext& context, const Scan& scan, const std::string& voc_path,
                          const std::string& annotations) {
   const std::string& path = context.options.path;
@@ -119,7 +119,7 @@ std::string how_many(const Pairing& pairing, const Scan& scan) {
          " images have an annotation (" + printable(scan.annotations[0]) + ", ...)";
 }
 
-// VOC must be the clear reading if the folder could also be one of classes.
+// Throws unless VOC is clearly meant. For a folder that also has class folders.
 void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pairing& pairing) {
   const std::string& path = context.options.path;
   if (!pairing.doubts.empty()) {
@@ -138,17 +138,18 @@ void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pai
   throw two_readings(context, scan, path, how_many(pairing, scan) + ", the others are left out");
 }
 
-// Tried, not asked: access(2) need not know the rights on a network file system.
+// Tries it, because access(2) may not know the permissions on a network file system.
 bool can_be_listed(const std::string& folder) {
   std::error_code error;
   (void)std::filesystem::directory_iterator(folder, error);
   return !error;
 }
 
-// Class folders may be part of a VOC tree: images/train/x.jpg, with annots/train/x.xml beside the path. A folder beside
-// it that cannot be listed may have nothing to do with the data, and is skipped.
+// Throws if the class folders may be the images of a VOC tree: images/train/x.jpg, with
+// annots/train/x.xml beside the path. A folder beside it that cannot be listed is skipped, because
+// it may have nothing to do with the data.
 void refuse_if_annotated_beside(const BuildContext& context, const std::string& root, const Scan& images) {
-  if (store::is_url(root)) return;  // what is beside it was not named, and listing it may take long
+  if (store::is_url(root)) return;  // the user did not name what is beside it, and listing it may take long
   const PlaceInParent place = place_in_parent(root);
   const Scan beside_it = scan_folder(place.parent, "");
   for (const auto name : beside_it.folders) {
@@ -171,12 +172,12 @@ void refuse_if_annotated_beside(const BuildContext& context, const std::string& 
 }  // namespace
 
 std::string absolute_path(const std::string& path) {
-  // Not normalized: with links, "a/../b" need not be "b".
+  // Not normalized: if "a" is a link, "a/../b" need not be "b".
   return store::is_absolute(path) ? path : (std::filesystem::current_path() / path).string();
 }
 
-// Normalized first, so that "x/." and "x/.." name a real parent; "a/" has an empty last component
-// and is "a".
+// Normalized first, so that "x/." and "x/.." have a real parent; "a/" has an empty last component
+// and means "a".
 PlaceInParent place_in_parent(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path folder = fs::path(path).lexically_normal();
@@ -193,8 +194,8 @@ ConfigError path_error(const DatasetOptions& options, const std::string& problem
   return error;
 }
 
-// Everything in the options that can change the index is in here. An option that is forgotten here
-// would let a saved index be used for other options without a word.
+// Must include every option that affects the index. If one were missing, an index saved with other
+// options would be used silently.
 IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   IndexOrigin origin;
   origin.path = comparable(options.path);
@@ -210,20 +211,20 @@ IndexOrigin origin_of(const DatasetOptions& options, std::string format) {
   return origin;
 }
 
-// The odd multiplier (2^64 divided by the golden ratio) makes the order of names count: sums that
-// are only XORed would be the same in any order.
+// The odd multiplier (2^64 divided by the golden ratio) makes the result depend on the order of
+// names, as XOR alone would not.
 std::uint64_t hash_name(std::string_view name, std::uint64_t seed) noexcept {
   return (seed ^ chunk_sum(std::as_bytes(std::span(name)))) * 0x9E3779B97F4A7C15U;
 }
 
-// In pieces of 1 MiB: a list may have gigabytes, is hashed at every start, and need not be in
-// memory for it.
+// Reads 1 MiB at a time: a list may have gigabytes and is hashed at every start, so it is not
+// loaded into memory for that.
 std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t seed) {
   try {
     const OpenFile file = store::open_patiently(path);
     std::vector<std::byte> piece(std::min(file.size, std::size_t{1} << 20U));
     XXH3_state_t state;
-    XXH3_INITSTATE(&state);  // the next call looks at what the state was before
+    XXH3_INITSTATE(&state);  // the next call compares its seed with that of the state
     XXH3_64bits_reset_withSeed(&state, seed);
     for (std::size_t at = 0; at < file.size; at += piece.size()) {
       const auto next = std::span(piece).first(std::min(piece.size(), file.size - at));
@@ -236,8 +237,8 @@ std::uint64_t hash_file(const std::string& path, const char* key, std::uint64_t 
   }
 }
 
-// Found names are sorted bytewise, so that the numbers of classes depend neither on the order of
-// files nor on the locale. Given names keep their order: it is how the user numbers them.
+// Names found in the data are sorted bytewise, so that class numbers depend neither on the order of
+// files nor on the locale. Given names keep their order, which is how the user numbers the classes.
 ClassList::ClassList(std::vector<std::string> given, std::vector<std::string> found) : names_(std::move(given)) {
   if (names_.empty()) {
     names_ = std::move(found);
@@ -264,8 +265,8 @@ void SkipLog::add_warning(std::string path, std::string reason) {
   warnings_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false, .told = true});
 }
 
-// Notes are for what is usual in folders (a README, a licence); bad entries and warnings concern
-// samples, and are all kept.
+// Notes are about files that are usual in folders (a README, a licence), so their number is
+// limited. Bad entries and warnings concern samples and are all kept.
 void SkipLog::add_note(std::string path, std::string reason) {
   if (notes_.size() < kNotes) {
     notes_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false});
@@ -278,7 +279,7 @@ void SkipLog::explain_missing_labels(MissingLabels missing) {
   if (missing_labels_.why.empty()) missing_labels_ = std::move(missing);
 }
 
-// Extensions of equal count stay in the order of the map, which is that of their names.
+// Extensions with equal counts keep the order of the map, which sorts them by name.
 std::vector<Skipped> SkipLog::take(const std::string& root) {
   if (!more_.empty()) {
     std::vector<std::pair<std::string, std::uint64_t>> counts(more_.begin(), more_.end());
@@ -299,7 +300,7 @@ std::vector<Skipped> SkipLog::take(const std::string& root) {
   return entries;
 }
 
-// Through add_note(), so that the limit holds for all logs together.
+// Notes go through add_note(), so that its limit holds for all logs together.
 void SkipLog::append(SkipLog&& other) {
   std::ranges::move(other.bad_, std::back_inserter(bad_));
   std::ranges::move(other.warnings_, std::back_inserter(warnings_));
@@ -313,7 +314,7 @@ std::string SkipLog::first_bad() const {
 }
 
 std::span<const std::byte> PathContents::head() {
-  constexpr std::size_t kHead = 4096;  // enough to tell text from what is not
+  constexpr std::size_t kHead = 4096;  // enough to tell text from binary data
   if (head_) return *head_;
   try {
     const OpenFile file = store::open_patiently(files_.front());
@@ -326,8 +327,8 @@ std::span<const std::byte> PathContents::head() {
   }
 }
 
-// Damaged compressed data is not reported here: nobody knows yet whether the file is read at all.
-// The builder that reads it will say.
+// Damage in compressed data is not reported here, because the file may never be read; otherwise the
+// builder that reads it reports the damage.
 std::span<const std::byte> PathContents::contents_head() {
   if (!starts_as_gzip(head())) return head();
   if (contents_head_) return *contents_head_;
@@ -347,8 +348,8 @@ const Scan& PathContents::listing() {
   return *listing_;
 }
 
-// The files of fields and masks look like samples of their own (images, arrays); they are taken out
-// before anything judges what the tree is.
+// Files of fields, and masks, look like samples (images, arrays), so they are removed before
+// anything decides what kind of tree this is.
 Scan& PathContents::tree() {
   if (!tree_) {
     tree_ = scan_tree(root_, context_.threads, context_.progress);
@@ -359,8 +360,8 @@ Scan& PathContents::tree() {
   return *tree_;
 }
 
-// Annotations without an extension are adopted only here and in kind_of_tree(): to tell them from
-// other files their contents must be read.
+// Annotations without an extension are adopted only here and in kind_of_tree(), because their
+// contents must be read to recognise them.
 const Pairing& PathContents::pairing() {
   if (!pairing_) {
     adopt_bare_annotations(root_, tree());
@@ -370,9 +371,9 @@ const Pairing& PathContents::pairing() {
   return *pairing_;
 }
 
-// In this order: VOC files within the tree, which must be unmistakable if there are class folders
-// too; then class folders, unless annotations beside the path would make them VOC; then images
-// without folders, which can only be VOC's.
+// Decides in this order: VOC files within the tree, which must be unmistakable if there are class
+// folders too; then class folders, unless annotations beside the path suggest VOC; then images in
+// no folder, which can only be VOC's.
 PathContents::Tree PathContents::kind_of_tree() {
   if (kind_) return *kind_;
   Scan& scan = tree();
@@ -386,7 +387,7 @@ PathContents::Tree PathContents::kind_of_tree() {
     refuse_if_annotated_beside(context_, root_, scan);
     refuse_roles_as_classes(context_, scan);
   }
-  // Where there are only images, their annotations may lie beside the path.
+  // Images that are in no folder may have their annotations beside the path.
   const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
   return kind_.emplace(has_voc ? Tree::voc : otherwise);
 }

@@ -81,11 +81,13 @@ class SkipLog {
   };
   void explain_missing_labels(MissingLabels missing);
   [[nodiscard]] const MissingLabels& missing_labels() const noexcept { return missing_labels_; }
-  // The entries: bad ones, then warnings, each in the order of arrival. `root` is the path of the entry of counts.
+  // The entries: bad ones, then warnings, then notes, each in the order of arrival. `root`: the
+  // path of the entry that counts the remaining notes.
   [[nodiscard]] std::vector<Skipped> take(const std::string& root);
   // Appends everything in another log.
   void append(SkipLog&& other);
-  // ", the first: PATH: REASON" for the first bad entry, for error messages; "" if there is none.
+  // ", the first problem: PATH: REASON" for the first bad entry, for error messages; "" if there is
+  // none.
   [[nodiscard]] std::string first_bad() const;
 
  private:
@@ -136,8 +138,10 @@ class PathContents {
   [[nodiscard]] Scan& tree();
   // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
   [[nodiscard]] const Pairing& pairing();
-  // VOC if any XML in the tree is VOC's and clearly belongs to certain images, else class folders. Throws ConfigError,
-  // which shows both interpretations, if both are possible. REQUIRES: is_folder().
+  // VOC if an XML file in the tree is VOC's and clearly belongs to certain images, or if there are
+  // images but none lies in a folder; otherwise class folders, or neither if there are no images.
+  // With clips, class folders or neither. Throws ConfigError, which shows both interpretations, if
+  // both VOC and class folders are possible. REQUIRES: is_folder().
   [[nodiscard]] Tree kind_of_tree();
 
  private:

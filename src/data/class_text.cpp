@@ -1,11 +1,11 @@
-// Labels as texts: what a single text may be (a class number, a fraction, a set, a word for none),
-// and what kind all labels of a dataset are (LabelCensus).
+// Labels as texts: what a single text may be (a class number, a fraction, a set, a word for a
+// missing value), and of what kind all labels of a dataset are (LabelCensus).
 //
-// One label does not say whether "7" is a class number or a name, nor whether "n/a" is a mistake.
-// The census counts kinds and keeps the first of each with its line; are_numbers() decides: numbers
-// if nearly all are, names if there are many words, and otherwise an error, which shows the first
-// offending label. Lists, tables, arrays and containers all use it, so that the same labels mean
-// the same in each.
+// A single label does not tell whether "7" is a class number or a name, nor whether "n/a" is a
+// mistake. The census counts labels by kind and keeps the first of each kind with its line. Then
+// are_numbers() decides: class numbers if nearly all labels are, names if at most half of them are
+// numbers, and otherwise an error that shows the first offending label. Lists, tables, arrays and
+// containers all use it, so that the same labels have the same meaning in each.
 
 #include "class_text.hpp"
 
@@ -26,8 +26,8 @@ bool is_real(std::string_view text) noexcept {
   return error != std::errc::invalid_argument && end == text.data() + text.size() && !std::isnan(value);
 }
 
-// "0.73", "1e-3", "1,000", "-5.5".
-// With separators of thousands, too, in any style.
+// Whether the text looks like a number: "0.73", "1e-3", "-5.5", and with thousands separators in
+// any style, "1,000".
 bool is_number_like(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   if (is_real(text)) return true;
@@ -52,13 +52,13 @@ bool is_set_of_labels(std::string_view text) {
 
 }  // namespace
 
-// The words that pandas, R and spreadsheets write for a missing value.
+// The words that pandas, R and spreadsheets write for missing values.
 bool is_missing_value(std::string_view text) {
   constexpr std::array<std::string_view, 9> kWords{"nan", "na", "n/a", "#n/a", "<na>", "null", "none", "?", "-nan"};
   return std::ranges::any_of(kWords, [&](std::string_view word) { return equals_ignoring_case(text, word); });
 }
 
-// "3.0" is 3, as pandas writes whole numbers of a column with gaps.
+// "3.0" is 3: pandas writes whole numbers like this in a column with gaps.
 std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept {
   text = without_blanks(text);
   if (text.starts_with('+')) {
@@ -87,7 +87,7 @@ std::string problem_of_class(std::string_view text, std::int64_t limit) {
   return label + " is no class number, as nearly all others are";
 }
 
-// Names from dataset.classes come first, whatever they look like.
+// A label that is in dataset.classes counts as a name, whatever it looks like.
 LabelCensus::Kind& LabelCensus::kind_of(std::string_view text) {
   if (!given_.empty() && given_.contains(std::string(text))) return named_;
   if (class_number_in(text)) return numbers_;
@@ -105,13 +105,13 @@ void LabelCensus::add(std::string_view text, std::uint64_t line) {
   kind.line = line;
 }
 
-// In the order of certainty: nearly all are numbers; dataset.classes decides; only words for none
-// are among numbers. What remains is refused by kind, or is names.
+// The clearest evidence comes first: nearly all labels are numbers; dataset.classes decides; all
+// other labels denote missing values. After that, labels are refused by their kind, or are names.
 bool LabelCensus::are_numbers(const std::string& file, std::string_view field) const {
   const std::uint64_t others =
       named_.count + large_.count + fraction_.count + missing_.count + sets_.count + words_.count;
   const std::uint64_t all = numbers_.count + others;
-  constexpr std::uint64_t kNearlyAll = 10;  // one in so many may be damaged
+  constexpr std::uint64_t kNearlyAll = 10;  // at most one label in this many may be damaged
   if (others == 0 || (numbers_.count > 0 && others * kNearlyAll <= all)) return true;
   if (!given_.empty()) return numbers_.count > 0 && named_.count == 0;
   if (numbers_.count > 0 && others == missing_.count) return true;

@@ -8,7 +8,7 @@
 namespace forebay::data {
 namespace {
 
-// Which categories have objects.
+// For each category, whether it has objects.
 std::vector<bool> used_categories(const CocoFile& coco, const CocoIds& ids) {
   std::vector<bool> are_used(coco.categories.size());
   for (const CocoFile::Object& object : coco.objects) {
@@ -25,8 +25,8 @@ std::vector<std::uint32_t> in_order_of_ids(const CocoFile& coco, std::vector<std
 
 }  // namespace
 
-// Classes are in the order of category ids, which is the one that other programs use; their numbers
-// begin at 0 without the gaps that COCO's ids have.
+// Classes are in the order of category ids, as in other programs, and are numbered from 0 without
+// the gaps that COCO's ids have.
 CocoClasses::CocoClasses(const CocoFile& coco, const std::vector<std::string>& given) : ids_(coco.categories) {
   std::vector<std::uint32_t> standing;
   for (const auto& [name, category] : by_name(coco, given)) standing.push_back(category);
@@ -42,7 +42,7 @@ CocoClasses::CocoClasses(const CocoFile& coco, const std::vector<std::string>& g
   if (!given.empty()) names_ = given;
 }
 
-// In the order of ids, so that the result does not depend on the order in the file.
+// Goes through the categories by id, so that the result does not depend on their order in the file.
 std::map<std::string_view, std::uint32_t> CocoClasses::by_name(const CocoFile& coco,
                                                                const std::vector<std::string>& given) const {
   std::vector<std::uint32_t> all(coco.categories.size());

@@ -1,14 +1,13 @@
-// Parses a COCO file into compact lists, with nlohmann's SAX parser: a file of COCO's size (half a
-// gigabyte) would take many times as much memory as a tree of JSON values.
+// Parses a COCO file into compact lists with nlohmann's SAX parser, because COCO's own file has
+// half a gigabyte, and a tree of JSON values would take many times as much memory.
 //
-// CocoReader gets one event per bracket, key and value. It counts the depth, notes the last key of
-// an element, and keeps the few members that matter in `values_` until the element's closing brace,
-// when the element is added or refused. The order of the three lists in the file does not matter,
-// nor that of members in an element, so everything that concerns two lists (ids) is done later, in
-// dataset_coco.cpp.
+// CocoReader gets one event per bracket, key and value. It tracks the depth and the last key of an
+// element, and keeps the few members that matter in `values_` until the element's closing brace,
+// when the element is added or refused. The three lists may come in any order, and so may the
+// members of an element, so everything that concerns two lists (ids) is left to dataset_coco.cpp.
 //
-// Wrong elements are reported and left out; only damage of the JSON itself ends the file. One
-// thread parses, reading the file piece by piece.
+// Wrong elements are reported and left out; only damaged JSON or another kind of file is an error.
+// One thread parses, reading the file piece by piece.
 
 #include "coco_file.hpp"
 
@@ -31,12 +30,12 @@
 namespace forebay::data {
 namespace {
 
-// Chosen: COCO's own files have five levels, down to a polygon of a segmentation.
+// Chosen: COCO's own files are nested five deep, down to the polygons of a segmentation.
 constexpr unsigned kDeepestJson = 64;
-// Longer than any path that a system opens.
+// No system opens a longer path.
 constexpr std::size_t kLongestName = 4096;
 
-// The value of a member of a list's element.
+// The value of one member of an element.
 struct CocoValue {
   enum class Kind : std::uint8_t { absent, whole, real, text, other };
 
@@ -46,21 +45,21 @@ struct CocoValue {
   std::string text;
 };
 
-// Handles the events of the parser. The three lists are at the second level, their elements at the third, and a box at
-// the fourth; everything else is ignored.
+// Handles the parser's events. The three lists are at depth 2, their elements at depth 3, and boxes
+// and segmentations at depth 4; everything else is ignored.
 class CocoReader {
  public:
   CocoReader(CocoFile& file, const PiecewiseBytes& bytes, CocoMasks masks) : file_(file), bytes_(bytes) {
     if (masks == CocoMasks::all) segmentation_.emplace();
   }
 
-  // Most values that are neither number nor text may be ignored, but at the second level they stand
-  // where an object should.
+  // Values that are neither numbers nor texts are mostly ignored, but directly in a list they stand
+  // where an object should be.
   bool null() {
     if (depth_ == 2 && is_list_) bad_element();
     return set(CocoValue::Kind::other);
   }
-  // "iscrowd": false is common, though the specification has 0 and 1.
+  // "iscrowd": false is common, although the specification says 0 or 1.
   bool boolean(bool value) {
     const bool is_number = depth_ == 2 || (is_in_element(3) && member_ == iscrowd);
     return set(is_number ? CocoValue::Kind::whole : CocoValue::Kind::other, value ? 1 : 0);
@@ -74,15 +73,14 @@ class CocoReader {
     if (value > kMost) return set(CocoValue::Kind::real, 0, real);
     return set(CocoValue::Kind::whole, static_cast<std::int64_t>(value), real);
   }
-  // Programs write ids as 17.0. Below 1e15 every whole double is exact.
+  // Some programs write ids as 17.0. Below 1e15 every whole double is exact.
   bool number_float(double value, const std::string& /*text*/) {
     constexpr double kWhole = 1e15;
     const bool is_whole = std::trunc(value) == value && std::fabs(value) < kWhole;
     return set(is_whole ? CocoValue::Kind::whole : CocoValue::Kind::real,
                is_whole ? static_cast<std::int64_t>(value) : 0, value);
   }
-  // Texts are cut one byte beyond the limit, so that too long ones are recognised without being
-  // kept.
+  // Texts are cut one byte beyond the limit, so that overlong ones are recognised but not kept.
   bool string(std::string& text) {
     if (is_segmentation_) {
       segmentation_->text(text);
@@ -112,7 +110,7 @@ class CocoReader {
     --depth_;
     return true;
   }
-  // The parser does not know sizes in advance, for JSON it always passes -1.
+  // The size is not used: for JSON the parser always passes -1.
   bool start_array(std::size_t /*size*/) {
     if (depth_ == 0) {
       throw SampleError(
@@ -132,7 +130,8 @@ class CocoReader {
     --depth_;
     return true;
   }
-  // Keys of the top object choose the list; keys of deeper objects than elements are ignored.
+  // A key of the top-level object selects the list. Keys deeper than elements are ignored, except
+  // in a segmentation.
   bool key(std::string& text) {
     if (depth_ == 1) {
       list_ = text == "images"        ? List::images
@@ -167,7 +166,8 @@ class CocoReader {
 
  private:
   enum class List : std::uint8_t { none, images, annotations, categories };
-  // In the order of kMembers; kOthers is also the index of the value that nobody reads.
+  // In the order of kMembers. kOthers is the index of the value that stands for all other members
+  // and is never read.
   enum Member : std::size_t {
     id,
     image_id,
@@ -203,14 +203,14 @@ class CocoReader {
     if (is_segmentation_) segmentation_->open(is_list);
   }
 
-  // Before the depth is reduced: 4 is the depth of the segmentation's own brackets.
+  // Called before the depth is decremented: the segmentation's own brackets are at depth 4.
   void close_segmentation() {
     if (!is_segmentation_) return;
     segmentation_->close();
     if (depth_ == 4) is_segmentation_ = false;
   }
 
-  // Every value passes here, and the place in the file decides where it goes: segmentation, bbox, a
+  // Receives every value. Its position in the file decides where it goes: segmentation, bbox, a
   // member, or nowhere.
   bool set(CocoValue::Kind kind, std::int64_t whole = 0, double real = 0) {
     if (is_segmentation_) {
@@ -232,14 +232,14 @@ class CocoReader {
       value.kind = kind;
       value.whole = whole;
       value.real = real;
-      if (member_ == box) box_count_ = 0;  // also where a second one is no list
+      if (member_ == box) box_count_ = 0;  // even if a repeated bbox is not a list
     } else if (depth_ == 2 && is_list_ && kind != CocoValue::Kind::other) {
       bad_element();
     }
     return true;
   }
 
-  // A number or a text where an object should be.
+  // Reports an element that is not an object.
   void bad_element() {
     if (list_ == List::none) return;
     count_element();
@@ -269,21 +269,21 @@ class CocoReader {
     ++number_;
   }
 
-  // What is wrong with a member that must be a whole number or a text; "" if nothing is.
-  // A missing member and one of another kind are different mistakes of whoever wrote the file.
+  // What is wrong with a member that must be a whole number or a text; "" if nothing is. A missing
+  // member and one of the wrong type are different mistakes, so they have different messages.
   [[nodiscard]] std::string problem_of(Member member, CocoValue::Kind wanted) const {
     const CocoValue& value = values_[member];
     const std::string member_name(kMembers[member]);
     if (value.kind == wanted) return {};
     if (value.kind == CocoValue::Kind::absent) return "it has no " + member_name;
-    constexpr double kBeyond = 9e15;  // from there on a number in JSON may be another than was written
+    constexpr double kBeyond = 9e15;  // about 2^53: a larger double may differ from the number in the file
     if (value.kind == CocoValue::Kind::real && std::fabs(value.real) > kBeyond) {
       return member_name + " is " + shortest(value.real) + ", which does not fit into 64 bits or is no exact number";
     }
     return member_name + (wanted == CocoValue::Kind::whole ? " is no whole number" : " is no text");
   }
 
-  // A side of an image; 0 where it is not said.
+  // The width or height of an image; 0 if it is not stated.
   [[nodiscard]] std::int32_t side(Member member) const noexcept {
     const CocoValue& value = values_[member];
     const bool is_side = value.kind == CocoValue::Kind::whole && value.whole > 0 &&
@@ -291,7 +291,7 @@ class CocoReader {
     return is_side ? static_cast<std::int32_t>(value.whole) : 0;
   }
 
-  // They return what is wrong with the element, or "".
+  // Each of the three adds the element and returns "", or returns what is wrong with it.
   std::string add_image() {
     if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
     if (auto problem = problem_of(file_name, CocoValue::Kind::text); !problem.empty()) return problem;
@@ -306,7 +306,7 @@ class CocoReader {
     file_.paths.add(path);
     return {};
   }
-  // An object without an id is accepted: ids of objects are only used in messages and to find
+  // An object without an id is accepted, because object ids are used only in messages and to find
   // duplicates.
   std::string add_object() {
     for (const Member member : {image_id, category_id}) {
@@ -346,16 +346,16 @@ class CocoReader {
   const PiecewiseBytes& bytes_;
   unsigned depth_ = 0;
   List list_ = List::none;
-  bool is_list_ = false;     // whether that is a list, still open
+  bool is_list_ = false;     // within the value of the list's key
   bool is_element_ = false;  // within one of its elements
-  bool is_box_ = false;      // within its bbox
+  bool is_box_ = false;      // within the element's bbox
   std::uint32_t number_ = 0;
-  std::size_t member_ = kOthers;                 // the last key
+  std::size_t member_ = kOthers;                 // the last key of an element
   std::array<CocoValue, kOthers + 1> values_{};  // by member; the last one stands for all others
   std::array<double, 4> box_{};
   std::size_t box_count_ = 0;
   std::optional<CocoSegmentation> segmentation_;  // if masks are wanted
-  bool is_segmentation_ = false;                  // within one
+  bool is_segmentation_ = false;                  // within a segmentation
 };
 
 }  // namespace
@@ -368,7 +368,7 @@ void CocoFile::add_bad(std::string where, std::string reason) {
   }
 }
 
-// By id where there is one, as that is what the user can search the file for; else by place in its
+// By id if there is one, because the user can search the file for it; otherwise by position in its
 // list.
 std::string CocoFile::name_of(const char* kind, const Place& place) {
   if (place.has_id) return std::string(kind) + " " + std::to_string(place.id);

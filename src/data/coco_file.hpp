@@ -24,13 +24,13 @@ struct CocoFile {
   struct Image {
     Place place;
     std::uint32_t path = 0;  // into `paths`
-    std::int32_t width = 0;  // 0 where the file does not say
+    std::int32_t width = 0;  // 0 if not stated
     std::int32_t height = 0;
   };
   struct Object {
     Place place;
     bool is_crowd = false;
-    std::int64_t image = 0;  // ids
+    std::int64_t image = 0;  // the ids of its image and category
     std::int64_t category = 0;
     std::array<double, 4> box{};  // x, y, width, height; finite
   };
@@ -53,7 +53,7 @@ struct CocoFile {
   std::vector<Image> images;
   std::vector<Object> objects;
   std::vector<Category> categories;
-  // Only if they are asked for.
+  // Filled only with CocoMasks::all.
   std::vector<Shapes> shapes_of;  // by object
   std::vector<std::byte> shapes;
   std::uint64_t slivers = 0;  // polygons of fewer than three corners, which have no shape
@@ -64,7 +64,7 @@ struct CocoFile {
   std::uint64_t more_bad = 0;  // beyond the first kBadNamed
   static constexpr std::size_t kBadNamed = 10'000;
 
-  // REQUIRES: they were asked for.
+  // REQUIRES: the file was read with CocoMasks::all.
   [[nodiscard]] std::span<const std::byte> shapes_at(std::size_t object) const noexcept {
     return std::span(shapes).subspan(shapes_of[object].begin, shapes_of[object].bytes);
   }

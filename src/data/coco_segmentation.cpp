@@ -1,10 +1,10 @@
 // The "segmentation" of a COCO object: a list of polygons [[x, y, x, y, ...], ...], or an RLE
 // {"counts": ..., "size": [height, width]}, whose counts are a list of numbers or a text.
 //
-// coco_file.cpp passes the events of its parser from the opening bracket of a segmentation to its
-// closing one. Results are bytes, as the index stores them and drawn_mask.cpp draws them. The rules
-// are those of pycocotools (maskApi.c), to the pixel: coordinates are rounded to fifths of a pixel,
-// runs go down the columns and begin with background.
+// coco_file.cpp passes on its parser's events from the opening to the closing bracket of a
+// segmentation. The result is bytes, which the index stores and make/mask_drawer.cpp draws. The
+// rules are those of pycocotools (maskApi.c), to the pixel: coordinates are rounded to fifths of a
+// pixel, and runs go down the columns and begin with background.
 
 #include "coco_segmentation.hpp"
 
@@ -22,13 +22,13 @@
 namespace forebay::data {
 namespace {
 
-// The name for the masks of objects in [fields.NAME].
+// The `from` of a section [fields.NAME] that requests the masks of objects.
 constexpr std::string_view kSegmentation = "segmentation";
-// Values of a mask of all objects: 0 is background, and class c is c + 1.
-// 255 as in the masks of VOC and Cityscapes: pixels that no loss should count.
+// Pixel values in a mask of all objects: 0 is background, class c is c + 1, and a crowd is 255, as
+// in VOC and Cityscapes, where a loss ignores such pixels.
 constexpr std::uint8_t kCrowdValue = 255;
 constexpr std::size_t kMostMaskClasses = 254;
-// In a mask of one object.
+// The value of the object's pixels in a mask of one object.
 constexpr std::uint8_t kInside = 1;
 
 }  // namespace
@@ -37,7 +37,7 @@ bool CocoMaskFields::is_one(const FieldOptions& field) noexcept {
   return !is_image_or_label(field.name) && place_of(field) == kSegmentation;
 }
 
-// Classes and colours of the section would contradict those of the objects.
+// Classes or colours in the section would contradict those of the objects.
 void CocoMaskFields::require_mask(const FieldOptions& field) {
   const std::string key = "fields." + field.name;
   if (field.kind != FieldKind::mask) {
@@ -70,8 +70,8 @@ CocoMaskFields::CocoMaskFields(const DatasetOptions& options, const std::vector<
   }
 }
 
-// Only an RLE says its image's size; polygons may be of any, and what lies outside is cut off when
-// they are drawn.
+// Only an RLE states its image's size. Polygons fit an image of any size: what lies outside is
+// clipped when they are drawn.
 std::string CocoMaskFields::problem_of(std::span<const std::byte> shapes, const CocoFile::Image& image) {
   const RunsSize size = size_of_runs(shapes);
   const bool fits = size.width == 0 || (size.width == image.width && size.height == image.height);
@@ -86,8 +86,8 @@ void CocoMaskFields::begin_image(const CocoFile::Image& image) {
   objects_.clear();
 }
 
-// Later shapes are drawn over earlier ones. The drawing is stored, not its pixels: it is far
-// smaller, and is drawn by the thread that decodes the sample.
+// Later shapes cover earlier ones. The index stores the shapes rather than the pixels, because they
+// are far smaller; the thread that decodes the sample draws them.
 void CocoMaskFields::end_image() {
   if (columns_.empty()) return;
   if (!are_images_) {
@@ -99,7 +99,7 @@ void CocoMaskFields::end_image() {
     return;
   }
   MaskDrawing drawing(image_.width, image_.height);
-  // Crowds first: what lies in them keeps its class.
+  // Crowds come first, so that objects within them keep their class.
   for (const auto shapes : crowds_) drawing.add(kCrowdValue, shapes);
   for (const auto& [label, shapes] : objects_) drawing.add(static_cast<std::uint8_t>(label + 1), shapes);
   add_values(drawing);
@@ -119,8 +119,9 @@ namespace {
 constexpr std::size_t kFewestCorners = 3;
 constexpr double kMostOfRun = std::numeric_limits<std::uint32_t>::max();
 
-// A place in fifths of a pixel. The conversion cuts towards zero, as pycocotools' does.
-// maskApi.c: (int)(5 * x + .5). The form of the comparison also refuses NaN.
+// Converts a coordinate to fifths of a pixel, truncating towards zero as pycocotools does
+// (maskApi.c: (int)(5 * x + .5)). False if it is too far away. The negated comparison also refuses
+// NaN.
 bool to_fine(double place, std::int32_t& fine) {
   const double scaled = MaskShape::kFine * place + 0.5;
   if (!(std::fabs(scaled) <= MaskShape::kFarthest)) return false;
@@ -131,10 +132,11 @@ bool to_fine(double place, std::int32_t& fine) {
 }  // namespace
 
 std::vector<std::uint32_t> runs_in_text(std::string_view text) {
-  // Groups of five bits, the lowest first, from '0' on; the sixth bit says that there is another group, and the fifth
-  // of the last one is the sign. From the fourth run on, a number is the difference from the run before the last.
+  // A number is written in groups of five bits, the lowest first, each as a character from '0' on.
+  // The sixth bit says that another group follows; the fifth bit of the last group is the sign.
+  // From the fourth run on, a number is the difference from the run two before.
   constexpr unsigned kBits = 5;
-  // 40 bits: a run of 32 bits and its sign need seven groups.
+  // 40 bits. A run of 32 bits with its sign needs seven groups.
   constexpr unsigned kMostGroups = 8;
   std::vector<std::uint32_t> runs;
   for (std::size_t at = 0; at < text.size();) {
@@ -176,12 +178,13 @@ void CocoSegmentation::begin() {
   is_read_ = false;
 }
 
-// The first problem of an object is told, the rest mostly follow from it.
+// Only an object's first problem is reported, because the others mostly follow from it.
 void CocoSegmentation::fail(std::string problem) {
   if (problem_.empty()) problem_ = std::move(problem);
 }
 
-// Depth 1 is the list of polygons or the object of an RLE; depth 2 a polygon, or a list of the RLE.
+// Depth 1 is the list of polygons or the object of an RLE; depth 2 is a polygon or one of the RLE's
+// lists.
 void CocoSegmentation::open(bool is_list) {
   ++depth_;
   if (depth_ == 1) {
@@ -235,8 +238,8 @@ void CocoSegmentation::end_shape() {
   shapes_.insert(shapes_.end(), writer.bytes().begin(), writer.bytes().end());
 }
 
-// Polygons of one or two corners come from exporters; they have no area, and the object may have
-// others.
+// Some exporters write polygons with fewer than three corners. They have no area, and the object
+// may have others, so they are skipped.
 void CocoSegmentation::end_polygon() {
   const std::string name = "polygon " + std::to_string(polygons_);
   if (numbers_.size() % 2 != 0) {
@@ -259,8 +262,8 @@ void CocoSegmentation::end_polygon() {
   end_shape();
 }
 
-// Sides below 2^24 keep their product within 64 bits; counts must cover the image exactly, else the
-// mask would be shifted.
+// Sides of at most 2^24 keep their product within 64 bits. The counts must cover the image exactly;
+// otherwise the mask would be shifted.
 void CocoSegmentation::end_runs() {
   constexpr double kMostSide = 1 << 24;
   const bool is_size =

@@ -57,7 +57,7 @@ class CocoSegmentation {
  public:
   // The value of an annotation's "segmentation" begins.
   void begin();
-  // Events within it; its own list or object is the first to open.
+  // The events within the value, beginning with open() for its own list or object.
   void open(bool is_list);
   void close();
   void key(std::string_view name);

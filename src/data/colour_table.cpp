@@ -7,7 +7,7 @@
 namespace forebay::data {
 namespace {
 
-// A whole number up to 255.
+// A whole number from 0 to 255; nothing for any other text.
 std::optional<std::uint8_t> small_number(std::string_view text) {
   const auto value = parse_number<unsigned>(without_blanks(text));
   if (!value || *value > ColourTable::kMostClass) return {};
@@ -34,8 +34,8 @@ constexpr auto kColourOf = &std::pair<ColourTable::Colour, std::uint8_t>::first;
 
 }  // namespace
 
-// Entries without a number are numbered by their place, as in the palettes that datasets publish.
-// Returns what is wrong.
+// The class of an entry without "=CLASS" is its position, as in the palettes that datasets publish.
+// Returns what is wrong, or "".
 std::string ColourTable::add(std::size_t place, std::string_view entry) {
   const std::string shown = "\"" + printable(entry) + "\"";
   const std::size_t equals = entry.find('=');
@@ -60,7 +60,7 @@ std::string ColourTable::add(std::size_t place, std::string_view entry) {
   return {};
 }
 
-// Sorted once, since every pixel of a mask is looked up.
+// Sorted once, because every pixel of a mask is looked up.
 std::string ColourTable::sort() {
   std::ranges::sort(classes_);
   const auto twice = std::ranges::adjacent_find(classes_, {}, kColourOf);
@@ -75,7 +75,7 @@ std::string ColourTable::problem_of(std::span<const std::string> entries) {
   return table.sort();
 }
 
-// Entries have been checked by problem_of() when the options were read.
+// The entries were checked by problem_of() when the options were read.
 ColourTable::ColourTable(std::span<const std::string> entries) {
   for (std::size_t i = 0; i < entries.size(); ++i) (void)add(i, entries[i]);
   (void)sort();

@@ -25,7 +25,7 @@ class ColourTable {
   // REQUIRES: problem_of(entries).empty().
   explicit ColourTable(std::span<const std::string> entries);
 
-  // Nothing for a colour that is not in the table, unless that has an entry for others.
+  // Nothing for a colour that is not in the table, unless the table has an entry "other".
   [[nodiscard]] std::optional<std::uint8_t> class_of(const Colour& colour) const noexcept;
 
  private:
@@ -33,7 +33,7 @@ class ColourTable {
   std::string add(std::size_t place, std::string_view entry);
   std::string sort();
 
-  std::vector<std::pair<Colour, std::uint8_t>> classes_;  // by colour
+  std::vector<std::pair<Colour, std::uint8_t>> classes_;  // sorted by colour
   std::optional<std::uint8_t> other_;
 };
 

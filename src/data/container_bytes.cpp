@@ -1,3 +1,12 @@
+// Reads the bytes of containers (tar, TFRecord, RecordIO, LMDB, npz) while an index is built:
+// windows of a plain file (ContainerBytes), and the content of a gzip file as a stream (GzipSource)
+// or as a whole (inflate). It also recognises gzip files and images by their first bytes.
+//
+// A builder reads headers and labels and skips the images between them, so a plain file is read in
+// small windows. A gzip file allows no skipping, so its content is decompressed and kept in memory;
+// its size is limited, because a malicious file could inflate to more than the memory there is. One
+// thread at a time per object.
+
 #include "container_bytes.hpp"
 
 #include <algorithm>
@@ -15,12 +24,12 @@ namespace {
 
 Error without_memory() { return out_of_memory("to decompress a file"); }
 
-// Decompresses a gzip file piece by piece, all of its members one after the other (RFC 1952, 2.2),
-// on the thread that reads. Errors name the byte of the compressed file.
+// Decompresses a gzip file piece by piece, one member after the other (RFC 1952, 2.2), on the
+// calling thread. Errors name the byte of the compressed file.
 class GzipSource final : public ByteSource {
  public:
   explicit GzipSource(const OpenFile& file) : file_(file), input_(kChunk) {
-    // zlib: added to the window's bits, it accepts gzip's header alone.
+    // Added to the window's bits, it makes zlib accept only gzip headers.
     constexpr int kGzipOnly = 16;
     if (::inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw without_memory();
   }
@@ -41,7 +50,7 @@ class GzipSource final : public ByteSource {
     return done;
   }
 
-  // Bytes behind the last member, such as padding of tapes.
+  // Bytes after the last member, such as tape padding.
   [[nodiscard]] std::size_t trailing() const noexcept override { return ended_ ? file_.size - consumed() : 0; }
 
  private:
@@ -60,7 +69,7 @@ class GzipSource final : public ByteSource {
     stream_.avail_in = static_cast<uInt>(size);
   }
 
-  // Z_BUF_ERROR only means that input or room has run out.
+  // Z_BUF_ERROR only means that the input or the room for output is used up.
   void step(int result) {
     if (result == Z_STREAM_END) {
       ended_ = !next_member_follows();
@@ -73,7 +82,7 @@ class GzipSource final : public ByteSource {
     }
   }
 
-  // Anything else behind a member is ignored, as gzip does.
+  // Anything else after a member is ignored, as gzip does.
   [[nodiscard]] bool next_member_follows() const {
     std::array<std::byte, 2> head{};
     if (file_.size - consumed() < head.size()) return false;
@@ -83,21 +92,22 @@ class GzipSource final : public ByteSource {
 
   const OpenFile& file_;
   std::vector<std::byte> input_;
-  std::size_t loaded_ = 0;  // bytes of the file that were put into input_
+  std::size_t loaded_ = 0;  // bytes of the file read into input_ so far
   z_stream stream_{};
   bool ended_ = false;
 };
 
-// Images shrink to a fourth or a tenth; only malicious files shrink to less than a hundredth.
+// The most that a compressed file may inflate to. Images shrink to a fourth or a tenth; only
+// malicious files shrink to less than a hundredth. Chosen: 64 times the file, but at least 256 MiB,
+// because small files of labels shrink a lot, and at most 16 GiB, because the content is kept in
+// memory.
 constexpr std::uint64_t kLargestInflated = std::uint64_t{16} << 30U;
 constexpr std::uint64_t kInflatedAnyhow = std::uint64_t{256} << 20U;
-// Chosen: 64 times the file, but 256 MiB at least, as small files of labels shrink a lot, and 16
-// GiB at most, as it is kept in memory.
 constexpr std::uint64_t kMostInflated = 64;
 
 }  // namespace
 
-// Without overflow for any size.
+// The comparison keeps the product from overflowing.
 std::uint64_t largest_inflated(std::uint64_t file_bytes) {
   return std::clamp(file_bytes > kLargestInflated ? kLargestInflated : kMostInflated * file_bytes, kInflatedAnyhow,
                     kLargestInflated);
@@ -109,11 +119,12 @@ bool starts_as_gzip(std::span<const std::byte> head) noexcept {
 
 std::unique_ptr<ByteSource> open_gzip(const OpenFile& file) { return std::make_unique<GzipSource>(file); }
 
-// A window of 4 KiB: headers of neighbouring records of a few hundred bytes come with one read, and
-// little is read in vain where images of 100 KB lie between them. On an error the window is
-// emptied, as it may be half filled.
+// In a window of 4 KiB, headers of neighbouring records of a few hundred bytes come with one read,
+// and little is read in vain if images of 100 kB lie between them. After an error the window is
+// emptied, because it may be half filled.
 std::span<const std::byte> ContainerBytes::at(std::uint64_t offset, std::size_t length) {
-  // For an object each window is a request, which also covers a label beside the next header.
+  // Each window of a remote object is a request, so it is larger: often it also covers the label
+  // beside the next header.
   const std::size_t window = file_ != nullptr && file_->remote != nullptr ? 16384 : 4096;
   if (!has(offset, length)) {
     throw at_byte(size_, "it ends here, where " + std::to_string(length) + " bytes from byte " +
@@ -144,7 +155,8 @@ SampleError at_byte(std::uint64_t offset, std::string_view problem) {
   return SampleError("byte " + std::to_string(offset) + ": " + std::string(problem));
 }
 
-// By its first two bytes, 1f 8b (RFC 1952); names are not asked, as ".tgz" and others are common.
+// Looks at the first two bytes, 1f 8b (RFC 1952), and not at the name, because ".tgz" and others
+// are common, too.
 bool is_gzip(const OpenFile& file) {
   std::array<std::byte, 2> head{};
   if (file.size < head.size()) return false;
@@ -152,9 +164,9 @@ bool is_gzip(const OpenFile& file) {
   return starts_as_gzip(head);
 }
 
-// One buffer that doubles, as gzip does not say how much it holds (its last four bytes do, modulo
-// 2^32, and only of the last member). Damage keeps what came before it: the records there are
-// sound.
+// Uses one buffer that doubles, because gzip does not say how large its content is (its last four
+// bytes do, but modulo 2^32, and only for the last member). What comes before damage is kept,
+// because the records there are intact.
 Inflated inflate(const OpenFile& file) {
   constexpr std::size_t kPiece = std::size_t{64} << 10U;
   const std::uint64_t most = largest_inflated(file.size);

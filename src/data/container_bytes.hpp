@@ -20,7 +20,7 @@ namespace forebay::data {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Fills `bytes` and returns how many; fewer only at the end. Throws SampleError.
+  // Reads up to bytes.size() bytes and returns how many; fewer only at the end. Throws SampleError.
   virtual std::size_t read(std::span<std::byte> bytes) = 0;
   // The number of stray bytes after the end of the gzip data.
   [[nodiscard]] virtual std::size_t trailing() const noexcept { return 0; }
@@ -57,7 +57,7 @@ class ContainerBytes {
 
   [[nodiscard]] bool is_in_memory() const noexcept { return file_ == nullptr; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  // Whether these bytes exist; safe for any numbers.
+  // Whether these bytes exist. Does not overflow, whatever the numbers.
   [[nodiscard]] bool has(std::uint64_t offset, std::uint64_t length) const noexcept {
     return offset <= size_ && length <= size_ - offset;
   }

@@ -6,8 +6,9 @@
 
 namespace forebay::data {
 
-// RFC 4180 as Python's csv module and pandas read it: quotes doubled within quotes, line breaks
-// within quotes, any of the three line ends. Fields are views of the text, except quoted ones.
+// RFC 4180 as read by Python's csv module and pandas: within quotes, quotes are doubled and line
+// breaks are allowed; rows may have any of the three line ends. Fields are views of the text,
+// except quoted ones, which are copies.
 CsvRows::CsvRows(std::string_view text, std::string file, char separator)
     : rest_(text), file_(std::move(file)), separator_(separator) {
   const auto refuse = [&](const char* problem) { throw ConfigError(file_ + ": " + problem); };
@@ -16,7 +17,7 @@ CsvRows::CsvRows(std::string_view text, std::string file, char separator)
   if (rest_.find('\0') != std::string_view::npos) refuse("a NUL byte; this is not a text file");
 }
 
-// Empty lines are no rows. row_line_ is where a row begins, which may have several lines.
+// Skips empty lines. row_line_ is the line on which the row begins; it may span several.
 bool CsvRows::next(std::vector<std::string_view>& fields) {
   fields.clear();
   quoted_.clear();

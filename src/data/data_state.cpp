@@ -1,10 +1,11 @@
-// The state of the data when their index was made, and whether it has changed: for each folder its
-// times and a sum of the names that matter, for each annotation its times and a checksum.
+// The state of the data when their index was made, and whether it has changed since: for each
+// folder its times and a checksum of the names that matter, for each annotation its times and a
+// checksum of its bytes.
 //
-// compare() asks the file system once per folder and annotation (stat), in parallel, and looks
-// further only where times differ or were too young to be trusted: then a folder is listed, or an
-// annotation read, and only other names or other contents are a difference. So a copy of the data,
-// whose times all differ, is accepted at the cost of an extra pass, which a message mentions.
+// compare() calls stat() once per folder and annotation, in parallel, and looks further only where
+// times differ or were too recent to be trusted: it then lists the folder or reads the annotation,
+// and only different names or contents count as a difference. So a copy of the data, whose times
+// all differ, is accepted at the cost of an extra pass, which a message mentions.
 //
 // Which names matter depends on the format: a README that is added to a folder of images changes
 // nothing.
@@ -30,12 +31,11 @@
 namespace forebay::data {
 namespace {
 
-constexpr std::uint64_t kUnreadable = 1;  // the sum of a file that cannot be read
-// A labelme file may contain its image as base64, which takes 4/3 of the image's bytes. Chosen.
+constexpr std::uint64_t kUnreadable = 1;  // the checksum recorded for a file that cannot be read
+// Chosen: a labelme file may contain its image as base64, which takes 4/3 of the image's bytes.
 constexpr std::size_t kLargestLabelme = std::size_t{128} << 20U;
 
-// Sums of different kinds of names are disjoint, so adding counts and sums gives the sum of the
-// union.
+// The kinds of names are disjoint, so adding counts and checksums gives those of the union.
 NameSum names_that_decide(const ListedFolder& folder, DataState::Names kind) {
   const auto with = [&](const NameSum& more) {
     return NameSum{folder.data.count + more.count, folder.data.sum + more.sum};
@@ -58,7 +58,8 @@ std::string_view what_decides(DataState::Names kind) {
   return are_annotations ? "annotations" : "images, annotations and folders";
 }
 
-// Reads its current status; false if it does not exist, or is not accessible to this process.
+// Reads the current status of a file or folder; false if it does not exist or is not accessible to
+// this process. Throws ConfigError if the store keeps failing.
 bool look_patiently(const std::string& path, struct stat& status) {
   try {
     read_patiently(path, [&] {
@@ -72,8 +73,8 @@ bool look_patiently(const std::string& path, struct stat& status) {
   }
 }
 
-// The finding for the item with the lowest number, so that the message is the same in every run,
-// whichever thread was first.
+// Keeps the finding for the item with the lowest number, so that the message is the same in every
+// run, whichever thread is first. Any thread may call add().
 class FirstFinding {
  public:
   void add(std::size_t number, std::string what) {
@@ -94,8 +95,8 @@ class FirstFinding {
   std::string what_;
 };
 
-// Chosen: 64 items per turn, so that the counter that threads share is taken rarely. Few items need
-// no thread at all.
+// Compares items in parallel. Chosen: a thread takes 64 at a time, so that threads rarely contend
+// for their shared counter. Few items need no other thread.
 template <typename Item, typename Compare>
 void compare_each(const std::vector<Item>& items, unsigned threads, const IndexProgress& progress, Compare&& compare) {
   constexpr std::size_t kAtOnce = 64;
@@ -113,7 +114,7 @@ void compare_each(const std::vector<Item>& items, unsigned threads, const IndexP
 
 }  // namespace
 
-// No bytes is the state of a format that keeps none (serialize() below): nothing will be compared.
+// No bytes are the state of a format that records none (see serialize()): nothing will be compared.
 DataState::DataState(std::span<const std::byte> bytes, std::string_view origin) {
   if (bytes.empty()) return;
   IndexReader reader(bytes, origin);
@@ -133,8 +134,8 @@ void DataState::add(const std::string& above, const ListedFolder& folder, Names 
   folders_.push_back({join_path(above, folder.path), folder.times, names, names_that_decide(folder, names)});
 }
 
-// Sorted, since the scan gives its folders in no order and the bytes of an index must not depend on
-// threads.
+// Sorts the added folders, because a scan lists folders in no particular order, and the bytes of an
+// index must not depend on threads.
 void DataState::add_all(const std::string& above, const Scan& scan, Names names) {
   const std::size_t before = folders_.size();
   for (const ListedFolder& folder : scan.listed) add(above, folder, names);
@@ -152,7 +153,7 @@ std::vector<std::byte> DataState::serialize() const {
   return writer.take();
 }
 
-// Findings of folders are numbered before those of files, as both share one "first".
+// Folders are numbered before files, because their findings share one "first".
 DataState::Comparison DataState::compare(const std::string& root, unsigned threads,
                                          const IndexProgress& progress) const {
   const auto place = [&](const std::string& path) {
@@ -192,9 +193,9 @@ DataState::Comparison DataState::compare(const std::string& root, unsigned threa
   return {folders_.size(), files_.size(), by_contents, findings.take()};
 }
 
-// Times before contents: a write between the two leaves times that differ later, so the file is
-// read again. A file that cannot be read has the sum kUnreadable and is no difference until it
-// becomes readable.
+// Reads the times before the contents: if the file is written in between, the times differ later,
+// and it is read again. A file that cannot be read has the checksum kUnreadable, so it is no
+// difference until it becomes readable.
 std::vector<std::byte> load_annotation(const std::string& path, DataState::Annotation& state) {
   state = {.times = 0, .sum = kUnreadable};
   return read_patiently(path, [&] {

@@ -1,15 +1,15 @@
-// Opens datasets: detects or takes the format, builds the index, or loads a saved one and compares
-// it with the options and the data.
+// Opens datasets: detects the format or takes the given one, and builds the index; or loads a saved
+// index and compares it with the options and the data.
 //
-// The order in open_with_remark: without dataset.index the index is built and stays in memory. With
-// it, a file that exists is loaded, its origin is compared with the options, then the data with
-// what the index remembers of it; any difference is an error, never a silent rebuild, because runs
-// that share the file would otherwise see different samples. A file that is missing is built, saved
-// and read back.
+// open_with_remark() proceeds as follows. Without dataset.index, the index is built and stays in
+// memory. With it, a file that exists is loaded; its origin is compared with the options, and then
+// its record of the data with the data. Any difference is an error, never a silent rebuild, because
+// runs that share the file would otherwise see different samples. A file that is missing is built,
+// saved and read back.
 //
-// It runs on the caller's thread. In a job rank 0 comes here first, and the others open the same
-// file only if it is the one that rank 0 opened (job/agreed_start.cpp). Threads are used within the
-// calls of scan, parallel and the formats, and end with them.
+// All of it runs on the caller's thread. In a job rank 0 comes here first, and the others open the
+// same file only if it is the one that rank 0 opened (job/agreed_start.cpp). Threads are used
+// within calls to scan, parallel and the formats, and end before these return.
 
 #include <algorithm>
 #include <array>
@@ -49,10 +49,10 @@ std::string list_choices() {
   return text;
 }
 
-// Throws ConfigError for a file that is not what its name says, whatever format it is read as.
-// Before any format looks: a file compressed by xz or an HTML page of a failed download would
-// otherwise end in a message of whatever format tried it last. A ZIP archive is read only by the
-// format npy, as .npz.
+// Throws ConfigError for a file that is not what its name says, whatever format it is read as. This
+// comes before any format looks at the file: one compressed by xz, or the HTML page of a failed
+// download, would otherwise end in the message of whichever format tried it last. A ZIP archive is
+// read only by the format npy, as .npz.
 void refuse_foreign_file(PathContents& contents) {
   if (contents.is_folder()) return;
   std::string nature = nature_of(contents.head());
@@ -64,7 +64,8 @@ void refuse_foreign_file(PathContents& contents) {
   throw path_error(contents.options(), file + " is " + nature);
 }
 
-// Formats that only read folders, or no videos, are left out: they could not have helped.
+// Names the formats that could have read the file, which excludes those for folders only and, with
+// clips, those without videos.
 ConfigError unrecognised_file(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   if (contents.head().empty()) return path_error(options, "the file is empty");
@@ -85,8 +86,8 @@ ConfigError unrecognised_file(PathContents& contents) {
                     "the file is " + wanted + (are_clips ? ": clip.frames is for videos that such a file names" : ""));
 }
 
-// ". a.tar.xz is compressed by xz; ..." for the first such file of a few.
-// Chosen: 16 files are opened at most, enough for a folder of archives, and quick on any store.
+// ". a.tar.xz is compressed by xz; ..." for the first such file of a few. Chosen: at most 16 files
+// are opened, which is enough for a folder of archives and quick on any store.
 std::string first_foreign_file(const std::string& root, const Scan& tree) {
   constexpr std::size_t kLookedAt = 16;
   for (std::size_t i = 0; i < std::min(kLookedAt, tree.others.size()); ++i) {
@@ -96,8 +97,8 @@ std::string first_foreign_file(const std::string& root, const Scan& tree) {
   return {};
 }
 
-// The Python version of CIFAR is named because its files have no extension: the count of files
-// alone would say nothing.
+// The Python version of CIFAR has a hint of its own: its files have no extension, so the number of
+// files alone would say nothing.
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
   std::string files;
@@ -118,7 +119,7 @@ ConfigError unrecognised_folder(PathContents& contents) {
                                                                : first_foreign_file(contents.root(), tree)));
 }
 
-// The names of those that have a property.
+// The names of the formats that have a property.
 std::string formats_with(bool Format::*property) {
   std::vector<std::string_view> names;
   for (const NamedFormat& known : kFormats) {
@@ -134,9 +135,8 @@ ConfigError reads_no_urls(PathContents& contents, std::string_view format) {
                                             " are; `forebay pack` makes a packed dataset of any format");
 }
 
-// From the last to the first: the formats at the end of kFormats know their files by name or by
-// their first bytes, those at the beginning take any folder of images, so the particular ones are
-// asked first.
+// Asks the formats from last to first: those at the end of kFormats recognise their files by name
+// or first bytes, whereas those at the beginning take any folder of images or any text.
 const NamedFormat& detect_format(PathContents& contents) {
   const bool is_remote = store::is_url(contents.root());
   const auto takes_it = [&](const NamedFormat& known) {
@@ -149,8 +149,8 @@ const NamedFormat& detect_format(PathContents& contents) {
   throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
 }
 
-// Given a format, the path must be what it reads; otherwise its builder would fail with a message
-// about the contents.
+// If the options name a format, the path must be what it reads; otherwise its builder would fail
+// with a message about the contents.
 const NamedFormat& format_of(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   if (options.format == "auto") return detect_format(contents);
@@ -192,13 +192,14 @@ ConfigError no_labels(std::string_view format) {
                      formats_with(&Format::takes_labels) + ")"};
 }
 
-// Notes for a run about labels from which it would learn nothing, or the wrong thing. Where samples
-// have something else to learn from, only `forebay index` says that there are none, unless there
-// seem to be labels.
+// Warns of labels from which a run would learn nothing, or the wrong thing. If samples have other
+// targets, missing labels are only a note, which `forebay index` shows, unless there seem to be
+// labels.
 void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
   const auto& labels = draft.table.label;
   const auto is_none = [](std::int32_t label) { return label < 0; };
-  const bool are_all = options.samples == SampleUnit::objects && draft.table.fields.empty();  // that there is to learn
+  // Whether labels are the only target.
+  const bool are_all = options.samples == SampleUnit::objects && draft.table.fields.empty();
   if (std::ranges::all_of(labels, is_none)) {
     const auto& [why, seem_there] = draft.skipped.missing_labels();
     if (!seem_there && !are_all && why.empty()) return;
@@ -207,7 +208,7 @@ void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, cons
     seem_there || are_all ? draft.skipped.add_warning(root, reason) : draft.skipped.add_note(root, reason);
     return;
   }
-  // Labels of -1 and 1 are two classes to those who write them; here they are none and class 1.
+  // Whoever writes the labels -1 and 1 means two classes; here they mean no class and class 1.
   const bool are_signed = std::ranges::any_of(labels, is_none) &&
                           std::ranges::all_of(labels, [](std::int32_t label) { return label == 1 || label == -1; });
   if (are_all && are_signed && draft.table.classes == std::vector<std::string>{"0", "1"}) {
@@ -215,9 +216,9 @@ void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, cons
   }
 }
 
-// How the index differs from what was asked for; "" if it does not.
-// In the order in which a user would notice. The hash comes last, because its text can only say
-// that something differs.
+// How the index differs from what the options request; "" if it does not. The order is that in
+// which a user would notice. The hash comes last, because its text can only say that something
+// differs.
 std::string difference(const IndexOrigin& built, const DatasetOptions& options) {
   if (options.format != "auto" && options.format != built.format) {
     return "format " + built.format + ", not " + options.format;
@@ -245,8 +246,8 @@ const Format* find_format(std::string_view name) noexcept {
   return found == kFormats.end() ? nullptr : found->format;
 }
 
-// The origin is taken from the options and not from the contents: the same options must find the
-// index again.
+// The origin is made from the options as they were given, so that the same options match the saved
+// index later.
 std::unique_ptr<Dataset> build_dataset_with(const BuildContext& asked) {
   const DatasetOptions options = with_segments(asked.options);
   const BuildContext context{.options = options, .progress = asked.progress, .threads = asked.threads};
@@ -258,7 +259,7 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& asked) {
   if (clip.frames > 0 && !format->reads_videos) throw no_videos(name);
   if (!clip.segment.empty() && format != &formats::table) throw no_columns(options, name);
   if (options.samples == SampleUnit::images && !format->has_objects) throw no_objects(name);
-  // With a packed dataset the key may stay as it was.
+  // With a packed dataset the key may stay from before it was packed.
   if (!options.labels.empty() && !format->takes_labels && !format->keeps_names) throw no_labels(name);
   IndexDraft draft = format->build(contents);
   complete_fields(options, name, draft);
@@ -285,8 +286,8 @@ std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const Inde
 }
 
 // Covers the meaning of ids, not times or paths: ranks compare it before a run, and they may have
-// different copies of the data. A dataset of the program's own is what its serialize() says; if
-// that gives an index, only the content counts, as for others.
+// different copies of the data. A program's own dataset is identified by its serialize(); if that
+// gives an index, only its content counts, as for other datasets.
 std::uint64_t fingerprint(const Dataset& dataset) {
   if (const data::IndexImage* image = data::image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
@@ -302,8 +303,8 @@ std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::
       data::index_in_memory(data::owned_bytes({bytes.begin(), bytes.end()}), std::string(origin)));
 }
 
-// Written beside and renamed, so that a process that has the old one open keeps reading it
-// (index_image.cpp).
+// Written to another file and renamed, so that a process that has the old index open keeps reading
+// that (index_image.cpp).
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
     replace_file(replaceable(file), dataset.serialize(), ".");
@@ -320,7 +321,7 @@ std::unique_ptr<Dataset> load_index(const std::string& file) {
 
 namespace forebay::data {
 
-// Sources are files of records, the state has folders and annotations; each format records what it
+// Sources are files of records; the state has folders and annotations. Each format records what it
 // depends on.
 DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& progress) {
   const IndexImage* image = image_of(dataset);
@@ -348,8 +349,8 @@ DataComparison compare_with_data(const Dataset& dataset, const IndexProgress& pr
   return {std::move(what), sources.difference.empty() ? difference : sources.difference, by_contents > 0};
 }
 
-// For `forebay index --check`, which has no options of a run: what can be compared is taken from
-// the index itself.
+// For `forebay index --check`, which has no options: what can be compared is taken from the index
+// itself.
 DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress& progress) {
   const IndexImage* image = image_of(dataset);
   std::error_code unknown;
@@ -361,7 +362,8 @@ DataComparison compare_all_with_data(const Dataset& dataset, const IndexProgress
   if (image == nullptr || !compared.difference.empty()) return compared;
   const IndexOrigin& built = image->record().origin;
   const Format* format = find_format(built.format);
-  // Which arrays are hashed depends on the sections of fields, and an index only says whether they are the same.
+  // Which arrays are hashed depends on the field sections, and an index only describes these for
+  // comparison.
   if (format == nullptr || format->hash == nullptr || (format == &formats::npy && !built.fields.empty())) {
     return compared;
   }
@@ -391,8 +393,8 @@ namespace forebay::data {
 OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgress& progress) {
   const std::string& file = options.index;
   if (file.empty()) return {build_dataset(options, progress), {}};
-  // An index that was just saved is read back from its file too: all ranks of a node then share a large one.
-  // A file that cannot be inspected is not missing: opening it will say why.
+  // A new index is read back from its file, so that all ranks of a node share a large one. A file
+  // that cannot be inspected does not count as missing: opening it will say why.
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) {
     save_index(*build_dataset(options, progress), file);

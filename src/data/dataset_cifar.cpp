@@ -8,8 +8,9 @@
 #include "formats.hpp"
 #include "store/files.hpp"
 
-// The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte, or a coarse and a fine one,
-// and 32 x 32 pixels, first all red values, then green, then blue.
+// The binary versions of CIFAR-10 and CIFAR-100: files of records, each of one label byte
+// (CIFAR-100: a coarse and a fine label) and 32 x 32 pixels, first all red values, then green, then
+// blue. The layouts are those of https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
 namespace forebay::data {
 namespace {
 
@@ -22,7 +23,7 @@ struct CifarFiles {
   std::vector<std::string> names = {};  // in the folder
   bool is_hundred = false;
 
-  [[nodiscard]] std::uint32_t label_bytes() const noexcept { return is_hundred ? 2 : 1; }  // the last is served
+  [[nodiscard]] std::uint32_t label_bytes() const noexcept { return is_hundred ? 2 : 1; }  // the last label is served
   [[nodiscard]] std::uint32_t record_bytes() const noexcept { return label_bytes() + kPixelBytes; }
   [[nodiscard]] std::string class_list() const {
     return join_path(folder, is_hundred ? kFineNames : "batches.meta.txt");
@@ -43,8 +44,8 @@ CifarFiles cifar_folder(PathContents& contents) {
   return files;
 }
 
-// A single file: CIFAR-100 if its class list is beside it, or if its size is a multiple of no other record.
-// Records have 3073 bytes in CIFAR-10 and 3074 in CIFAR-100.
+// A single file is CIFAR-100 if that dataset's class list is beside it, or if its size is a
+// multiple of CIFAR-100's record size (3074 bytes) but not of CIFAR-10's (3073).
 CifarFiles cifar_file(PathContents& contents) {
   const auto [folder, name] = place_in_parent(contents.root());
   const CifarFiles ten{.folder = folder, .names = {name}};
@@ -60,7 +61,7 @@ bool is_cifar(PathContents& contents) {
   return contents.size() % cifar_file(contents).record_bytes() == 0;
 }
 
-// A list that is shorter than the number of classes is filled with numbers, so that every label has
+// A list that is shorter than the number of classes is extended by numbers, so that every label has
 // a name.
 std::vector<std::string> cifar_classes(const DatasetOptions& options, const CifarFiles& files) {
   if (!options.classes.empty()) return ClassList(options.classes, {}).names();
@@ -72,8 +73,8 @@ std::vector<std::string> cifar_classes(const DatasetOptions& options, const Cifa
   return names;
 }
 
-// One small read per label, from the page cache mostly; the label is the byte before the pixels,
-// the fine one of two.
+// One small read per label, mostly from the page cache. The label is the byte before the pixels, in
+// CIFAR-100 the fine label.
 void add_cifar_file(const CifarFiles& files, const std::string& name, RecordTable& table, SkipLog& skipped) {
   const std::string path = join_path(files.folder, name);
   refuse_foreign(path);
@@ -99,7 +100,7 @@ CifarFiles files_of(PathContents& contents) {
   return contents.is_folder() ? cifar_folder(contents) : cifar_file(contents);
 }
 
-// Which files there are, and the names of classes, which the index holds.
+// Covers what the index holds: the names of the files, and the names of the classes.
 std::uint64_t hash_cifar(const DatasetOptions& options) {
   const BuildContext context{.options = options, .progress = {}, .threads = 1};
   PathContents contents(context);

@@ -1,15 +1,14 @@
-// COCO's instances files: one JSON text with lists of images, of their objects and of the objects'
+// COCO's instances files: one JSON text with lists of images, of their objects, and of the objects'
 // classes.
 //
-// The file is parsed by coco_file.cpp on the calling thread into compact lists; then, here: images
-// that share an id or a file are left out, objects are grouped by image with a counting sort (a
-// COCO file lists them in any order), and samples are added image by image, in the order of the
-// file. The folder of images is not in the file; it is guessed from usual places by looking for a
-// few of them.
+// On the calling thread, coco_file.cpp parses the file into compact lists. Then, here, images that
+// share an id or a file are left out, objects are grouped by image with a counting sort (a COCO
+// file lists them in any order), and samples are added image by image, in the order of the file.
+// The file does not say where the images are, so usual folders are tried with a few of them.
 //
-// Ids are looked up by binary search (CocoIds), as they may be any 64-bit numbers. Crowds
-// ("iscrowd": 1, several objects as one region) are no samples, but mark pixels in masks that are
-// of no class.
+// Ids are looked up by binary search (CocoIds), because they may be any 64-bit numbers. Crowds
+// ("iscrowd": 1, several objects as one region) are not samples; in masks they mark pixels of no
+// class.
 
 #include <algorithm>
 #include <array>
@@ -40,9 +39,9 @@ BoxSides sides_of(const CocoFile::Object& object) {
   return {x, y, x + width, y + height};
 }
 
-// What is wrong with its box; "" if nothing is.
-// Compared as floats, in which boxes are stored: a box that begins just below the edge as a double
-// may begin on it as a float.
+// What is wrong with the object's box; "" if nothing is. Edges are compared as floats, in which
+// boxes are stored: a box that begins just before the image's edge as a double may begin on it as a
+// float.
 std::string problem_of_object(const CocoFile::Object& object, const CocoFile::Image& image) {
   const auto is_beyond = [](double side, std::int32_t edge) {
     return edge > 0 && static_cast<float>(side) >= static_cast<float>(edge);
@@ -65,7 +64,6 @@ FoundObject found_object(const CocoFile::Object& object, std::int32_t label, std
   return {{.box = pixels_of(sides), .object = number}, labelled_box(sides, label)};
 }
 
-// Builds the index of one file.
 class CocoBuilder {
  public:
   CocoBuilder(PathContents& contents, CocoFile coco)
@@ -97,7 +95,7 @@ class CocoBuilder {
 
  private:
   [[nodiscard]] std::string entry(const std::string& where) const { return contents_.root() + "#" + where; }
-  // Errors are named up to a limit and then counted, together with those of the parser.
+  // Bad elements are named up to a limit and then counted, together with those of the parser.
   void bad(const char* kind, const CocoFile::Place& place, std::string reason) {
     if (named_bad_++ < CocoFile::kBadNamed) {
       draft_.skipped.add_bad(entry(CocoFile::name_of(kind, place)), std::move(reason));
@@ -106,9 +104,9 @@ class CocoBuilder {
     }
   }
 
-  // Leaves out all images that share an id, since it is unclear which of them an object belongs to, and images whose
-  // file another image already has.
-  // Stable, so that of images with one file the first in the file is kept.
+  // Leaves out all images that share an id, because it is unclear to which of them an object
+  // belongs, and images whose file an earlier image has (the sort is stable). With masks, also
+  // images without a size.
   void leave_out_images() {
     is_used_.assign(coco_.images.size(), true);
     std::vector<std::uint32_t> by_path(coco_.images.size());
@@ -132,9 +130,9 @@ class CocoBuilder {
     }
   }
 
-  // The class of an object to serve; below 0 if it is not served, kCrowd if it is a crowd of a class that is.
-  // Called exactly once per object, as it also counts and reports. The order of the questions is
-  // that of a reader who looks for the object's image, then its class, then its box.
+  // The class of an object; kCrowd if it is a crowd of a served class, and -1 if it is not served.
+  // Called exactly once per object, because it also counts and reports. The checks come in the
+  // order in which a user would look for the object's image, then its class, then its box.
   std::int32_t label_of(std::size_t i) {
     const CocoFile::Object& object = coco_.objects[i];
     const std::uint32_t image = image_ids_.find(object.image);
@@ -163,8 +161,8 @@ class CocoBuilder {
     return object.is_crowd && label >= 0 ? kCrowd : label;
   }
 
-  // Groups the objects by image, in file order.
-  // Objects without an image belong to no group; their reason is logged here.
+  // Groups the objects by image, in file order. Objects without an image belong to no group; the
+  // reason is logged here.
   void sort_objects() {
     left_out_.assign(coco_.categories.size(), 0);
     ends_.assign(coco_.images.size() + 1, 0);
@@ -185,7 +183,7 @@ class CocoBuilder {
     }
   }
 
-  // Objects of an unused image are still asked for their label, so that counts and reports are of
+  // label_of() is called even for the objects of an unused image, so that counts and reports cover
   // the whole file.
   void add_samples() {
     std::vector<FoundObject> found;
@@ -240,14 +238,14 @@ class CocoBuilder {
   std::vector<std::uint64_t> left_out_;  // by category
   std::uint64_t crowds_ = 0;
   std::uint64_t without_ = 0;
-  std::uint64_t wanted_objects_ = 0;  // those with no problem
+  std::uint64_t wanted_objects_ = 0;  // objects without a problem
   std::uint64_t named_bad_ = 0;
 };
 
-// Where the images of "annotations/instances_train2017.json" may be, the likeliest first: "train2017" and
-// "images/train2017", "images" and the file's own folder, and all of these in the folder above.
-// Roboflow, for one, puts the file among the images; COCO itself has annotations/ beside
-// train2017/.
+// Where the images of "annotations/instances_train2017.json" may be, the likeliest first: in
+// "train2017" and "images/train2017" below the file's folder and the folder above it; then in these
+// two folders themselves and their "images". Roboflow, for one, puts the file among the images;
+// COCO itself has annotations/ beside train2017/.
 std::vector<std::string> likely_folders(const std::string& file) {
   const std::string here(parent_folder(file));
   const std::string above(parent_folder(here));
@@ -265,12 +263,12 @@ std::vector<std::string> likely_folders(const std::string& file) {
   return folders;
 }
 
-// A file's path may stand on its own.
+// A path in the file may be absolute.
 std::string file_in_folder(std::string_view folder, std::string_view path) {
   return store::is_absolute(path) ? std::string(path) : join_path(folder, path);
 }
 
-// Throws ConfigError for what COCO has and Forebay does not read.
+// Throws ConfigError for fields that a COCO file cannot fill.
 void refuse_fields(const DatasetOptions& options) {
   refuse_label_field(options);
   for (const FieldOptions& field : options.fields) {
@@ -278,19 +276,19 @@ void refuse_fields(const DatasetOptions& options) {
   }
 }
 
-// A file that begins with '[' is COCO's format of results, which has no images: taken here for a
-// better error.
+// A .json file that begins with '[' may be in COCO's results format, which has no images. It is
+// accepted so that reading it gives the better error.
 bool is_coco(PathContents& contents) {
   if (contents.is_folder()) return false;
   const std::string_view text = as_text(contents.head());
   const std::string_view rest = text.substr(std::min(text.find_first_not_of("\xEF\xBB\xBF \t\r\n"), text.size()));
   const bool is_json = contents.root().ends_with(".json");
-  if (!rest.starts_with('{')) return is_json && rest.starts_with('[');  // so that the error says what it should be
+  if (!rest.starts_with('{')) return is_json && rest.starts_with('[');
   const auto names = [&](std::string_view list) { return rest.find(list) != std::string_view::npos; };
   return is_json || names("\"images\"") || names("\"annotations\"") || names("\"categories\"");
 }
 
-// The number of elements is an estimate from the share of bytes that were parsed.
+// The total passed to `progress` is an estimate from the share of bytes that were parsed.
 IndexDraft build_coco(PathContents& contents) {
   const BuildContext& context = contents.context();
   refuse_fields(context.options);

@@ -1,9 +1,9 @@
 // "CVAT for images 1.1": one XML file with all images of a task.
 //
-// The file is parsed as a whole on the calling thread; then several threads look whether each image
-// exists, since CVAT exports annotations with or without their images; then add_tool_images makes
-// samples. Boxes may be rotated by an angle: their upright extent is served. Polygons are served by
-// their extent; other shapes are counted and left out.
+// The file is parsed as a whole on the calling thread. Then several threads check whether each
+// image exists, because CVAT exports annotations with or without images. Then add_tool_images makes
+// the samples. Rotated boxes and polygons are served as their axis-aligned extent; other shapes are
+// counted and left out.
 
 #include <tinyxml2.h>
 #include <algorithm>
@@ -26,7 +26,7 @@ namespace {
 
 using tinyxml2::XMLElement;
 
-// Chosen: the tree of an XML text takes several times its bytes.
+// Chosen: the tree of an XML text takes several times as much memory.
 constexpr std::size_t kLargestCvat = std::size_t{512} << 20U;
 constexpr double kDegree = 3.14159265358979323846 / 180;
 
@@ -35,7 +35,7 @@ std::string attribute_of(const XMLElement& element, const char* name) {
   return text == nullptr ? "" : text;
 }
 
-// Sets the number; otherwise the problem.
+// Sets `number` and returns true, or sets `problem`.
 bool read_attribute(const XMLElement& element, const char* name, double& number, std::string& problem) {
   const std::string text = attribute_of(element, name);
   const auto found = finite_number_in(without_blanks(text));
@@ -47,9 +47,8 @@ bool read_attribute(const XMLElement& element, const char* name, double& number,
   return found.has_value();
 }
 
-// A turned box covers the extent of its corners.
-// "rotation" is in degrees about the box's center, clockwise; for the extent the direction does not
-// matter.
+// The extent of a rotated box's corners. "rotation" is in degrees about the box's centre,
+// clockwise; for the extent the direction does not matter.
 BoxSides turned_box(const BoxSides& sides, double degrees) {
   if (degrees == 0) return sides;
   const auto [left, top, right, bottom] = sides;
@@ -72,7 +71,7 @@ void read_cvat_box(const XMLElement& element, ToolObject& object) {
   if (is_read) object.sides = turned_box(object.sides, rotation);
 }
 
-// "x,y;x,y;...".
+// Reads points as "x,y;x,y;..." and sets the object's sides to their extent, or its problem.
 void read_cvat_points(const XMLElement& element, ToolObject& object) {
   const std::string points = attribute_of(element, "points");
   bool is_first = true;
@@ -94,7 +93,7 @@ void read_cvat_points(const XMLElement& element, ToolObject& object) {
   if (is_first) object.problem = "a polygon without points";
 }
 
-// 0: not stated.
+// The width or height of an image; 0 if it is not stated.
 std::int32_t side_of_image(const XMLElement& element, const char* name) {
   const auto number = finite_number_in(attribute_of(element, name));
   return number && *number >= 1 && *number <= 1e9 ? static_cast<std::int32_t>(*number) : 0;
@@ -140,7 +139,8 @@ CvatFile read_cvat(const std::string& file) {
   return cvat;
 }
 
-// The likely folders of the images: images/ beside the file, as CVAT exports them, or the file's own.
+// The likely folders of the images: images/ beside the file, as CVAT exports them, or the file's
+// own folder; then the same one level up.
 std::vector<std::string> likely_cvat_folders(const std::string& file) {
   const std::string here(parent_folder(file));
   const std::string above(parent_folder(here));

@@ -1,14 +1,14 @@
 // A text file with a path per line, with or without a label: the simplest format, and the one that
 // takes any text file.
 //
-// Order: the list is read; if it is one of VOC's splits (names without extension, split_list.cpp)
-// the names become paths; labels of a second file are joined; if there are no labels at all, VOC
-// annotations are looked for near the images; otherwise labels are class numbers or names, as all
-// of them together decide (LabelCensus). Everything runs on the calling thread except the parsing
-// of annotations.
+// First the list is read. If it is one of VOC's splits (names without extension, split_list.cpp),
+// its names become paths. Then labels of a second file are joined. If there are no labels at all,
+// VOC annotations are looked for near the images. Otherwise labels are class numbers or names,
+// which is decided from all of them together (LabelCensus). Everything runs on the calling thread
+// except the parsing of annotations.
 //
-// Listed files are not looked for: on a network file system that would take minutes for millions.
-// Missing ones become errors of their samples; `forebay index` looks for them.
+// Whether listed files exist is not checked here: on a network file system that would take minutes
+// for millions. Missing ones become errors of their samples; `forebay index` looks for them.
 
 #include <algorithm>
 #include <deque>
@@ -30,13 +30,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Chosen: it is in memory while the index is built.
+// Chosen: the list is in memory while the index is built.
 constexpr std::size_t kLargestList = std::size_t{4} << 30U;
-// How many levels above an image to look for a folder Annotations.
-// Chosen: as deep as ILSVRC's Data/CLS-LOC/train/n01440764, whose annotations begin beside Data.
+// How many levels above an image to look for a folder Annotations. Chosen: enough for ILSVRC's
+// Data/CLS-LOC/train/n01440764, whose annotations begin beside Data.
 constexpr int kLevelsUp = 4;
 
-// Images with their labels: second is the label, "" if there is none.
+// Images with their labels: `first` is the path, `second` the label, "" if there is none.
 using Entries = std::vector<ListRecord>;
 
 std::vector<std::byte> load_text(const std::string& path, const char* key) {
@@ -47,9 +47,8 @@ std::vector<std::byte> load_text(const std::string& path, const char* key) {
   }
 }
 
-// A list file: its records are views of its text and of the quoted fields.
-// The records would dangle if the list were copied; a vector and a deque keep their elements where
-// they are when moved.
+// A list file. Its records are views of `text` and of `quoted`. They would dangle if the list were
+// copied; when it is moved, a vector and a deque keep their elements in place.
 struct List {
   std::vector<std::byte> text;
   std::deque<std::string> quoted;
@@ -66,9 +65,10 @@ List load_list(const std::string& path, const char* key, const IsFile& is_file) 
 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
-// Labels from a separate file: by path if its lines have two fields, else line by line.
-// By path, normalized, as both files name the same images in their own ways; or by line number,
-// where counts must match, as a label that slips by one line is wrong for every image behind it.
+// Joins the labels of a separate file: by path if a line of it has two fields, else line by line.
+// Paths are normalized, because the two files may name the same images in different ways. Line by
+// line, the counts must match, because a label that slips by one line is wrong for every image
+// after it.
 void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
   const std::string& file = options.labels;
   const auto pairs =
@@ -124,7 +124,8 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
   };
   lists.images = load_list(options.path, "dataset.path", is_there);
   for (const ListRecord& each : lists.images.records) {
-    // Before a secret is in the index, and "#" cuts a name.
+    // Refuses URLs with a query or a fragment: a secret would get into the index, and "#" cuts a
+    // name.
     if (store::is_url(each.first)) (void)store::object_name(std::string(each.first));
     if (store::is_url(root) && !store::is_absolute(each.first)) (void)store::object_name(join_path(root, each.first));
   }
@@ -144,8 +145,8 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
   return lists;
 }
 
-// Throws ConfigError for labels that are no classes.
-// Without line numbers if labels are in the other file, whose lines were not kept.
+// Whether the labels are class numbers. Throws ConfigError for labels that are no classes, without
+// a line number if they are in the other file, whose lines were not kept.
 bool are_numbers(const Entries& entries, const DatasetOptions& options) {
   LabelCensus census(options.classes);
   const bool are_in_list = options.labels.empty();
@@ -153,7 +154,8 @@ bool are_numbers(const Entries& entries, const DatasetOptions& options) {
   return census.are_numbers(are_in_list ? options.path : options.labels);
 }
 
-// A text that is no number becomes `limit`, which the check below refuses with the right message.
+// A text that is not a class number becomes `limit`, which the check below refuses with the right
+// message.
 void add_numbered(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   const auto& given = context.options.classes;
   const std::int64_t limit = given.empty() ? kMostClassNumbers : static_cast<std::int64_t>(given.size());
@@ -171,7 +173,7 @@ void add_numbered(const BuildContext& context, const Entries& entries, RecordTab
   for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
 }
 
-// Equal neighbours are added once, as lists are mostly sorted by class.
+// Equal neighbours are added once, because most lists are sorted by class.
 void add_named(const BuildContext& context, const Entries& entries, RecordTable& table, SkipLog& skipped) {
   std::vector<std::string> names;
   for (const auto& entry : entries) {
@@ -190,10 +192,10 @@ void add_named(const BuildContext& context, const Entries& entries, RecordTable&
   table.classes = classes.names();
 }
 
-// Folders that may hold annotations of images in a folder, listed once each; all paths are relative to "/".
-// For an image in a/b/c these are a/b/c itself, then below a/b/c, a/b, a and so on each folder
-// Annotations, with what lies between it and the image, or that without its first part:
-// VOC/JPEGImages/x.jpg has VOC/Annotations/x.xml.
+// Lists the folders that may hold annotations of the images in a folder, each once; all paths are
+// relative to "/". For images in a/b/c these are a/b/c itself and, for each folder Annotations in
+// a/b/c, a/b, a and so on, what lies below it at the same path as the images, with and without the
+// first component of that path: VOC/JPEGImages/x.jpg has VOC/Annotations/x.xml.
 class AnnotationSearch {
  public:
   void add_folder_of_images(const std::string& folder) {
@@ -211,7 +213,7 @@ class AnnotationSearch {
       above = parent_folder(above);
     }
   }
-  // The folders that were looked at, as they were.
+  // The folders that were listed, as they were then.
   [[nodiscard]] const Scan& looked_at() const noexcept { return looked_at_; }
   [[nodiscard]] PathList take() {
     annotations_.sort();
@@ -248,8 +250,8 @@ class AnnotationSearch {
   Scan looked_at_;
 };
 
-// The list's images as paths relative to "/", where annotations are looked up.
-// Without the leading '/', as join_path() adds it again.
+// The list's images as paths relative to "/", where annotations are looked up. They have no leading
+// '/', because join_path() adds it again.
 PathList places_of(const std::string& root, const Entries& entries) {
   const fs::path folder = root;
   PathList places;
@@ -260,8 +262,8 @@ PathList places_of(const std::string& root, const Entries& entries) {
   return places;
 }
 
-// False when no image has an annotation. Places that were searched are remembered even if nothing
-// was found, because an annotation may appear there later.
+// False if no image has an annotation. Folders that were searched are recorded even if nothing was
+// found, because an annotation may appear there later.
 bool add_annotated(const BuildContext& context, const Entries& entries, IndexDraft& draft) {
   const std::string& root = draft.root;
   std::vector<std::string_view> paths;
@@ -292,8 +294,8 @@ bool add_annotated(const BuildContext& context, const Entries& entries, IndexDra
   return any;
 }
 
-// Any text: no zero byte, and not a JPEG file, whose first 4 KiB may have none. Formats that know
-// their own files are asked before this one.
+// Takes any text: no NUL byte, and not a JPEG file, whose first 4 KiB may have none. Formats that
+// recognise their own files are asked before this one.
 bool is_list(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
@@ -301,7 +303,7 @@ bool is_list(PathContents& contents) {
          (head[0] != std::byte{0xFF} || head.size() < 2 || head[1] != std::byte{0xD8});
 }
 
-// The index holds what the lists say, so any change of them makes it stale.
+// The index holds what the lists say, so any change to them makes it stale.
 std::uint64_t hash_lists(const DatasetOptions& options) {
   const std::uint64_t hash = hash_file(options.path, "dataset.path", 0);
   return options.labels.empty() ? hash : hash_file(options.labels, "dataset.labels", hash);
@@ -320,7 +322,7 @@ IndexDraft build_filelist(PathContents& contents) {
   const bool numbers = are_numbers(entries, options);
   const bool annotated = !has_labels(entries) && options.clip.frames == 0 && !store::is_url(root) &&
                          add_annotated(context, entries, draft);
-  // Boxes come from annotations alone.
+  // Only annotations provide boxes.
   const bool has_targets = !has_labels(entries) && std::ranges::any_of(options.fields, [](const FieldOptions& field) {
     return field.kind != FieldKind::boxes;
   });

@@ -1,13 +1,12 @@
-// A folder of images per class: the top folder of an image is its class. Deeper folders do not
-// matter.
+// A folder of images per class: the topmost folder in the path of an image is its class. Deeper
+// folders do not matter.
 //
 // The tree has been listed already, to detect the format (build.cpp); building the index is one
 // pass over the sorted list of images on the calling thread. Classes are the top folders in
-// bytewise order, as in torchvision's ImageFolder, also empty ones; dataset.classes selects and
-// reorders them.
+// bytewise order, including empty ones, as in torchvision's ImageFolder; dataset.classes selects
+// and reorders them.
 //
-// Images that lie in no folder can be served without classes, if sections of fields say what is to
-// be learned from them.
+// Images that lie in no folder can be served without classes if field sections name other targets.
 
 #include <algorithm>
 #include <forebay/error.hpp>
@@ -25,8 +24,8 @@ namespace {
 
 bool is_top_level(std::string_view path) { return path.find('/') == std::string_view::npos; }
 
-// The top folders that have other files and no images, whether usable or not.
-// A folder with unusable images only, such as broken links, is still one of images.
+// The top folders that have other files but no images. A folder with only unusable images, such as
+// broken links, counts as one with images.
 std::set<std::string_view> folders_of_others(const Scan& scan) {
   std::set<std::string_view> folders;
   for (const auto* files : {&scan.others, &scan.annotations}) {
@@ -41,8 +40,9 @@ std::set<std::string_view> folders_of_others(const Scan& scan) {
   return folders;
 }
 
-// Without link loops, without what looks like a mistake, such as an empty folder "x.jpg", and without folders of other
-// files, unless `given` names them. An empty folder is a class: other splits may have images of it.
+// The top folders that are classes: without link loops, without apparent mistakes such as an empty
+// folder "x.jpg", and without folders of other files, unless `given` names them. An empty folder is
+// a class, because other splits may have images of it.
 std::vector<std::string> class_folders(const Scan& scan, const std::vector<std::string>& given) {
   const std::set<std::string_view> others = folders_of_others(scan);
   std::vector<std::string> folders;
@@ -56,11 +56,11 @@ std::vector<std::string> class_folders(const Scan& scan, const std::vector<std::
   return folders;
 }
 
-// Images found in each class folder.
+// The number of images found in each class folder.
 using Tally = std::map<std::string, std::uint64_t, std::less<>>;
 
-// Notes, since these are choices; remark_on_classes() warns of what is probably a mistake.
-// `samples`: "images".
+// These are notes, because they may well be intended; remark_on_classes() warns of what is probably
+// a mistake. `samples`: "images".
 void report_folders(const std::string& samples, const std::string& root, const std::vector<std::string>& folders,
                     const Tally& tally, const ClassList& classes, SkipLog& skipped) {
   for (const auto& folder : folders) {
@@ -95,7 +95,7 @@ std::string listed_names(const std::vector<std::string>& names) {
   return text + (names.size() > kNamed ? ", ... (" + std::to_string(names.size()) + ")" : "");
 }
 
-// A remark, for a run, on what is probably not intended.
+// Warns of what is probably not intended.
 void remark_on_classes(const DatasetOptions& options, const Scan& scan, const std::vector<std::string>& folders,
                        SkipLog& skipped) {
   if (!options.classes.empty()) return;
@@ -123,8 +123,8 @@ bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
 
-// Images in one folder, whose targets are fields.
-// Only if there is something else to learn: otherwise images at the top are mistakes.
+// Whether all images lie at the top and their targets are fields. If there are no fields, images at
+// the top are a mistake.
 bool is_without_classes(const Scan& scan, const DatasetOptions& options) {
   return !options.fields.empty() && std::all_of(scan.images.begin(), scan.images.end(), is_top_level);
 }

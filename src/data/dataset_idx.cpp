@@ -1,11 +1,11 @@
-// idx files, as MNIST's: a header with type and dimensions, then the elements. One file has images
-// of uint8, another, found by its name, their labels.
+// idx files such as MNIST's: a header with type and dimensions, then the elements. One file has
+// images of uint8; another, found by its name, has their labels.
 //
 // A plain file of images stays where it is: sample i is a record at header + i * size. A compressed
-// one is inflated into the index. Labels are loaded and checked against the number of images and
-// classes. Everything runs on the calling thread.
+// one is inflated into the index. Labels are loaded, and checked against the number of images and
+// of classes. Everything runs on the calling thread.
 //
-// Errors name the byte in the file, since these files have no other places to name.
+// Errors name the byte in the file, because these files have no other places to name.
 
 #include <algorithm>
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The images of an idx file.
+// The number and size of the images in an idx file.
 struct Shape {
   std::uint32_t records = 0;
   std::uint32_t height = 0;
@@ -54,12 +54,13 @@ Shape shape_of(const IdxHeader& header) {
   return shape;
 }
 
-// The name of the labels file for an images file, without ".gz"; "" if the name does not tell. train-images-idx3-ubyte
-// -> train-labels-idx1-ubyte
-// "idx3" counts dimensions: labels have one. Offset by one, so that rfind's "nowhere" becomes 0.
+// The name of the labels file for an images file, without ".gz"; "" if the name does not tell.
+// "train-images-idx3-ubyte" has "train-labels-idx1-ubyte": the digit is the number of dimensions,
+// and labels have one.
 std::string labels_name(std::string name) {
   if (name.ends_with(".gz")) name.resize(name.size() - 3);
   const auto images = name.rfind("images");
+  // Offset by one, so that npos becomes 0.
   const auto dimensions = std::max(name.rfind("idx3") + 1, name.rfind("idx4") + 1);
   if (images == std::string::npos || dimensions == 0) return {};
   name[dimensions + 2] = '1';
@@ -67,9 +68,8 @@ std::string labels_name(std::string name) {
 }
 
 // A file beside the images that has the name of their labels up to "labels", such as QMNIST's
-// "qmnist-train-labels-idx2-int"; "" if there is none.
-// QMNIST's labels have eight numbers each, of which the class is the first; they are told and not
-// guessed.
+// "qmnist-train-labels-idx2-int"; "" if there is none. QMNIST has eight numbers per label, the
+// first of which is the class; such a file is only mentioned in a message.
 std::string other_labels(const fs::path& images, const std::string& labels) {
   const std::string start = labels.substr(0, labels.rfind("labels") + 6);
   std::error_code unreadable;
@@ -82,7 +82,7 @@ std::string other_labels(const fs::path& images, const std::string& labels) {
   return names.empty() ? std::string() : *std::ranges::min_element(names);
 }
 
-// A plain file before a compressed one, as for images.
+// Prefers a plain file to a compressed one, as for images.
 std::string find_labels(const DatasetOptions& options, const std::string& images, SkipLog& skipped) {
   if (!options.labels.empty()) return options.labels;
   const fs::path path(images);
@@ -106,7 +106,7 @@ std::string find_labels(const DatasetOptions& options, const std::string& images
   return {};
 }
 
-// The number must be that of the images exactly: files of two different splits are a common
+// The number of labels must be that of the images: mixing the files of two splits is a common
 // mistake.
 std::vector<std::uint8_t> load_labels(const std::string& path, std::uint32_t records, SkipLog& skipped) {
   IdxFile file(path);
@@ -154,8 +154,8 @@ auto naming(const DatasetOptions& options, const std::string& file, Load&& load)
   }
 }
 
-// Adds the images as records. Those of a compressed file are decompressed into the index.
-// Held records need no stamp of their file: the hash of the options compares it (hash_idx).
+// Adds the images as records. Those of a compressed file are decompressed into the index; they need
+// no stamp of their file, because the hash of the options covers it (hash_idx).
 Shape add_images(const std::string& path, RecordTable& table, SkipLog& skipped) {
   IdxFile file(path);
   const Shape shape = shape_of(file.header());
@@ -182,16 +182,17 @@ Shape add_images(const std::string& path, RecordTable& table, SkipLog& skipped) 
   return shape;
 }
 
-// The bytes begin an idx file or a gzip file.
-// Two zero bytes, the type of elements (0x08 to 0x0E), the number of dimensions. A gzip file is
-// taken for one, unless a format that is asked earlier knows better.
+// Whether the bytes begin an idx file (two zero bytes, the type of elements, 0x08 to 0x0E, and the
+// number of dimensions) or a gzip file. That is taken for a compressed idx file, because formats
+// that recognise their own files are asked earlier.
 bool starts_as_idx(std::span<const std::byte> head) {
   if (starts_as_gzip(head)) return true;
   return head.size() >= 4 && head[0] == std::byte{0} && head[1] == std::byte{0} && head[2] >= std::byte{0x08} &&
          head[2] <= std::byte{0x0E} && head[3] >= std::byte{1} && head[3] <= std::byte{4};
 }
 
-// The images file of a folder of idx files, the training set's where there is one; "" when there is none.
+// The images file of a folder of idx files, that of the training set if there is one; "" if there
+// is no images file.
 std::string find_images(PathContents& contents) {
   // By name without ".gz": a plain file is preferred to its compressed twin.
   std::map<std::string, std::string> found;
