@@ -1,14 +1,14 @@
-// Batches of the C interface. A batch is a lease in one of the places of Batches, of which there
-// are queue.max_leases from the start, so that next() hardly ever allocates; the caller gets a
-// pointer to the place.
+// Batches in the C interface. A batch is a lease stored in an element ("place") of Batches.
+// queue.max_leases places exist from the start, so that next() hardly ever allocates. The caller
+// gets a pointer to the place.
 //
-// The feeder's thread takes places (hold); any thread may release one. The handshake is is_held:
-// the releasing thread stores false when it is done with the place, the feeder's thread reads it
-// before it uses the place again. A batch that was released answers 0 to questions about it and
-// refuses everything else, as far as its place has not been taken again.
+// The feeder's thread takes places (hold); any thread may release one. They synchronise through
+// is_held: the releasing thread stores false when it no longer uses the place, and the feeder's
+// thread reads it before it reuses the place. Questions about a released batch are answered with 0,
+// and everything else is refused, as long as its place has not been reused.
 //
-// Once tensors of DLPack have been made of a batch, its lease is shared with them, and ends with
-// the last of them.
+// Once DLPack tensors have been made from a batch, they share its lease, which ends with the last
+// of them.
 
 #include "batch.hpp"
 
@@ -27,7 +27,8 @@ namespace forebay::c {
 
 // Places are added at the end and never removed, so pointers to them stay valid.
 forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self) {
-  // Acquire: the thread that released the place before is done with it. Only the feeder's thread takes places.
+  // Acquire: the thread that released the place no longer uses it. Only the feeder's thread takes
+  // places.
   const auto free = std::ranges::find_if(
       places_, [](const forebay_batch& place) { return !place.is_held.load(std::memory_order_acquire); });
   forebay_batch& place = free != places_.end() ? *free : places_.emplace_back();
@@ -39,7 +40,7 @@ forebay_batch* Batches::hold(Lease&& lease, const std::shared_ptr<Batches>& self
 
 namespace {
 
-// The numbers are part of the C interface for good; the enumerations of C++ must follow them.
+// The numbers are a permanent part of the C interface; the C++ enumerations must match them.
 static_assert(static_cast<int>(DType::float32) == FOREBAY_FLOAT32);
 static_assert(static_cast<int>(DType::float16) == FOREBAY_FLOAT16);
 static_assert(static_cast<int>(DType::bfloat16) == FOREBAY_BFLOAT16);
@@ -51,7 +52,7 @@ static_assert(static_cast<int>(DeviceKind::host) == FOREBAY_HOST);
 static_assert(static_cast<int>(DeviceKind::cuda) == FOREBAY_CUDA_DEVICE);
 static_assert(Shape::kMost == FOREBAY_MOST_DIMENSIONS);
 
-// For a batch that may not be changed, its lease may not either.
+// The lease of a held batch, or null. For a const batch, a const lease.
 auto find_lease(auto* batch) noexcept -> decltype(&*batch->lease) {
   if (batch == nullptr || !batch->is_held.load(std::memory_order_relaxed)) return nullptr;
   return batch->shared ? &batch->shared->lease : &*batch->lease;
@@ -63,14 +64,14 @@ auto& lease_of(auto* batch) {
   return *lease;
 }
 
-// What `get` says of the batch, or 0.
+// get(lease), or 0 if the batch was released.
 template <typename Get>
 auto fact(const forebay_batch* batch, Get&& get) noexcept -> decltype(get(std::declval<const Lease&>())) {
   const Lease* const lease = find_lease(batch);
   return lease == nullptr ? decltype(get(*lease)){} : get(*lease);
 }
 
-// Strides are in elements, row by row, as DLPack has them.
+// Strides are in elements, in row-major order, as in DLPack.
 void describe(const TensorView& view, forebay_tensor* out) {
   forebay_tensor tensor{};
   tensor.data = view.data;
@@ -85,7 +86,7 @@ void describe(const TensorView& view, forebay_tensor* out) {
   write_struct(out, tensor, "forebay_tensor");
 }
 
-// The lease, which from now on the batch shares with tensors.
+// The lease, which the batch shares with tensors from now on.
 std::shared_ptr<Lease> shared_lease(forebay_batch* batch) {
   static_cast<void>(lease_of(batch));
   if (!batch->shared) {
@@ -95,15 +96,14 @@ std::shared_ptr<Lease> shared_lease(forebay_batch* batch) {
   return {batch->shared, &batch->shared->lease};
 }
 
-// Members are moved out first, as the place may be taken by the feeder's thread the moment is_held
-// is false.
+// Members are moved out first: once is_held is false, the feeder's thread may reuse the place.
 void release(forebay_batch* batch, const StreamView* stream) noexcept {
   if (find_lease(batch) == nullptr) return;
-  const std::shared_ptr<Batches> home = std::move(batch->home);  // ends last: the batch is in it
+  const std::shared_ptr<Batches> home = std::move(batch->home);  // destroyed last, because it contains the batch
   std::optional<Lease> lease = std::exchange(batch->lease, std::nullopt);
   const std::shared_ptr<SharedLease> shared = std::move(batch->shared);
-  // Before the lease ends: whoever sees that another may be taken then also finds a place for it. Release: what this
-  // thread did with the place is done.
+  // Before the lease ends, so that whoever then finds that another lease may be taken also finds a
+  // place for it. Release: this thread's accesses to the place are complete.
   batch->is_held.store(false, std::memory_order_release);
   if (stream == nullptr) return;
   if (lease) lease->release(*stream);
@@ -168,8 +168,8 @@ forebay_status forebay_batch_counts_on_host(const forebay_batch* batch, size_t f
   return guarded(error, [&] { *given(counts, "counts") = lease_of(batch).counts_on_host(field).data(); });
 }
 
-// view_size is the caller's sizeof, so that a newer struct with more members still finds its
-// elements.
+// view_size is the caller's sizeof(forebay_view), so that elements are found even if a newer
+// header's struct is longer.
 forebay_status forebay_batch_views(const forebay_batch* batch, forebay_view* views, size_t view_size, size_t capacity,
                                    forebay_error** error) {
   return guarded(error, [&] {
@@ -208,7 +208,7 @@ forebay_status forebay_batch_copy(const forebay_batch* batch, size_t field, void
   });
 }
 
-// *tensor is null after any failure.
+// After any failure *tensor is null.
 forebay_status forebay_batch_dlpack(forebay_batch* batch, size_t field, DLManagedTensorVersioned** tensor,
                                     forebay_error** error) {
   return guarded(error, [&] {

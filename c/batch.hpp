@@ -15,8 +15,8 @@ namespace forebay::c {
 
 class Batches;
 
-// A batch's lease once tensors share it. It ends with its last owner, so that no producer writes to what a tensor
-// shows.
+// The lease of a batch that tensors share. It ends with its last owner, so that no producer
+// overwrites the memory of a tensor in use.
 struct SharedLease {
   explicit SharedLease(Lease&& held) noexcept : lease(std::move(held)) {}
   ~SharedLease() {
@@ -26,33 +26,34 @@ struct SharedLease {
   SharedLease& operator=(const SharedLease&) = delete;
 
   Lease lease;
-  std::optional<StreamView> stream;  // on which the batch was released; written before its share is given up
+  std::optional<StreamView> stream;  // the stream on which the batch was released; set before its share is given up
 };
 
 }  // namespace forebay::c
 
-// What a handle of a batch points to: a place in Batches, used again and again.
+// What a batch handle points to: an element of Batches that is reused.
 struct forebay_batch {
   std::atomic<bool> is_held{false};
   std::optional<forebay::Lease> lease;
   std::shared_ptr<forebay::c::SharedLease> shared;  // in place of `lease` once a tensor was handed out
-  std::shared_ptr<forebay::c::Batches> home;        // while it is held: batches may outlive their feeder
+  std::shared_ptr<forebay::c::Batches> home;        // set while held, because batches may outlive their feeder
 };
 
 namespace forebay::c {
 
-// The batches of a feeder, so that a step allocates nothing.
+// The batches of a feeder, allocated in advance, so that a step allocates nothing.
 class Batches {
  public:
   // `most`: queue.max_leases.
   explicit Batches(std::size_t most) : places_(most) {}
 
-  // Allocates beyond `most`, which happens while several ranks end on a rank that holds too many: until all have heard
-  // of it that one makes its steps, since the others' collectives wait for it. REQUIRES: `self` owns this.
+  // Allocates if more than `most` batches are held. That happens when a rank of several holds too
+  // many: it must keep making steps until all ranks have heard of its failure, because the others'
+  // collectives wait for it. REQUIRES: `self` owns this.
   [[nodiscard]] forebay_batch* hold(Lease&& lease, const std::shared_ptr<Batches>& self);
 
  private:
-  std::deque<forebay_batch> places_;  // they stay where they are
+  std::deque<forebay_batch> places_;  // a deque, so that elements keep their addresses
 };
 
 }  // namespace forebay::c

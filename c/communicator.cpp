@@ -1,12 +1,13 @@
-// A Communicator made of the C callbacks of a program that has its own way to talk between ranks.
+// A Communicator made of C callbacks, for programs with their own communication between ranks.
 //
-// The library calls it from the feeder's thread. Callbacks may not throw; they return a status and
+// The library calls it on the feeder's thread. Callbacks cannot throw; they return a status and
 // write a message. Those that wait (all_gather, close) get a forebay_waiting, whose look() they
-// call now and then: it runs the library's own hook, for signals and stop requests. If the hook
-// throws, look() returns true, the callback must end, and the exception goes on from here.
+// must call now and then: it runs the library's own hook, which notices signals and stop requests.
+// If the hook throws, look() returns true, the callback must return, and the exception is rethrown
+// here.
 //
-// Texts of different lengths are exchanged in two steps, lengths first, as callbacks only move
-// bytes of equal size on all ranks.
+// Texts of different lengths are exchanged in two steps, lengths first, because callbacks move the
+// same number of bytes on all ranks.
 
 #include <algorithm>
 #include <cstddef>
@@ -45,7 +46,7 @@ class GivenMemory final : public SharedMemory {
 
 class GivenCommunicator final : public Communicator {
  public:
-  // `owner`: keeps the context alive; empty if that is the caller's.
+  // `owner` keeps the context alive; it is empty if the caller owns the context.
   GivenCommunicator(const forebay_communicator& calls, std::shared_ptr<void> owner)
       : calls_(calls), owner_(std::move(owner)) {}
 
@@ -80,8 +81,8 @@ class GivenCommunicator final : public Communicator {
     return bytes;
   }
 
-  // An exchange that failed half-way leaves the ranks out of step, so no other may follow
-  // (is_gathering_).
+  // is_gathering_ stays true if an exchange fails halfway: the ranks are then out of step, and no
+  // other exchange may follow.
   [[nodiscard]] std::vector<std::string> all_gather(std::string_view text) override {
     if (is_gathering_) {
       throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
@@ -105,7 +106,8 @@ class GivenCommunicator final : public Communicator {
   [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
   void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }
 
-  // Without the callback every rank has memory of its own: more memory, the same result.
+  // Without the callback every rank has its own memory, which takes more of it but gives the same
+  // result.
   [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
     if (calls_.share_on_node == nullptr) return solo_communicator()->share_on_node(bytes);
     void* memory = nullptr;
@@ -115,7 +117,7 @@ class GivenCommunicator final : public Communicator {
     return std::make_unique<GivenMemory>(calls_, owner_, std::span(static_cast<std::byte*>(memory), bytes));
   }
 
-  // A single rank has nobody to tell.
+  // With a single rank there is nobody to notify.
   void tell(std::string_view text) override {
     if (size() == 1) return;
     require("tell()", [&](char* message) { return calls_.tell(calls_.context, text.data(), text.size(), message); });
@@ -131,7 +133,7 @@ class GivenCommunicator final : public Communicator {
     return Notice{.rank = from, .text = std::string(static_cast<const char*>(text), length)};
   }
 
-  void note_failure(std::string_view /*cause*/) override {}  // the error that carries it reaches the program
+  void note_failure(std::string_view /*cause*/) override {}  // the program gets the error itself
   void abort(std::string_view cause) override {
     if (calls_.abort != nullptr) calls_.abort(calls_.context, std::string(cause).c_str());
   }
@@ -147,8 +149,9 @@ class GivenCommunicator final : public Communicator {
   }
 
  private:
-  // Throws what the hook of while_waiting() threw meanwhile, or an Error with the callback's message.
-  // The hook's exception comes first: it is the cause of the callback's failure.
+  // Calls a callback. Throws what the hook of while_waiting() threw meanwhile, or an Error with the
+  // callback's message. The hook's exception has precedence, because it caused the callback to
+  // fail.
   template <typename Call>
   void require(const char* what, Call&& call) const {
     Message message;
@@ -187,7 +190,7 @@ class GivenCommunicator final : public Communicator {
   forebay_communicator calls_;
   std::shared_ptr<void> owner_;
   std::function<void()> hook_;
-  mutable std::exception_ptr thrown_;  // by the hook
+  mutable std::exception_ptr thrown_;  // thrown by the hook during a callback
   std::uint64_t gathers_ = 0;
   bool is_gathering_ = false;
   bool is_closed_ = false;
@@ -220,7 +223,7 @@ std::unique_ptr<Communicator> made_of(const forebay_communicator& communicator) 
   return std::make_unique<GivenCommunicator>(communicator, nullptr);
 }
 
-// Destroys the context once, whoever holds it last.
+// The context is destroyed once, when its last owner is gone.
 std::shared_ptr<void> owned(void* context, void (*destroy)(void* context)) {
   return {context, [destroy](void* last) {
             if (destroy != nullptr) destroy(last);

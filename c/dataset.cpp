@@ -1,9 +1,9 @@
-// A Dataset made of C callbacks. Reading threads call read and read_field at any time, several at
-// once; the program must allow that.
+// A Dataset made of C callbacks. Reader threads call read and read_field at any time, several at
+// once; the program must support that.
 //
-// Exceptions cannot pass through C: what reserve() throws is kept in forebay_target and thrown
-// again when the callback has returned. The library itself wraps the dataset in its guards
-// (data/guarded_dataset.cpp), as any that a program brings.
+// Exceptions cannot pass through C: one that reserve() throws is stored in forebay_target and
+// rethrown after the callback has returned. Like every dataset of a program, this one is wrapped in
+// the library's guards (data/guarded_dataset.cpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -20,15 +20,16 @@
 #include "parts.hpp"
 #include "structs.hpp"
 
-// A target for a callback, which cannot throw: null says that the read must end, and what reserve() threw ends it.
+// The target that a callback reads into. A callback cannot throw: a null from reserve tells it to
+// end, and the stored exception is rethrown afterwards.
 struct forebay_target {
   forebay::ReadTarget& target;
   std::exception_ptr thrown = nullptr;
-  std::byte no_bytes = {};  // an address for a sample of no bytes
+  std::byte no_bytes = {};  // a non-null address for an empty sample
 };
 
-// Never null for success, since null tells the callback to end; a sample of no bytes gets an
-// address that it does not write to.
+// Null tells the callback to end, so an empty sample gets an address that is not null, to which the
+// callback writes nothing.
 void* forebay_target_reserve(forebay_target* target, size_t bytes) {
   if (target == nullptr) return nullptr;
   try {
@@ -45,7 +46,7 @@ namespace {
 
 class GivenDataset final : public Dataset {
  public:
-  // identity_ stands for the dataset's contents where ranks compare it and where a saved state is
+  // identity_ represents the dataset's contents when ranks compare it and when a saved state is
   // resumed.
   GivenDataset(const forebay_dataset& given, std::vector<Field> fields, std::shared_ptr<void> owner)
       : calls_(given),
@@ -79,7 +80,7 @@ class GivenDataset final : public Dataset {
   }
 
   [[nodiscard]] std::string name(std::uint64_t id) const override {
-    if (calls_.name_of == nullptr) return {};  // the library has a word for it
+    if (calls_.name_of == nullptr) return {};  // the library makes up a name
     Message name;
     calls_.name_of(calls_.context, id, name.room());
     return name.text();
@@ -97,7 +98,7 @@ class GivenDataset final : public Dataset {
   }
 
  private:
-  // FOREBAY_ERROR_TRANSIENT means that trying again may help.
+  // FOREBAY_ERROR_TRANSIENT: the library may try again.
   template <typename Call>
   static void read_part(ReadTarget& target, Call&& call) {
     forebay_target room{.target = target};
@@ -110,7 +111,7 @@ class GivenDataset final : public Dataset {
                       status == FOREBAY_ERROR_TRANSIENT ? SampleError::Kind::transient : SampleError::Kind::permanent);
   }
 
-  // reserved must be 0, so that it can be given a meaning later.
+  // `reserved` must be 0, so that it can be given a meaning later.
   static Sample to_sample(const forebay_sample& said) {
     Sample sample;
     sample.label = said.label;
@@ -128,7 +129,8 @@ class GivenDataset final : public Dataset {
     return sample;
   }
 
-  // With its length in front, so that no two sets of parts have the same bytes.
+  // Each part is preceded by its length, so that different lists of parts never give the same
+  // bytes.
   void add_to_identity(std::string_view part) {
     const std::uint64_t length = part.size();
     for (const auto bytes : {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(part))}) {
@@ -145,7 +147,7 @@ class GivenDataset final : public Dataset {
   std::vector<Skipped> skipped_;
 };
 
-// Throws FOREBAY_ERROR_ARGUMENT where `value` is none of 0 ... `last`.
+// Throws FOREBAY_ERROR_ARGUMENT unless 0 <= value <= last.
 void require_enumerator(std::int32_t value, std::int32_t last, const char* member) {
   if (value < 0 || value > last) refuse(std::string("forebay_field::") + member + " is " + std::to_string(value));
 }
@@ -170,8 +172,8 @@ Field to_field(const forebay_field& described) {
 
 }  // namespace
 
-// They lie as far apart as the caller's version of the struct is long.
-// All elements must say the same size, as the distance between them is one.
+// The distance between elements is the size of the struct in the caller's version of the header.
+// All elements must have the same struct_size.
 std::vector<Field> fields_of(const forebay_dataset& dataset) {
   std::vector<Field> fields;
   if (dataset.field_count == 0) return fields;

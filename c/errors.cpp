@@ -39,6 +39,6 @@ const char* forebay_error_message(const forebay_error* error) {
 forebay_status forebay_error_status(const forebay_error* error) {
   return error == nullptr ? FOREBAY_OK : error->status;
 }
-// Null is allowed, as for free().
+// Null is allowed, as in free().
 void forebay_error_free(forebay_error* error) { delete error; }
 void forebay_text_free(char* text) { std::free(text); }

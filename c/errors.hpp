@@ -15,10 +15,10 @@ struct forebay_error {
   std::string message;
 };
 
-// How exceptions become codes and messages, and codes and messages of callbacks exceptions.
+// Turns exceptions into status codes and messages, and those of callbacks into exceptions.
 namespace forebay::c {
 
-// An error with a code of its own.
+// An error with its own status code.
 class StatusError final : public Error {
  public:
   StatusError(forebay_status status, const std::string& message) : Error(message), status_(status) {}
@@ -38,7 +38,8 @@ Given* given(Given* pointer, const char* name) {
   return pointer;
 }
 
-// An error for the caller, if he wants one. These are inline because both libraries of this interface report errors.
+// Makes an error object for the caller, unless `error` is null. Inline, because both libraries of
+// this interface use it.
 inline forebay_status described(forebay_error** error, forebay_status status, const char* message) noexcept {
   if (error == nullptr) return status;
   try {
@@ -49,7 +50,7 @@ inline forebay_status described(forebay_error** error, forebay_status status, co
   return status;
 }
 
-// Describes the exception that is being handled. REQUIRES: within a catch.
+// Describes the exception in flight. REQUIRES: called within a catch block.
 inline forebay_status report(forebay_error** error) noexcept {
   try {
     throw;
@@ -71,7 +72,8 @@ inline forebay_status report(forebay_error** error) noexcept {
   }
 }
 
-// work(), which returns a status, or nothing where it either succeeds or throws; whatever it throws is reported.
+// Runs work(), which returns a status, or nothing if it succeeds unless it throws. Any exception
+// becomes a status and an error.
 template <typename Work>
 forebay_status guarded(forebay_error** error, Work&& work) noexcept {
   if (error != nullptr) *error = nullptr;
@@ -87,15 +89,17 @@ forebay_status guarded(forebay_error** error, Work&& work) noexcept {
   }
 }
 
-// What a callback returned, and its message if it wrote one: "CALL failed: MESSAGE".
+// The message for a failed callback: "CALL failed: MESSAGE", with the status's name if the callback
+// wrote none.
 [[nodiscard]] std::string failure_of(std::string_view call, forebay_status status, const char* message);
 
-// Where a callback writes why it failed. Only the first byte is set: a step calls several.
+// Buffer for a callback's message. Only the first byte is initialised, because every step makes
+// several calls.
 class Message {
  public:
   Message() noexcept { text_[0] = '\0'; }
   [[nodiscard]] char* room() noexcept { return text_; }
-  // The text; it ends where the room ends even if the callback forgot the zero.
+  // The text, always terminated, even if the callback did not terminate it.
   [[nodiscard]] const char* text() noexcept {
     text_[FOREBAY_MESSAGE_SIZE - 1] = '\0';
     return text_;

@@ -1,6 +1,6 @@
-// The feeder of the C interface: running, stopping, saving. Every function that can fail goes
-// through call() or call_within(), which turn exceptions into a status and an error, refuse a
-// second thread, and end a wait by timeout or interruption.
+// The feeder in the C interface: running, stopping, saving. Every function that can fail goes
+// through call() or call_within(). They turn exceptions into a status and an error object, refuse a
+// second concurrent call, and end a wait after a timeout or an interruption.
 
 #include "feeder.hpp"
 
@@ -10,7 +10,8 @@
 
 namespace forebay::c {
 
-// malloc, as the caller frees it by forebay_text_free(), perhaps from another language.
+// Allocated with malloc(), because the caller, perhaps in another language, frees it with
+// forebay_text_free().
 void hand_over(const std::string& text, char** out, size_t* length) {
   auto* const copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr) throw std::bad_alloc();
@@ -27,19 +28,21 @@ using forebay::c::call_within;
 using forebay::c::given;
 using forebay::c::guarded;
 
-// In a forked child nothing is freed: threads do not exist there, and MPI and files belong to the
-// parent. If another thread is within a call, the feeder stays, and the caller is told.
+// In a forked child nothing is freed: the threads do not exist there, and MPI and files belong to
+// the parent. If another thread is within a call, the feeder is not freed, and the caller gets
+// FOREBAY_ERROR_BUSY.
 forebay_status forebay_feeder_free(forebay_feeder* feeder) {
   if (feeder == nullptr) return FOREBAY_OK;
   if (feeder->feeder.is_forked()) return FOREBAY_ERROR;
-  // Nobody may enter any more.
+  // From here on no other call may enter.
   if (feeder->is_occupied.exchange(true, std::memory_order_acquire)) return FOREBAY_ERROR_BUSY;
   feeder->waiting->begin(-1);
   delete feeder;
   return FOREBAY_OK;
 }
 
-// A timeout of one rank alone would leave the others waiting in the step.
+// There is no timeout with several ranks: one that gave up alone would leave the others waiting in
+// the step.
 forebay_status forebay_feeder_next(forebay_feeder* feeder, double timeout_s, void* stream, forebay_batch** batch,
                                    forebay_error** error) {
   if (batch != nullptr) *batch = nullptr;
@@ -62,7 +65,7 @@ forebay_status forebay_feeder_next_epoch(forebay_feeder* feeder, forebay_error**
   });
 }
 
-// Safe in a signal handler.
+// May be called from a signal handler.
 void forebay_feeder_request_stop(forebay_feeder* feeder) {
   if (feeder != nullptr) feeder->feeder.request_stop();
 }
@@ -91,7 +94,7 @@ forebay_status forebay_feeder_finish_saves(forebay_feeder* feeder, forebay_error
   return call(feeder, error, [](Feeder& running) { running.finish_saves(); });
 }
 
-// `was_there` decides between "must exist" and "if present".
+// With a null `was_there` the file must exist; otherwise it is restored if it exists.
 forebay_status forebay_feeder_restore(forebay_feeder* feeder, const char* file, bool* was_there,
                                       forebay_error** error) {
   return call(feeder, error, [&](Feeder& made) {

@@ -16,7 +16,8 @@
 
 namespace forebay::c {
 
-// What ends a wait of the feeder, by what its hook throws: the caller's callback, or a deadline.
+// Ends a wait of the feeder by throwing from its hook, when the caller's callback or a deadline
+// says so.
 class Waiting {
  public:
   struct OutOfTime {};
@@ -29,7 +30,7 @@ class Waiting {
     deadline_.reset();
     if (!(seconds < 0)) deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(limited(seconds));
   }
-  // A wait calls it every few milliseconds. Throws OutOfTime, or FOREBAY_ERROR_INTERRUPTED.
+  // Called every few milliseconds during a wait. Throws OutOfTime, or FOREBAY_ERROR_INTERRUPTED.
   void look() {
     if (hook_ != nullptr && hook_(context_)) {
       was_interrupted_ = true;
@@ -37,12 +38,13 @@ class Waiting {
     }
     if (deadline_ && Clock::now() >= *deadline_) throw OutOfTime();
   }
-  // Since begin(): with several ranks all get an error in place of the exception.
+  // Whether the callback has ended a wait since begin(). With several ranks the wait ends with
+  // another error on all of them, so the exception itself does not show it.
   [[nodiscard]] bool was_interrupted() const noexcept { return was_interrupted_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Short enough to be added to any time.
+  // Limits a time so that adding it to a time point cannot overflow.
   static std::chrono::duration<double> limited(double seconds) noexcept {
     constexpr double kYear = 365.0 * 24 * 3600;
     return std::chrono::duration<double>(seconds < kYear ? seconds : kYear);
@@ -54,7 +56,7 @@ class Waiting {
   bool was_interrupted_ = false;
 };
 
-// A field as texts and pointers that stay where they are.
+// A field whose texts and pointers stay at the same addresses.
 struct DescribedField {
   explicit DescribedField(Field described);
   DescribedField(DescribedField&&) noexcept = default;
@@ -72,19 +74,20 @@ struct forebay_feeder {
   forebay::Feeder feeder;
   std::shared_ptr<forebay::c::Batches> batches;
   std::vector<forebay::c::DescribedField> fields;
-  bool by_epochs = false;  // an epoch was begun
+  bool by_epochs = false;  // in an epoch begun by forebay_feeder_next_epoch()
   std::atomic<bool> is_occupied{false};
 };
 
 namespace forebay::c {
 
-// While a call is inside the feeder.
+// Marks the feeder as in use while a call is inside it.
 class Occupied {
  public:
   // Throws FOREBAY_ERROR_ARGUMENT for null, Error in a fork, and FOREBAY_ERROR_BUSY while another call is inside.
   explicit Occupied(forebay_feeder* feeder) : feeder_(*given(feeder, "feeder")) {
-    feeder_.feeder.require_own_process();  // first: a thread that was inside when the process forked does not come out
-    // Acquire and release: the previous thread's use of the feeder happens before the next one's.
+    feeder_.feeder.require_own_process();  // first: a thread that was inside at the fork stays inside
+    // Acquire, paired with the release in the destructor: the previous thread's use of the feeder
+    // happens before this one's.
     if (feeder_.is_occupied.exchange(true, std::memory_order_acquire)) {
       throw StatusError(FOREBAY_ERROR_BUSY,
                         "the feeder is in use: one thread calls it at a time, and callbacks may call "
@@ -99,7 +102,8 @@ class Occupied {
   forebay_feeder& feeder_;
 };
 
-// work(feeder) as one call, whose waits end after `timeout_s` (negative: no limit); returns a status.
+// Runs work(feeder) as one call, whose waits end after `timeout_s` (negative: no limit). Returns
+// the status that work returns.
 template <typename Work>
 forebay_status call_within(forebay_feeder* feeder, double timeout_s, forebay_error** error, Work&& work) noexcept {
   return guarded(error, [&] {
@@ -116,7 +120,7 @@ forebay_status call_within(forebay_feeder* feeder, double timeout_s, forebay_err
   });
 }
 
-// work(feeder.feeder), which says nothing but what it throws.
+// Runs work(feeder.feeder), which returns nothing; it succeeds unless it throws.
 template <typename Work>
 forebay_status call(forebay_feeder* feeder, forebay_error** error, Work&& work) noexcept {
   return call_within(feeder, -1, error, [&](forebay_feeder& inside) {
@@ -125,7 +129,7 @@ forebay_status call(forebay_feeder* feeder, forebay_error** error, Work&& work) 
   });
 }
 
-// A copy for the caller, who ends it with forebay_text_free(); `length` may be null.
+// Makes a copy for the caller, who frees it with forebay_text_free(); `length` may be null.
 void hand_over(const std::string& text, char** out, size_t* length);
 
 }  // namespace forebay::c

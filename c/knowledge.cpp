@@ -21,7 +21,7 @@ static_assert(static_cast<int>(FieldKind::boxes) == FOREBAY_KIND_BOXES);
 static_assert(static_cast<int>(FieldKind::array) == FOREBAY_KIND_ARRAY);
 static_assert(static_cast<int>(FieldKind::bytes) == FOREBAY_KIND_BYTES);
 
-// Pointers are into the feeder, and valid as long as it is.
+// The pointers refer to the feeder and are valid as long as it exists.
 void describe(const DescribedField& known, forebay_field* out) {
   forebay_field field{};
   field.name = known.field.name.c_str();
@@ -35,8 +35,7 @@ void describe(const DescribedField& known, forebay_field* out) {
   write_struct(out, field, "forebay_field");
 }
 
-// A text that `get` makes of the feeder.
-// The text is the caller's to free.
+// Returns a text that `get` makes from the feeder; the caller frees it.
 template <typename Get>
 forebay_status text_of(forebay_feeder* feeder, char** out, const char* name, forebay_error** error, Get&& get) {
   return call(feeder, error, [&](Feeder& asked) {

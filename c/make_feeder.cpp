@@ -1,9 +1,10 @@
-// Makes a feeder from the caller's structs. Two stages: Given reads and checks everything without
-// taking anything, so that a refused call leaves contexts to the caller; from make() on contexts
-// are owned, and each is destroyed once, whether the feeder is made or not.
+// Makes a feeder from the caller's structs, in two stages. Given reads and checks everything
+// without taking ownership, so that after a refused call the contexts still belong to the caller.
+// From make() on the library owns the contexts, and each is destroyed exactly once, whether a
+// feeder is made or not.
 //
-// All ranks make a feeder together. Options that come as a text may differ between ranks, so their
-// errors are exchanged before anyone leaves (parse_alike).
+// All ranks make a feeder together. Options given as text may differ between ranks, so the ranks
+// exchange their errors before any of them leaves (parse_alike).
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +34,7 @@ static_assert(static_cast<int>(LogLevel::info) == FOREBAY_LOG_INFO);
 static_assert(static_cast<int>(LogLevel::warning) == FOREBAY_LOG_WARNING);
 static_assert(static_cast<int>(LogLevel::error) == FOREBAY_LOG_ERROR);
 
-// The caller's structs, read and checked; what they own is not taken yet.
+// The caller's structs, read and checked; ownership is not taken yet.
 struct Given {
   forebay_feeder_options options;
   std::optional<forebay_communicator> communicator;
@@ -58,15 +59,16 @@ struct Given {
   }
 
  private:
-  // read_struct copies as much as the caller's version of the struct has.
+  // read_struct() accepts structs of other versions of the header.
   template <typename Struct>
   static void read(const Struct* passed, const char* name, std::optional<Struct>& into) {
     if (passed != nullptr) check(into.emplace(read_struct(passed, name)));
   }
 };
 
-// All ranks throw alike, as those of load_options() do: one that threw alone would leave the others waiting.
-// On a communicator of its own, as the feeder's must not carry anything before it exists.
+// Parses the options; all ranks throw the same error if any of them fails, because a rank that
+// threw alone would leave the others waiting. Uses its own duplicate, because the feeder's
+// communicator must not carry anything before the feeder exists.
 Options parse_alike(const Given& given, const Communicator& ranks) {
   constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = ranks.duplicate();
@@ -84,7 +86,7 @@ Options parse_alike(const Given& given, const Communicator& ranks) {
   throw ConfigError("rank " + std::to_string(first - problems.begin()) + ": " + *first);
 }
 
-// Neither file nor text: the defaults with the settings.
+// With neither file nor text: the defaults with the settings.
 Options read_options(Given& given, const Communicator* ranks) {
   if (given.options.file != nullptr) {
     return ranks != nullptr ? load_options(given.options.file, *ranks, given.settings)
@@ -102,8 +104,8 @@ Logger logger_of(const forebay_feeder_options& given) {
   };
 }
 
-// From here on the contexts are taken: whatever happens, each is destroyed once.
-// The label's field lists the dataset's classes for the caller.
+// Takes ownership of the contexts: whatever happens, each is destroyed exactly once. For the
+// caller, the field "label" lists the dataset's classes.
 std::unique_ptr<forebay_feeder> make(Given given) {
   Parts parts;
   std::shared_ptr<void> dataset_owner;

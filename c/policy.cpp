@@ -11,7 +11,7 @@ static_assert(static_cast<int>(Decision::fresh) == FOREBAY_FRESH);
 static_assert(static_cast<int>(Decision::reuse) == FOREBAY_REUSE);
 static_assert(static_cast<int>(Decision::wait) == FOREBAY_WAIT);
 
-// A copy in C's layout; struct_size lets older programs read what they know.
+// The signals as a C struct; struct_size tells the program which members there are.
 forebay_signals told(const Signals& signals) noexcept {
   return {.struct_size = sizeof(forebay_signals),
           .step = signals.step,
@@ -24,7 +24,7 @@ forebay_signals told(const Signals& signals) noexcept {
           .waited_s = signals.waited_s};
 }
 
-// decide() is called in every step, on the thread that calls next().
+// decide() is called on the thread that calls next(), whenever the server asks for a decision.
 class GivenPolicy final : public Policy {
  public:
   GivenPolicy(const forebay_policy& calls, std::shared_ptr<void> owner) : calls_(calls), owner_(std::move(owner)) {}

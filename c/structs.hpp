@@ -9,7 +9,8 @@
 
 #include "errors.hpp"
 
-// Structs that cross the interface: their first member says how much of them the caller's version has.
+// Structs that cross the interface start with struct_size, which tells how many members the
+// caller's version has.
 namespace forebay::c {
 
 template <typename Struct>
@@ -19,7 +20,8 @@ void require_size(std::size_t size, const char* name) {
          "), which is " + std::to_string(sizeof(Struct)));
 }
 
-// A copy of what the caller passed. Throws FOREBAY_ERROR_ARGUMENT.
+// Copies a struct that the caller passed. A longer struct is accepted if the members that this
+// library does not know are zero. Throws FOREBAY_ERROR_ARGUMENT.
 template <typename Struct>
 Struct read_struct(const Struct* passed, const char* name) {
   static_assert(std::is_trivially_copyable_v<Struct>);
@@ -37,7 +39,7 @@ Struct read_struct(const Struct* passed, const char* name) {
   return copy;
 }
 
-// Fills in what the caller passed. Throws FOREBAY_ERROR_ARGUMENT.
+// Fills in a struct of the caller; struct_size stays as it was. Throws FOREBAY_ERROR_ARGUMENT.
 template <typename Struct>
 void write_struct(Struct* passed, Struct value, const char* name) {
   static_assert(std::is_trivially_copyable_v<Struct>);

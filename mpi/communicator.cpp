@@ -1,14 +1,13 @@
-// Forebay's communicator over MPI. Three duplicates of the program's communicator keep kinds of
-// traffic apart: reductions, the farewell at the end, and everything else; so no message of the
-// trainer's or of another kind can be matched by mistake. All calls come from the thread of next().
-// Whatever may have to wait for another rank during a run is started without waiting and tested,
-// with short pauses, while the hook hears what else there is to do; only the broadcasts at the
-// start block.
+// Forebay's communicator over MPI. Three duplicates of the program's communicator separate kinds of
+// traffic: reductions, the farewell at the end, and everything else. So no message is matched with
+// one of another kind or of the trainer. All calls come from the thread of next(). Whatever may
+// have to wait for another rank during a run is non-blocking: it is tested with short pauses, and
+// the hook is called in between. Only the broadcasts at the start block.
 //
-// At the end close() lets all ranks exchange how many reductions and notices each has started, so
-// that everything under way is received before the communicators are freed. Where the numbers
-// cannot match, because a rank left early, the buffers and communicators are leaked on purpose
-// (abandon): MPI may still write to them.
+// In close() the ranks exchange how many reductions and notices each has started, so that
+// everything in flight is received before the communicators are freed. If the numbers cannot match,
+// because a rank left early, buffers and communicators are leaked on purpose (abandon): MPI may
+// still write to them.
 
 #include "communicator.hpp"
 
@@ -25,12 +24,12 @@
 namespace forebay::mpi {
 namespace {
 
-// The only point-to-point messages on this communicator.
+// Notices are the only point-to-point messages on the control communicator.
 constexpr int kNoticeTag = 1;
 constexpr std::size_t kChunk = std::size_t{1} << 30;  // MPI counts are int
 
-// Errors come back as codes and become exceptions; MPI's default would abort the job without a
-// cause.
+// Makes MPI return error codes, which check() turns into exceptions; by default MPI would abort the
+// job without a cause.
 MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   MPI_Comm copy = MPI_COMM_NULL;
   check(MPI_Comm_dup(parent, &copy), "MPI_Comm_dup");
@@ -38,8 +37,8 @@ MPI_Comm duplicate_with_returning_errors(MPI_Comm parent) {
   return copy;
 }
 
-// MPI's operator for a channel: a whole channel is one element of a derived type, so that MPI never
-// splits it. Its first number says how many of the last ones are minima; the others are summed.
+// The reduction operator. A whole channel is one element of a derived type, so that MPI never
+// splits it. Its first number tells how many of its last values are minima; the others are sums.
 void reduce_channel(void* in, void* inout, int* channels, MPI_Datatype* type) {
   int bytes = 0;
   MPI_Type_size(*type, &bytes);
@@ -103,8 +102,8 @@ MpiCommunicator::MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> n
 
 MpiCommunicator::~MpiCommunicator() {
   if (!traffic_ || !mpi_is_usable()) return;
-  // Waiting for open operations could hang: the other ranks may never join them. The buffers must then outlive this
-  // object, because MPI still uses them.
+  // Waiting for open operations could hang, because the other ranks may never join them. Then the
+  // buffers must outlive this object, because MPI still uses them.
   if (is_idle())
     free_communicators();
   else
@@ -123,7 +122,7 @@ std::unique_ptr<Communicator> MpiCommunicator::duplicate() const {
 }
 
 void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
-  if (!mpi_is_usable()) return;  // no rank can take part any more; a later test() throws
+  if (!mpi_is_usable()) return;  // no rank can take part any more; test() will throw
   Channel& place = traffic_->channels.at(channel);
   if (place.request != MPI_REQUEST_NULL) throw Error("channel " + std::to_string(channel) + " has an operation open");
   resize_channel(place, values.size());
@@ -137,7 +136,7 @@ void MpiCommunicator::start_reduction(std::size_t channel, std::span<std::int64_
   ++traffic_->farewell.sums;
 }
 
-// Allocates only at a channel's first use, as long as its size does not change.
+// Allocates only at a channel's first use and when its size changes.
 void MpiCommunicator::resize_channel(Channel& channel, std::size_t values) {
   if (channel.type != MPI_DATATYPE_NULL && channel.values.size() == values + 1) return;
   if (channel.type != MPI_DATATYPE_NULL) check(MPI_Type_free(&channel.type), "MPI_Type_free");
@@ -157,7 +156,7 @@ bool MpiCommunicator::test(std::size_t channel) {
   return true;
 }
 
-// In pieces, because counts are int until MPI 4.
+// In chunks, because counts are int before MPI 4.
 std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, std::uint32_t root) {
   require_mpi();
   const int from = static_cast<int>(root);
@@ -172,8 +171,8 @@ std::vector<std::byte> MpiCommunicator::broadcast(std::vector<std::byte> bytes, 
   return bytes;
 }
 
-// Lengths first, then the texts. The buffers are members of traffic_, because the hook may throw
-// while MPI still uses them; the communicator then refuses every later exchange.
+// Exchanges lengths first, then the texts. The buffers are members of traffic_, because the hook
+// may throw while MPI still uses them; after that the communicator refuses every further exchange.
 std::vector<std::string> MpiCommunicator::all_gather(std::string_view text) {
   require_mpi();
   if (traffic_->gather)
@@ -230,8 +229,8 @@ std::unique_ptr<SharedMemory> MpiCommunicator::share_on_node(std::size_t bytes) 
   return forebay::mpi::share_on_node(traffic_->control, bytes);
 }
 
-// To every other rank: notices are rare and small, and a broadcast would need the others to take
-// part.
+// Sent to every other rank individually: notices are rare and small, and a broadcast would need all
+// ranks to take part.
 void MpiCommunicator::tell(std::string_view text) {
   if (size_ == 1 || !mpi_is_usable()) return;
   forget_sent_notices();
@@ -305,8 +304,8 @@ bool MpiCommunicator::close(double timeout_s) {
   }
 }
 
-// Complete once as many notices have come as the others say they sent, all sends are done, and all
-// reductions too.
+// Complete once all notices that the others counted have arrived, all sends are done, and all
+// reductions, too.
 MpiCommunicator::Ending MpiCommunicator::progress_closing() {
   int known = 0;
   check(MPI_Test(&traffic_->farewell_request, &known, MPI_STATUS_IGNORE), "MPI_Test");
@@ -314,7 +313,7 @@ MpiCommunicator::Ending MpiCommunicator::progress_closing() {
 
   std::int64_t expected = -traffic_->farewell.notices;
   for (const Farewell& other : traffic_->farewells) {
-    // A sum that one rank has not started never completes on the others.
+    // A reduction that one rank has not started never completes on the others.
     if (other.sums != traffic_->farewell.sums) return Ending::impossible;
     expected += other.notices;
   }
@@ -334,7 +333,7 @@ bool MpiCommunicator::channels_complete() {
   });
 }
 
-// MPI calls this collective, but Open MPI and MPICH free locally.
+// MPI defines freeing as collective, but Open MPI and MPICH free locally.
 void MpiCommunicator::free_communicators() noexcept {
   for (Channel& channel : traffic_->channels) {
     if (channel.type != MPI_DATATYPE_NULL) MPI_Type_free(&channel.type);

@@ -18,10 +18,11 @@
 
 namespace forebay::mpi {
 
-// The cause of a failure, shared by a session and all duplicates of its communicator. Any thread may call any member.
+// The cause of a failure, shared by a session and all duplicates of its communicator. Any thread
+// may call any member.
 class FailureNote {
  public:
-  // Keeps the first cause: later ones are usually consequences.
+  // Only the first cause is kept: later ones are usually consequences.
   void set(std::string_view cause);
   [[nodiscard]] std::string get() const;
 
@@ -45,7 +46,8 @@ class MpiCommunicator final : public Communicator {
  public:
   // Collective over `parent`.
   MpiCommunicator(MPI_Comm parent, std::shared_ptr<FailureNote> note);
-  // Never waits for other ranks: without a prior close() it frees what is idle and leaks the rest.
+  // Never waits for other ranks: if close() was not called, it frees what is idle and leaks the
+  // rest.
   ~MpiCommunicator() override;
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -68,11 +70,12 @@ class MpiCommunicator final : public Communicator {
   bool close(double timeout_s) override;
 
  private:
-  // An operation in progress. MPI works on `values`, not on the caller's memory: an abandoned operation may still
-  // complete, and write, during the trainer's own MPI calls.
+  // A reduction in progress. MPI works on `values`, not on the caller's memory: an abandoned
+  // operation may still complete, and write, during the trainer's own MPI calls.
   struct Channel {
     MPI_Request request = MPI_REQUEST_NULL;
-    // One element of `type`: the number of minima, then the values. Two reductions in one, so that a step costs one.
+    // One element of `type`: the number of minima, then the values. Sums and minima share one
+    // reduction, so that a step needs only one.
     std::vector<std::int64_t> values;
     MPI_Datatype type = MPI_DATATYPE_NULL;
     std::span<std::int64_t> result;
@@ -97,14 +100,16 @@ class MpiCommunicator final : public Communicator {
 
   // A rank's message to all others when it closes.
   struct Farewell {
-    std::int64_t notices = 0;  // sent to each other rank
-    std::int64_t sums = 0;     // started
+    std::int64_t notices = 0;  // notices sent to each other rank
+    std::int64_t sums = 0;     // reductions started
   };
 
-  // Everything that MPI may still read or write while an operation is open; leaked as a whole if one stays open.
+  // Everything that MPI may read or write while an operation is open. Leaked as a whole if one
+  // stays open.
   struct Traffic {
-    // Sums and farewells have their own communicators: the calls of a rank that closes early, or after an unfinished
-    // all_gather(), must not be matched with whatever the others are doing.
+    // Reductions and farewells have their own communicators: the calls of a rank that closes early,
+    // or after an unfinished all_gather(), must not be matched with other operations of the other
+    // ranks.
     MPI_Comm sums = MPI_COMM_NULL;
     MPI_Comm partings = MPI_COMM_NULL;
     MPI_Comm control = MPI_COMM_NULL;
@@ -125,7 +130,7 @@ class MpiCommunicator final : public Communicator {
   void wait_for_gather();
   [[nodiscard]] std::optional<Notice> receive_notice();
   void forget_sent_notices();
-  // How far close() has come; never blocks.
+  // Advances closing, and tells how far it has come; never blocks.
   [[nodiscard]] Ending progress_closing();
   [[nodiscard]] bool is_idle() const noexcept;
   [[nodiscard]] bool channels_complete();
@@ -141,9 +146,9 @@ class MpiCommunicator final : public Communicator {
   std::function<void()> hook_;
 };
 
-// Zeroed memory shared by the ranks of `comm` that run on one node. Collective over `comm`; every rank must ask for
-// the same number of bytes. Each rank unmaps its own view, without any agreement. Throws Error on all ranks when
-// any of them fails.
+// Zeroed memory shared by the ranks of `comm` on one node. Collective over `comm`; every rank must
+// ask for the same number of bytes. Each rank unmaps its own view independently. Throws Error on
+// all ranks if any of them fails.
 [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(MPI_Comm comm, std::size_t bytes);
 
 }  // namespace forebay::mpi

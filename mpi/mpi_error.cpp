@@ -1,7 +1,7 @@
-// What MPI's error codes become, how the job is aborted, and which thread levels are accepted.
-// abort_job() may be called while another thread sits in stdio or while the process is dying: so it
-// writes with write(2), takes no lock that it could wait for, and has a second way out should
-// MPI_Abort itself hang (docs/decisions/0032-endings-are-bounded.md).
+// Turns MPI's error codes into exceptions, aborts the job, and checks the thread level. abort_job()
+// may be called while another thread is inside stdio, or while the process is dying. So it writes
+// with write(2), never waits for a lock, and has a second way out in case MPI_Abort itself hangs
+// (docs/decisions/0032-endings-are-bounded.md).
 
 #include "mpi_error.hpp"
 
@@ -37,8 +37,8 @@ const char* level_name(int level) {
   }
 }
 
-// Without the lock of a stream: a thread that sits in fread() or fgets() holds its own, and flushing all of them would
-// wait for it.
+// Bypasses stdio: a thread inside fread() or fgets() holds its stream's lock, and flushing all
+// streams would wait for it.
 void say(std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -47,24 +47,25 @@ void say(std::string_view text) noexcept {
   }
 }
 
-// What the program printed last should be seen, but not at the price of waiting for a lock.
+// Shows what the program printed last, unless that would mean waiting for a lock.
 void flush_if_free(std::FILE* stream) noexcept {
   if (::ftrylockfile(stream) != 0) return;
   ::fflush_unlocked(stream);
   ::funlockfile(stream);
 }
 
-// As decision 32 says; MPI_Abort of a healthy MPI takes far less.
+// See decision 32; MPI_Abort of a healthy MPI takes far less.
 constexpr std::chrono::seconds kAbortPatience{5};
 
-// MPI_Abort runs code of other libraries, which may want such locks too.
+// Ends the process after kAbortPatience: MPI_Abort runs code of other libraries, which may hang on
+// such locks.
 void leave_soon() noexcept {
   try {
     start_thread("forebay-end", [] {
       std::this_thread::sleep_for(kAbortPatience);
       ::_exit(1);
     }).detach();
-  } catch (const std::exception&) {  // no thread is to be had: the signal's default ends the process
+  } catch (const std::exception&) {  // if no thread can be started, the signal's default action ends the process
     ::signal(SIGALRM, SIG_DFL);
     ::alarm(static_cast<unsigned>(kAbortPatience.count()));
   }
@@ -100,8 +101,8 @@ void abort_job(const std::string& cause) noexcept {
   std::abort();
 }
 
-// MPI_THREAD_FUNNELED is enough: all calls come from one thread, which has to be the one that
-// initialised MPI.
+// MPI_THREAD_FUNNELED is enough, because all calls come from one thread. At that level it must be
+// the one that initialised MPI.
 void require_thread_level() {
   if (!mpi_is_usable())
     throw Error("MPI is not running: construct forebay::MpiSession first in main, or call MPI_Init_thread");

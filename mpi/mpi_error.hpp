@@ -6,19 +6,20 @@
 
 namespace forebay::mpi {
 
-// Throws Error with `call` and MPI's own explanation if `code` is not MPI_SUCCESS. Works for communicators whose error
-// handler returns; others abort inside MPI.
+// Throws Error with `call` and MPI's own explanation unless `code` is MPI_SUCCESS. For
+// communicators whose error handler returns; others abort inside MPI.
 void check(int code, const char* call);
 
 // True between MPI_Init and MPI_Finalize. Any thread.
 [[nodiscard]] bool mpi_is_usable() noexcept;
 
-// Prints the cause, then ends all ranks with exit code 1. Any thread: at MPI_THREAD_FUNNELED a worker's call breaks
-// MPI's rules, but the process is lost anyway and the other ranks must not be left hanging.
+// Prints the cause, then ends all ranks with exit code 1. Any thread may call. At
+// MPI_THREAD_FUNNELED a call from a worker breaks MPI's rules, but the process is lost anyway, and
+// the other ranks must not be left waiting.
 [[noreturn]] void abort_job(const std::string& cause) noexcept;
 
-// Throws Error, saying what to call instead, unless MPI runs with MPI_THREAD_FUNNELED or more and, at
-// MPI_THREAD_FUNNELED, the caller is the thread that initialised it.
+// Throws Error, which says what to call instead, unless MPI runs with MPI_THREAD_FUNNELED or more
+// and, at exactly that level, the caller is the thread that initialised it.
 void require_thread_level();
 
 }  // namespace forebay::mpi

@@ -1,8 +1,9 @@
 // Memory that the ranks of a node share, for the index and for counters. Collective: the ranks of a
-// node find each other by MPI_Comm_split_type, the first of them makes the memory and says how to
-// open it, and all map it or none does. A memfd, opened through the leader's /proc, is tried first,
-// because it leaves nothing behind when a process is killed; then an object in /dev/shm. MPI's own
-// shared windows would have to be freed by all ranks together, which one that fails alone cannot.
+// node are found with MPI_Comm_split_type, the first of them (the leader) creates the memory and
+// tells the others how to open it, and either all map it or none does. A memfd, opened through the
+// leader's /proc, is tried first, because it leaves nothing behind when a process is killed; then
+// an object in /dev/shm. MPI's shared windows are not used: all ranks would have to free them
+// together, which a rank that fails alone cannot do.
 
 #include "communicator.hpp"
 
@@ -48,7 +49,8 @@ class MappedMemory final : public SharedMemory {
   std::size_t mapped_;
 };
 
-// The ranks of `comm` on this node. All of them free it before share_on_node returns.
+// The ranks of `comm` on this node. All of them free this communicator before share_on_node()
+// returns.
 class NodeRanks {
  public:
   explicit NodeRanks(MPI_Comm comm) {
@@ -69,8 +71,8 @@ class NodeRanks {
   MPI_Comm node_ = MPI_COMM_NULL;
 };
 
-// What the leader of a node tells the others: the name of what they open, "" if it could not be made, and how to know
-// it.
+// What the leader tells the others: the name to open ("" if the memory could not be created), and
+// size, device and inode to verify it.
 struct Offer {
   std::array<char, 64> name{};
   std::uint64_t bytes = 0;
@@ -84,9 +86,9 @@ std::string failed(const char* call, int error) {
   return std::string(call) + ": " + std::generic_category().message(error);
 }
 
-// Reserves the pages now: later a lack of memory, or a full /dev/shm, would raise SIGBUS at first use.
-// Device and inode let the others verify that they opened this very file, which containers with
-// namespaces of their own may not.
+// Reserves the pages now: later, a lack of memory or a full /dev/shm would raise SIGBUS at first
+// use. Device and inode let the others verify that they opened this very file, which may not be so
+// in containers with separate namespaces.
 bool reserve(const FileDescriptor& file, std::size_t bytes, Offer& offer, std::string& problem) {
   const int failure = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes));
   if (failure != 0) {
@@ -104,11 +106,12 @@ bool reserve(const FileDescriptor& file, std::size_t bytes, Offer& offer, std::s
   return true;
 }
 
-// Of memory that no file system bounds: reserving more could take all that the node has.
+// The most that is reserved in a memfd. No file system limits it, so larger sizes could take all
+// memory of the node.
 constexpr std::size_t kMostNameless = std::size_t{64} << 20U;
 
-// Memory without a name, which the others open in the leader's /proc. It needs no room in /dev/shm, and a process that
-// is killed leaves nothing behind.
+// A memfd, which the others open through the leader's /proc. It needs no room in /dev/shm, and
+// leaves nothing behind when a process is killed.
 class NamelessMemory {
  public:
   NamelessMemory(std::size_t bytes, std::string& problem) : file_(::memfd_create("forebay", MFD_CLOEXEC)) {
@@ -127,8 +130,8 @@ class NamelessMemory {
   Offer offer_;
 };
 
-// An object in /dev/shm, for ranks that do not see the leader's /proc. Its name is removed as soon as all ranks of the
-// node have mapped it, whatever happens.
+// An object in /dev/shm, for ranks that do not see the leader's /proc. Its name is removed as soon
+// as all ranks of the node have tried to map it, whether or not they succeeded.
 class NamedMemory {
  public:
   NamedMemory(std::size_t bytes, std::string& problem) {
@@ -171,7 +174,7 @@ std::unique_ptr<SharedMemory> map(const Offer& offer, int (*open)(const char* na
     problem = failed("opening it", errno);
     return nullptr;
   }
-  // A rank in a process namespace of its own may find something else under that name.
+  // In its own process namespace, a rank may find something else under that name.
   if (status.st_dev != offer.device || status.st_ino != offer.inode) {
     problem = "the ranks of a node do not see the same files";
     return nullptr;
@@ -184,7 +187,8 @@ std::unique_ptr<SharedMemory> map(const Offer& offer, int (*open)(const char* na
   return std::make_unique<MappedMemory>(address, bytes, mapped);
 }
 
-// Memory of one of these two kinds; null on all ranks of the node where one of them cannot have it.
+// Shared memory of one of these two kinds; null on all ranks of the node if one of them cannot map
+// it.
 template <typename Memory>
 std::unique_ptr<SharedMemory> share(const NodeRanks& node, int (*open)(const char* name), std::size_t bytes,
                                     std::string& problem) {
@@ -200,8 +204,8 @@ std::unique_ptr<SharedMemory> share(const NodeRanks& node, int (*open)(const cha
   return memory;
 }
 
-// The problem of the first rank that has one, on all ranks.
-// Texts of a fixed size, so that one call is enough.
+// The problem of the first rank that has one, on all ranks. Texts have a fixed size, so that one
+// call is enough.
 std::string first_problem(MPI_Comm comm, const std::string& mine) {
   using Text = std::array<char, 160>;
   int ranks = 1;
@@ -218,7 +222,7 @@ std::string first_problem(MPI_Comm comm, const std::string& mine) {
 
 }  // namespace
 
-// All ranks of the job take part in both attempts, however their own node fares.
+// All nodes take part in the final reduction, whatever became of their own attempts.
 std::unique_ptr<SharedMemory> share_on_node(MPI_Comm comm, std::size_t bytes) {
   const NodeRanks node(comm);
   std::string problem;

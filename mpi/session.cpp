@@ -1,8 +1,7 @@
-// MpiSession: MPI from main's first line to its last. Initialises MPI unless the program has, and
-// in its destructor finalises it or, when an exception leaves its scope, aborts the job with the
-// cause, because the other ranks would wait for this one for ever. std::terminate is taken over for
-// the same reason. Nothing here knows of feeders; they note the cause of a failure in the
-// FailureNote.
+// MpiSession holds MPI for the lifetime of main(). It initialises MPI unless the program has done
+// so. Its destructor finalises MPI, or, if an exception leaves its scope, aborts the job with the
+// cause, because the other ranks would wait for this one for ever. The terminate handler does the
+// same. Nothing here knows about feeders; they note the cause of a failure in the FailureNote.
 
 #include <cstdlib>
 #include <exception>
@@ -19,7 +18,7 @@
 namespace forebay {
 namespace {
 
-// For a text that is about to be the last one: it must not throw where MPI is gone.
+// For the last message of a process: must not fail if MPI is gone.
 std::string with_rank(const std::string& text) {
   if (!mpi::mpi_is_usable()) return text;
   int rank = 0;
@@ -41,8 +40,9 @@ std::string describe_current_exception() noexcept {
 
 [[noreturn]] void abort_on_terminate() noexcept { mpi::abort_job(with_rank(describe_current_exception())); }
 
-// The launcher of a different MPI than the one this program is linked with starts processes that cannot find each
-// other: each is alone in its MPI_COMM_WORLD.
+// Throws if a launcher started several processes but MPI sees only one. That happens if the
+// launcher belongs to a different MPI than the one this program is linked with: each process is
+// then alone in its MPI_COMM_WORLD.
 void require_all_ranks(bool initialised_here) {
   const auto launch = launched_with_others();
   int size = 0;
@@ -89,7 +89,7 @@ MpiSession::MpiSession(int& argc, char**& argv) : impl_(new Impl{.initialised_he
 
 MpiSession::~MpiSession() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start) {
-    // An exception in flight cannot be inspected; a noted cause names its rank itself.
+    // An exception in flight cannot be inspected here. A noted cause contains its rank.
     const std::string noted = impl_->note->get();
     mpi::abort_job(noted.empty() ? with_rank("an exception is leaving the scope of the MpiSession") : noted);
   }
@@ -104,12 +104,12 @@ const Communicator& MpiSession::world() const noexcept { return *impl_->world; }
 int MpiSession::rank() const noexcept { return static_cast<int>(impl_->world->rank()); }
 int MpiSession::size() const noexcept { return static_cast<int>(impl_->world->size()); }
 
-// By the variables that launchers set, because asking MPI needs MPI_Init, which a program without a
+// Looks at variables that launchers set. Asking MPI would need MPI_Init, which a program without a
 // launcher should not pay for.
 bool launched_by_mpi() noexcept {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK"})
     if (is_set(name)) return true;
-  // A batch script has SLURM_PROCID too; only srun says how many tasks its step has.
+  // A batch script has SLURM_PROCID as well; only srun tells how many tasks its step has.
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
   return is_set("SLURM_PROCID") && tasks != nullptr && std::string_view(tasks) != "1";
 }

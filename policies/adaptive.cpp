@@ -1,12 +1,15 @@
-// The default policy. Keeps an estimate of the source's rate and of the trainer's steps, and from
-// them a credit: each step earns what the source delivers in its time, a fresh batch costs 1. A
-// correction by the queue's depth keeps a reserve of about two thirds; it shrinks as far as the
-// source keeps up by itself, and as far as a full queue blocks the producer. Asked once per step on
-// the trainer's thread, with the signals of that step, and told what was served; no clock, no
-// randomness, so the simulator and all ranks in lockstep decide the same from the same signals.
+// The default policy. It estimates the source's rate and the trainer's step time. From these each
+// step earns credit: the number of batches that the source delivers in the time of a step. A fresh
+// batch costs 1. A correction by the queue's depth keeps a reserve of about two thirds of the
+// queue. The reserve shrinks if the source keeps up by itself, and if a full queue blocks the
+// producer.
 //
-// docs/decisions/0006-adaptive.md has the reasons, and where the constants come from: a random
-// search at R = 1.5, 3 and 6, checked from 0.2 to 50.
+// The policy is called once per step on the trainer's thread with the signals of that step, and is
+// told what was served. It uses no clock and no randomness, so the simulator, and all ranks in
+// lockstep, make the same decisions from the same signals.
+//
+// docs/decisions/0006-adaptive.md has the reasons and the origin of the constants: a random search
+// at R = 1.5, 3 and 6, checked from 0.2 to 50.
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +19,9 @@
 namespace forebay::policies {
 namespace {
 
-// Batches per second of unblocked time, over a window of batches. Older ones count exponentially less: by a factor e
-// per window, however long they took, so that a slow source is not forgotten sooner.
+// Batches per second of unblocked time, as an exponential average over a window of batches. The
+// weight of a batch falls by a factor of e per window of later batches, not per time, so a slow
+// source is not forgotten sooner.
 class RateEstimate {
  public:
   explicit RateEstimate(double window) : window_(window) {}
@@ -27,7 +31,7 @@ class RateEstimate {
     batches_ = batches_ * kept + batches;
     seconds_ = seconds_ * kept + seconds;
   }
-  // As if `batches` and `seconds` had been added.
+  // The rate as it would be after add(batches, seconds).
   [[nodiscard]] double rate(double batches, double seconds) const noexcept {
     return (batches_ + batches) / (seconds_ + seconds);
   }
@@ -42,21 +46,22 @@ class RateEstimate {
   double seconds_ = 0;
 };
 
-// Rate matching. Each step earns an estimated lambda / mu credit, times a correction for the depth; a fresh batch is
-// served when the credit reaches 1, and costs 1. With an exact estimate and a correction of 1, fresh steps would be as
-// even as whole steps can be.
+// Rate matching. Each step earns an estimated lambda / mu credit times a correction for the depth;
+// when the credit reaches 1, a fresh batch is served, which costs 1. With an exact estimate and a
+// correction of 1, fresh steps would be as even as whole steps can be.
 class Adaptive final : public Policy {
  public:
   Decision decide(const Signals& signals) override {
-    // Room for the producer comes first, and not only when the queue is full: it would be full again before the next
-    // step, and the producer would lose the rest of every step.
+    // Making room for the producer comes first, and already at one batch below full: otherwise the
+    // queue would fill before the next step, and the producer would be blocked for the rest of
+    // every step.
     if (signals.depth + 1 >= std::max(2U, signals.capacity)) return Decision::fresh;
     return signals.depth > 0 && credit_ + earned(signals) >= 1 ? Decision::fresh : Decision::reuse;
   }
 
   void served(Decision decision, const Signals& signals) override {
-    // Steps decided by other rules, and a full or empty queue, must not leave a debt or a hoard that takes many steps
-    // to work off.
+    // Decisions by other rules, and a full or empty queue, must not leave so much debt or credit
+    // that it takes many steps to work off.
     credit_ = std::clamp(credit_ + earned(signals) - (decision == Decision::fresh ? 1 : 0), -1.0, 1.0);
     learn(signals);
   }
@@ -69,19 +74,19 @@ class Adaptive final : public Policy {
   static constexpr double kStepWindow = 64;      // steps
   static constexpr double kBlockedWindow = 256;  // steps
   static constexpr double kSetPoint = 0.7;       // share of the capacity, less one batch
-  static constexpr double kLoss = 8;             // how fast blocking lowers the set point
-  static constexpr double kLinear = 0.5;         // of the correction
+  static constexpr double kLoss = 8;             // how strongly blocking lowers the set point
+  static constexpr double kLinear = 0.5;         // coefficient of the correction's linear term
   static constexpr double kCubic = 0.6;
-  static constexpr double kSpread = 0.6;       // of what is left when nothing comes
-  static constexpr double kSlowest = 1. / 16;  // of the even rate
+  static constexpr double kSpread = 0.6;       // share of the remaining batches
+  static constexpr double kSlowest = 1. / 16;  // of the rate at which the source delivers
 
-  // The producer's own time: without the time in which a full queue blocked it.
+  // The producer's own clock, which stops while a full queue blocks it.
   [[nodiscard]] static double unblocked(const Signals& signals) noexcept { return signals.now_s - signals.blocked_s; }
   [[nodiscard]] double batches_since(const Signals& signals) const noexcept {
     return static_cast<double>(signals.produced - produced_);
   }
 
-  // Since the last step, without waits for a batch: a trainer that waits is not slow.
+  // Time since the last step without waits for a batch: a trainer that waits is not slow.
   [[nodiscard]] double own_time(const Signals& signals) const noexcept {
     return signals.now_s - now_s_ - signals.waited_s;
   }
@@ -90,17 +95,17 @@ class Adaptive final : public Policy {
     return (step_seconds_ + own_time(signals)) / (steps_ + 1);
   }
 
-  // Batches per step that the source delivers.
-  // A window that forgets slowly, so that a pause does not change the rate at once; learn()
-  // replaces it by the short one when the source has really changed.
+  // Batches that the source delivers per step. Uses the long window, so that a pause does not
+  // change the rate at once; learn() replaces it by the short one when the source has really
+  // changed.
   [[nodiscard]] double supply(const Signals& signals, double step) const noexcept {
     // Assume one batch per step until more is known.
     return long_.rate(batches_since(signals) + 1, unblocked(signals) - unblocked_s_ + step) * step;
   }
 
-  // Above 1 when more is ready than the set point, below 1 when less. A source that delivers a batch per step or more
-  // needs no reserve, and one that finds the queue full loses more than a reserve is worth: then the set point falls,
-  // down to half a batch.
+  // Above 1 when more batches are ready than the set point, below 1 when fewer. A source that
+  // delivers a batch per step or more needs no reserve, and one that is blocked by a full queue
+  // loses more than a reserve is worth. In both cases the set point falls, down to half a batch.
   [[nodiscard]] double correction(double level, double capacity, double even) const noexcept {
     const double to_4th = even * even * even * even;
     const double needed = (1 - std::min(1.0, to_4th * to_4th)) * std::max(0.0, 1 - kLoss * blocked_share_);
@@ -116,17 +121,19 @@ class Adaptive final : public Policy {
     if (!(step > 0)) return 1;
     const double even = supply(signals, step);
     const double silent = signals.produced == produced_ ? (unblocked(signals) - last_batch_s_) / step : 0;
-    // The batch being made and the one being used up count in fractions: with whole numbers alone a steady source would
-    // look unsteady.
+    // The level includes fractions for the batch in production and for the one being used up: with
+    // whole numbers only, a steady source would look unsteady.
     const double level = signals.depth + std::min(1.0, silent * even) - credit_;
     double earned = even * correction(level, signals.capacity, even);
-    // If nothing has come for longer than a batch takes, it may take as long again: spread what is left over that time.
+    // If nothing has arrived for longer than a batch takes, it may take as long again: spread the
+    // remaining batches over that time.
     const double overdue = silent - 1 / even;
     if (overdue > 0) earned = std::min(earned, kSpread * (signals.depth + 0.5) / overdue);
     return std::min(1.0, std::max(earned, even * kSlowest));
   }
 
-  // Rates are per unblocked time: a full queue says nothing about the source.
+  // Updates the estimates. Rates are per unblocked time, because a full queue says nothing about
+  // the source.
   void learn(const Signals& signals) noexcept {
     if (signals.step > 0) {
       const double batches = batches_since(signals);
@@ -152,7 +159,7 @@ class Adaptive final : public Policy {
   RateEstimate short_{kShortWindow};
   double step_seconds_ = 0;
   double steps_ = 0;
-  double blocked_share_ = 0;  // of time
+  double blocked_share_ = 0;  // share of time, averaged over kBlockedWindow
   double credit_ = 0;
   double now_s_ = 0;
   double unblocked_s_ = 0;

@@ -3,7 +3,8 @@
 namespace forebay::policies {
 namespace {
 
-// Fresh whenever there is a batch. Never waits and keeps no reserve, so reuses come in bursts.
+// Serves fresh whenever a batch is ready. Never waits and keeps no reserve, so reuses come in
+// bursts.
 class Greedy final : public Policy {
  public:
   Decision decide(const Signals& signals) override { return signals.depth > 0 ? Decision::fresh : Decision::reuse; }

@@ -5,8 +5,8 @@
 namespace forebay::policies {
 namespace {
 
-// Counts steps since the last fresh batch instead of taking step mod N, so that a batch that another rule served early
-// also lasts for N steps.
+// Counts steps since the last fresh batch instead of using step mod N, so that a batch that another
+// rule served early is also used for N steps.
 class Interval final : public Policy {
  public:
   explicit Interval(std::int64_t interval) : interval_(std::max<std::int64_t>(interval, 1)) {}

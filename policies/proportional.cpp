@@ -7,14 +7,16 @@
 namespace forebay::policies {
 namespace {
 
-// Each step earns min(1, depth / D) credit, D = beta * capacity in whole batches; a fresh batch costs 1.
-// Credit is counted in units of 1 / D, so sums are exact and none is lost to rounding.
+// Each step earns min(1, depth / D) credit, where D = beta * capacity in whole batches; a fresh
+// batch costs 1. Credit is counted in units of 1 / D, so sums are exact and nothing is lost to
+// rounding.
 //
-// Invariant: as long as its decisions are carried out, 0 <= credit < 1 between steps. A step earns at most 1, and one
-// that earns anything has depth >= 1, so credit that reaches 1 is spent in the same step. Hence a ready batch waits for
-// at most D - 1 reuses. Only steps decided by another rule move credit further: an early fresh batch takes what there
-// is, and a reuse in place of a fresh batch leaves its credit for later, up to one for each batch that the queue can
-// hold.
+// Invariant: as long as its decisions are carried out, 0 <= credit < 1 between steps. A step earns
+// at most 1, and a step that earns anything has depth >= 1, so credit that reaches 1 is spent in
+// the same step. Hence a ready batch waits for at most D - 1 reuses. Only decisions by other rules
+// move the credit further. A fresh batch that another rule serves early costs what credit there is.
+// If another rule reuses instead of serving fresh, the credit is kept for later, up to one for each
+// batch that the queue can hold.
 class Proportional final : public Policy {
  public:
   explicit Proportional(double beta) : beta_(beta) {}

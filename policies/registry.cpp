@@ -18,7 +18,7 @@ std::vector<std::string> PolicyRegistry::names() const {
   return names;
 }
 
-// A factory of a program's own may return nothing, which would crash at the first step.
+// A program's own factory may return null, which would otherwise crash at the first step.
 std::unique_ptr<Policy> PolicyRegistry::make(const PolicyOptions& options) const {
   const auto found = factories_.find(options.name);
   if (found != factories_.end()) {

@@ -11,12 +11,14 @@
 namespace forebay::policies {
 namespace {
 
-// Does at each step what was recorded for it. A step that was fresh waits for its batch, however long that took in the
-// recorded run. The feeder ends the run where the recording ends; beyond it the answer is reuse, which never waits.
+// Makes the recorded decision at each step. A step that was fresh waits for its batch, however long
+// it waited in the recorded run. The feeder ends the run where the recording ends; after that the
+// answer is reuse, which never waits.
 class Replay final : public Policy {
  public:
-  // Padding: a feeder decides again what was decided, and serves padding where it must. The simulator knows none, and
-  // serves nothing fresh there.
+  // How to treat steps that were padding. A feeder makes the same decision again, and serves
+  // padding itself where it must. The simulator has no padding, and must not serve a fresh batch
+  // there.
   enum class Padding : std::uint8_t { as_decided, as_reuse };
 
   Replay(measure::Recording recording, Padding padding) : recording_(std::move(recording)), padding_(padding) {}
@@ -39,8 +41,8 @@ class Replay final : public Policy {
 
 }  // namespace
 
-// `recording` is a file: the feeder has replaced the folder by its rank's file. Given a folder, as by the simulator,
-// takes rank 0's file.
+// `recording` is a file when the feeder asks, which replaces the folder by its rank's file. The
+// simulator passes the folder, and gets rank 0's recording.
 std::unique_ptr<Policy> make_replay_policy(const PolicyOptions& options) {
   if (options.recording.empty()) {
     throw ConfigError(R"(policy.name = "replay" needs policy.recording: the telemetry.dir of the run to repeat)");

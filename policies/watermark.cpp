@@ -7,12 +7,14 @@
 namespace forebay::policies {
 namespace {
 
-// Hysteresis between two depths. With low and high as batches_of() gives them, 1 <= low <= high <= capacity:
-//  - serving changes to refilling when depth < low;
-//  - refilling, which reuses, changes to serving when depth >= high;
-//  - depth 0 is always refilling, so that no step waits.
-// A source that has ended, or delivers less than one batch in kPatience steps, may never fill the queue up to high. The
-// queue is then drained to the last batch, so that nothing that was read goes unused.
+// Hysteresis between two depths. With low and high from batches_of(), 1 <= low <= high <= capacity:
+// - serving changes to refilling when depth < low;
+// - refilling, which reuses, changes to serving when depth >= high;
+// - depth 0 is always refilling, so that no step waits.
+//
+// A source that has ended, or that delivers no batch in kPatience steps, may never fill the queue
+// up to high. The queue is then drained to the last batch, so that everything that was read gets
+// used.
 class Watermark final : public Policy {
  public:
   Watermark(double low, double high) : low_(low), high_(high) {}
@@ -29,7 +31,7 @@ class Watermark final : public Policy {
 
  private:
   enum class Mode : std::uint8_t { serving, refilling, draining };
-  // Steps without a new batch. Chosen.
+  // Consecutive steps without a new batch. Chosen.
   static constexpr std::uint32_t kPatience = 64;
 
   [[nodiscard]] Mode next_mode(const Signals& signals) const noexcept {
@@ -46,7 +48,7 @@ class Watermark final : public Policy {
   double high_;
   Mode mode_ = Mode::serving;
   std::uint32_t depth_ = 0;      // at the last step
-  std::uint32_t unchanged_ = 0;  // reuses in a row that found the same depth as the step before
+  std::uint32_t unchanged_ = 0;  // consecutive reuses that found the same depth as the step before
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// The library's communicator over MPI as callbacks, as any other program would bring them: a
-// program in C or another language that has started MPI gives its communicator's Fortran handle,
-// which is an int in every MPI, and gets a forebay_communicator back.
+// Offers the library's MPI communicator as callbacks, as a program would bring them. A program in C
+// or another language that has started MPI passes the Fortran handle of its communicator, which is
+// an int in every MPI, and gets a forebay_communicator.
 //
 // Each callback converts its arguments, calls the C++ communicator (mpi/), and turns exceptions
-// into messages. `heard` and `shared` keep what a callback handed out until the next call or its
-// release.
+// into messages. `heard` and `shared` keep what a callback has handed out, until the next call or
+// until it is released.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,8 +38,8 @@ struct MpiRanks {
 
 struct Interrupted {};
 
-// work(the context); whatever it throws becomes a message.
-// Interrupted is thrown by Looking's hook and comes back as its own status.
+// Runs work(context) and turns any exception into a message. Interrupted is thrown by Looking's
+// hook and has its own status.
 template <typename Work>
 forebay_status answer(void* context, char* message, Work&& work) noexcept {
   try {
@@ -55,7 +55,7 @@ forebay_status answer(void* context, char* message, Work&& work) noexcept {
   return FOREBAY_ERROR;
 }
 
-// While a call waits for other ranks: the caller looks around.
+// While it exists, a call that waits for other ranks runs the caller's look().
 class Looking {
  public:
   Looking(Communicator& ranks, const forebay_waiting& waiting) : ranks_(ranks) {
@@ -71,7 +71,7 @@ class Looking {
   Communicator& ranks_;
 };
 
-// The callback's length is that of all ranks; another length would overrun the caller's memory.
+// All ranks pass the same length; a different one would overrun the caller's memory.
 void broadcast(Communicator& ranks, std::span<std::byte> bytes, std::uint32_t root) {
   std::vector<std::byte> mine;
   if (ranks.rank() == root) mine.assign(bytes.begin(), bytes.end());
@@ -88,7 +88,7 @@ void gather(Communicator& ranks, std::string_view mine, void* all) {
   }
 }
 
-// The context is freed by destroy, and each duplicate by its own.
+// destroy frees the context; each duplicate has its own context.
 forebay_communicator callbacks_of(std::unique_ptr<Communicator> ranks) {
   forebay_communicator calls{};
   calls.rank = ranks->rank();
@@ -157,7 +157,7 @@ forebay_communicator callbacks_of(std::unique_ptr<Communicator> ranks) {
 }  // namespace
 }  // namespace forebay::c
 
-// MPI_Comm_f2c of a wrong number is undefined in general; a null handle is at least noticed.
+// MPI_Comm_f2c() of an invalid number is undefined; a null handle, at least, is detected.
 forebay_status forebay_mpi_communicator(int32_t handle, forebay_communicator* communicator, forebay_error** error) {
   return forebay::c::guarded(error, [&] {
     forebay::c::require_size<forebay_communicator>(forebay::c::given(communicator, "communicator")->struct_size,
