@@ -119,8 +119,8 @@ class TableField {
 };
 
 // A text made from a row's cells: the cell of one column, or "train/{id}.png" with columns in
-// braces. Only for the image: a text with {stem} or {folder} makes any other field a file beside
-// the image (is_beside()).
+// braces. {stem} and {folder} name columns only for the image; in any other field they make it a
+// file beside the image (is_beside()).
 class TextOfRow {
  public:
   // Throws ConfigError, which names the key and lists the columns, if there is none.

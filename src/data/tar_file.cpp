@@ -1,13 +1,13 @@
-// Reads the headers of tar archives, one member after the other, without their contents: POSIX
-// ustar and pax, and GNU tar's long names, base-256 numbers and sparse files.
+// Reads the headers of tar archives, member by member, without their contents: POSIX ustar and pax,
+// and GNU tar's long names, base-256 numbers and sparse files.
 //
-// next() reads headers until one is of a member: a long name ('L'), a long link ('K') or pax
-// headers ('x' for the next member, 'g' for all that follow) come before it as members of their
-// own. The caller gets name, kind and where the contents lie. Two blocks of zeros end an archive;
-// what comes behind them is only looked at by problem_of_end().
+// next() reads headers until one belongs to a member. A long name ('L'), a long link ('K') and pax
+// headers ('x' for the next member, 'g' for all that follow) precede it as members of their own.
+// The caller gets the member's name, its kind and where its contents are. A block of zeros ends the
+// archive; only problem_of_end() looks at what follows.
 //
-// A wrong checksum of a header ends the file: without a length nothing says where the next header
-// is.
+// A header with a wrong checksum ends the file, because without its length nothing says where the
+// next header is.
 
 #include "tar_file.hpp"
 
@@ -21,9 +21,8 @@ namespace {
 
 constexpr std::size_t kTarBlock = 512;
 
-// Where the fields of a header are.
-// POSIX.1-1988: name 0, mode 100, uid 108, gid 116, size 124, mtime 136, checksum 148, type 156,
-// link 157, magic 257, prefix 345.
+// Offsets of header fields. POSIX.1-1988 has name 0, mode 100, uid 108, gid 116, size 124, mtime
+// 136, checksum 148, type 156, link 157, magic 257, prefix 345.
 constexpr std::size_t kTarSize = 124;
 constexpr std::size_t kTarSum = 148;
 constexpr std::size_t kTarType = 156;
@@ -34,7 +33,8 @@ bool is_zero(std::span<const char> block) noexcept {
   return std::ranges::all_of(block, [](char c) { return c == 0; });
 }
 
-// Whether a header has the right checksum, its own field counted as blanks. Some programs sum signed bytes.
+// Whether the header's checksum is right, with its own field counted as blanks. Some programs add
+// signed bytes, so both sums are accepted.
 bool has_sum(std::span<const char> block) noexcept {
   std::int64_t of_unsigned = 0;
   std::int64_t of_signed = 0;
@@ -59,20 +59,20 @@ bool starts_as_tar(std::span<const std::byte> head) noexcept {
   return !is_zero(block) && has_sum(block);
 }
 
-// A field that is full has no NUL.
+// The text of a field. One that fills its field has no terminating NUL.
 std::string TarReader::field(std::size_t at, std::size_t length) const {
   const std::string_view text(block_.data() + at, length);
   return std::string(text.substr(0, text.find('\0')));
 }
 
-// Octal digits among blanks or, with the highest bit set, a number in base 256, as GNU tar writes large ones.
-// An empty field is 0, as some programs leave it.
+// Octal digits, perhaps with blanks around them, or, if the highest bit is set, a number in base
+// 256, as GNU tar writes large ones. An empty field, which some programs leave, is 0.
 std::uint64_t TarReader::number(std::size_t at, std::size_t length) const {
   const auto fail = [&] { return at_byte(begins_ + at, "the size of a tar member is no number"); };
   if ((static_cast<unsigned char>(block_[at]) & 0x80U) != 0) {
     std::uint64_t value = static_cast<unsigned char>(block_[at]) & 0x7FU;
     for (std::size_t i = 1; i < length; ++i) {
-      if (value >> 55U != 0) throw fail();  // negative ones too
+      if (value >> 55U != 0) throw fail();  // too large, or negative
       value = (value << 8U) | static_cast<unsigned char>(block_[at + i]);
     }
     return value;
@@ -87,8 +87,8 @@ std::uint64_t TarReader::number(std::size_t at, std::size_t length) const {
   return value;
 }
 
-// GNU's long name before pax's path before the header's own. GNU's magic is "ustar " with a blank,
-// and its headers have other things where ustar has the prefix.
+// In order of precedence: GNU's long name, pax's path, the header's own name. GNU's magic is "ustar
+// " with a blank, and its headers have other fields where ustar has the prefix.
 std::string TarReader::name() const {
   using namespace std::string_view_literals;
   if (!long_name_.empty()) return long_name_;
@@ -99,7 +99,7 @@ std::string TarReader::name() const {
   return prefix.empty() ? name : prefix + "/" + name;
 }
 
-// One block of zeros is enough to stop: GNU tar writes two, others one.
+// One block of zeros is enough to stop: GNU tar writes two, other programs one.
 bool TarReader::read_header() {
   begins_ = position_;
   if (position_ >= bytes_.size()) return false;
@@ -122,7 +122,8 @@ Extent TarReader::take(std::uint64_t length) {
   return contents;
 }
 
-// Old GNU headers of sparse files are followed by blocks that say where the holes are.
+// In GNU tar's old format, the header of a sparse file is followed by blocks with the rest of its
+// map.
 void TarReader::skip_sparse_maps() {
   constexpr std::size_t kIsContinued = 482;
   constexpr std::size_t kMapIsContinued = 504;
@@ -131,7 +132,8 @@ void TarReader::skip_sparse_maps() {
   }
 }
 
-// Lines of "LENGTH KEY=VALUE", the length being that of the line. Zeros may follow them.
+// Parses lines of "LENGTH KEY=VALUE", where LENGTH is that of the whole line. Zeros may follow
+// them.
 TarReader::Headers TarReader::parse(std::string_view text, std::uint64_t at) {
   Headers headers;
   while (!text.empty() && text.front() != '\0') {
@@ -149,7 +151,7 @@ TarReader::Headers TarReader::parse(std::string_view text, std::uint64_t at) {
   return headers;
 }
 
-// A member's own headers win over global ones.
+// A member's own headers take precedence over global ones.
 const std::string* TarReader::header(std::string_view key) const {
   for (const Headers* headers : {&headers_, &global_headers_}) {
     const auto found = headers->find(key);
@@ -158,7 +160,7 @@ const std::string* TarReader::header(std::string_view key) const {
   return nullptr;
 }
 
-// Sparse in GNU tar's format, or in one of the three versions of pax.
+// Whether the member is sparse, in GNU tar's format or in one of the three versions for pax.
 bool TarReader::is_sparse(char type) const {
   constexpr std::string_view kSparse = "GNU.sparse.";
   const auto has_one = [&](const Headers& headers) {
@@ -168,8 +170,8 @@ bool TarReader::is_sparse(char type) const {
   return type == 'S' || has_one(headers_) || has_one(global_headers_);
 }
 
-// A damaged pax header costs the member behind it, which may have another name or size than its
-// header says; the position is still known.
+// A damaged pax header makes the next member unusable, because it may have given that another name
+// or size. The position in the archive is still known.
 bool TarReader::next(TarMember& member) {
   constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 20U;
   long_name_.clear();
@@ -203,7 +205,7 @@ bool TarReader::next(TarMember& member) {
         if (!stated) throw at_byte(begins_, "the size of a tar member is no number");
         size = *stated;
       }
-      // Links, devices, folders and FIFOs, whatever size they claim.
+      // Links, devices, folders and FIFOs have no contents, whatever size they claim.
       const bool has_no_contents = type >= '1' && type <= '6';
       const bool is_link = type == '1' || type == '2';
       const bool is_file = type == '0' || type == '\0' || type == '7';
@@ -223,8 +225,7 @@ bool TarReader::next(TarMember& member) {
   return false;
 }
 
-// Archives that were joined by `cat` are a common mistake: all but the first would be lost without
-// a word.
+// Archives joined by `cat` are a common mistake: all but the first would silently be lost.
 std::string TarReader::problem_of_end() {
   if (begins_ >= bytes_.size()) {
     return "byte " + std::to_string(bytes_.size()) +

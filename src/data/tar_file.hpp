@@ -50,7 +50,7 @@ class TarReader {
 
   ContainerBytes& bytes_;
   std::uint64_t position_ = 0;
-  std::uint64_t begins_ = 0;  // the current header
+  std::uint64_t begins_ = 0;  // where the current header begins
   std::array<char, 512> block_{};
   // From the headers that precede a member's own header.
   std::string long_name_;

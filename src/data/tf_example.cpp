@@ -1,10 +1,10 @@
-// The features of a tf.train.Example, a Protocol Buffers message, read without its library
-// (wire_format.cpp): example.proto and feature.proto of TensorFlow.
+// Reads the features of a tf.train.Example, a Protocol Buffers message, without that library
+// (wire_format.cpp). The schema is TensorFlow's example.proto and feature.proto.
 //
-// Example has a field 1, Features; that has a map as repeated field 1, whose entries have a key (1)
-// and a value (2), a Feature. A Feature has one of three lists: bytes (1), floats (2), integers
-// (3). The constructor notes names, types and where the lists lie; their elements are read when
-// asked for, and no more of them than wanted, so that an image is never read to get at its label.
+// An Example has one field, Features (1), whose only field (1) is a map: repeated entries with a
+// key (1) and a value (2), a Feature. A Feature has one of three lists: bytes (1), floats (2),
+// integers (3). The constructor records names, types and where the lists are. Their elements are
+// read on request, and only as many as wanted, so that an image is never read to get its label.
 
 #include "tf_example.hpp"
 
@@ -18,13 +18,13 @@ namespace {
 
 using Wire = WireField::Type;
 
-// Chosen: names are searched one by one.
+// Chosen: few enough for a linear search.
 constexpr std::size_t kMostFeatures = 4096;
 constexpr std::uint64_t kLongestFeatureName = 4096;
 
 }  // namespace
 
-// A SequenceExample has the same first field, and feature lists as the second.
+// A SequenceExample has the same first field, and is recognised by its second: feature lists.
 TfExample::TfExample(ContainerBytes& bytes, const Extent& message) : bytes_(bytes) {
   WireReader reader(bytes_, message);
   for (WireField field; reader.next(field);) {
@@ -86,7 +86,8 @@ std::vector<Extent> TfExample::byte_strings(const TfFeature& feature, std::size_
   return strings;
 }
 
-// Packed (one field of bytes) or not (one field per number): parsers must accept both.
+// The list may be packed (one field of bytes) or not (one field per number); parsers must accept
+// both.
 std::vector<std::int64_t> TfExample::integers(const TfFeature& feature, std::size_t most) const {
   std::vector<std::int64_t> numbers;
   if (feature.type != TfFeature::Type::integers) return numbers;

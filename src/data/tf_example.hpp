@@ -40,7 +40,7 @@ class TfExample {
 
   ContainerBytes& bytes_;
   std::vector<TfFeature> features_;
-  std::size_t entries_ = 0;  // of the message, repeated ones too
+  std::size_t entries_ = 0;  // map entries of the message so far, including repeated names
 };
 
 }  // namespace forebay::data

@@ -13,11 +13,12 @@ namespace {
 
 // Longer than any class name of a real dataset, and short enough that a list of classes stays small.
 constexpr std::size_t kLongestToolName = 256;
-// How many images are looked for to find their folder. Chosen: spread over the file; one may be missing without harm.
+// How many images, spread over the file, are looked for to find their folder. Chosen: some may be
+// missing without harm.
 constexpr std::size_t kImagesTried = 8;
 
-// Asked twice per object, once for its class and once for itself, since the classes must be known
-// before the first sample.
+// Called twice per object, first to collect the classes and then to add the object, because all
+// classes must be known before the first sample.
 std::string problem_of_tool_object(const ToolObject& object, const ImageExtent& size) {
   if (!object.problem.empty()) return object.problem;
   if (object.name.empty()) return "it has no label";
@@ -63,8 +64,8 @@ void refuse_label_field(const DatasetOptions& options) {
   throw ConfigError("fields.label: the class of a sample is that of its objects; leave this section out");
 }
 
-// Objects keep their number in the file, unusable ones included, as it is part of the sample's
-// name.
+// Objects are numbered as in the file, including unusable ones, because the number is part of the
+// sample's name.
 void add_tool_images(const BuildContext& context, const std::vector<ToolImage>& images, IndexDraft& draft) {
   std::vector<std::string> names;
   for (const ToolImage& image : images) {

@@ -1,8 +1,10 @@
-// Datasets whose samples are clips. A format indexes files as samples, whatever is in them; here
-// each file is read once, from one end to the other, for the table of its packets, and its sample
-// is replaced by those of its clips. Which frames a clip may begin with is settled here, and the one
-// it does begin with when it is made (make/sample_maker.cpp): so a reader knows the bytes that a clip
-// may need, and another start in each epoch costs no look at the index.
+// Builds datasets whose samples are clips. A format first indexes files as samples, whatever is in
+// them. Then make_clips() reads each file once, from one end to the other and in parallel, to get
+// the table of its packets, and replaces its sample by those of its clips.
+//
+// The index stores which frames a clip may begin with; the frame that it does begin with is chosen
+// when it is made (make/sample_maker.cpp). So a reader knows the bytes that a clip may need, and
+// another start in each epoch needs no other entry in the index.
 
 #include "video_samples.hpp"
 
@@ -33,23 +35,26 @@ namespace forebay::data {
 namespace {
 
 using Clips = std::vector<RecordTable::Clip>;
-using Segment = std::array<double, 2>;  // as a row of a table has it
+using Segment = std::array<double, 2>;  // from a row of a table: beginning and end
 
-// A file, looked through.
+// The result of indexing a video.
 struct Video {
-  // What is shown of it by a row that names it, or by all of them where there are no segments.
+  // The clips for one row that names the video, or for all of them if there are no segments.
   struct Part {
     Clips clips = {};
-    std::string problem = {};  // why there can be none
+    std::string problem = {};  // why there are no clips
   };
-  std::optional<RecordTable::Stamp> stamp;  // nothing if it cannot be opened
+  std::optional<RecordTable::Stamp> stamp;  // nothing if the file cannot be opened
   std::vector<std::byte> table;
   video::VideoFacts facts;
   std::vector<Part> parts;
-  std::string problem;       // why it cannot be used
-  bool is_too_long = false;  // the bytes of one of its clips are
+  std::string problem;       // why the video cannot be used
+  bool is_too_long = false;  // one of its clips may need more bytes than a sample may have
 };
 
+// The clips of a part of a video. Without clip.every there is one, which may begin with any frame
+// that leaves room for it. With clip.every, each run of so many possible first frames makes one
+// clip.
 Clips clips_of(const ClipOptions& clip, const RecordTable::Clip& part) {
   const std::uint64_t span = clip_rule(clip).span();
   if (part.frames < span) return clip.short_videos == ShortVideos::skip ? Clips{} : Clips{part};
@@ -64,8 +69,9 @@ Clips clips_of(const ClipOptions& clip, const RecordTable::Clip& part) {
   return clips;
 }
 
-// A segment of a video of so many frames, shown at these times if it is in seconds. Tables round: a frame that is shown
-// this long before its segment begins is the first of it.
+// The clips of a segment of a video with `frames` frames, which are shown at the times `shown_at`
+// if segments are in seconds. Tables round times, so a segment includes a frame that is shown up to
+// kRounding before it begins, and excludes one that is shown up to kRounding before it ends.
 Video::Part part_of(const ClipOptions& clip, const Segment& segment, std::uint64_t frames,
                     const std::vector<double>& shown_at) {
   constexpr double kRounding = 1e-3;
@@ -89,7 +95,8 @@ video::ClipBytes bytes_of(const video::IndexedVideo& video, const RecordTable::C
   return video.clip(at.first, starts, rule, at.first + at.frames);
 }
 
-// Only in a file that is larger than a sample may be.
+// Whether a clip may need more bytes than a sample may have, which only a larger file makes
+// possible.
 bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const video::ClipRule& rule) {
   if (video.stamp->bytes + 2 * video.table.size() <= kLargestSampleFile) return false;
   const auto takes_too_much = [&](const RecordTable::Clip& clip) {
@@ -100,7 +107,8 @@ bool is_too_long(const Video& video, const video::IndexedVideo& indexed, const v
                              [&](const auto& part) { return std::ranges::any_of(part.clips, takes_too_much); });
 }
 
-// If a file is not what its name says, that is more helpful than a demuxer's message.
+// If the file is not what its name says, the error says so, which is more helpful than a demuxer's
+// message.
 std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& source, std::vector<double>* shown_at) {
   if (source.bytes == 0) throw SampleError("the file is empty");
   try {
@@ -112,7 +120,8 @@ std::vector<std::byte> table_of(const OpenFile& file, const video::VideoSource& 
   }
 }
 
-// A store that fails ends the build: an index of what can be read now would lack the rest.
+// Indexes one video, on any thread. A store that fails ends the build, because an index of what can
+// be read now would lack the rest.
 Video look_through(const std::string& path, const ClipOptions& clip, std::span<const Segment> segments) {
   Video video;
   try {
@@ -134,7 +143,7 @@ Video look_through(const std::string& path, const ClipOptions& clip, std::span<c
   return video;
 }
 
-// Whether a name has the word, as "start_frame" and "Start" have "start".
+// Whether the name contains the word, as "start_frame" and "Start" contain "start".
 bool has_word(std::string_view name, std::string_view word) {
   const std::string text = lower_case(name);
   const auto is_letter = [&](std::size_t at) { return at < text.size() && text[at] >= 'a' && text[at] <= 'z'; };
@@ -144,7 +153,8 @@ bool has_word(std::string_view name, std::string_view word) {
   return false;
 }
 
-// The rows of a column of samples in which each of `rows` is one of the samples before.
+// Replaces a column by its rows `rows`, in that order. A row may occur several times, or not at
+// all.
 template <typename T>
 void take_rows(std::vector<T>& column, std::span<const std::size_t> rows) {
   if (column.empty()) return;
@@ -165,7 +175,8 @@ void take_rows(RecordTable::FieldColumn& field, std::span<const std::size_t> row
   }
 }
 
-// Notes for a run, and further ones for `forebay index`.
+// Logs unusable videos and segments: bad ones and warnings, which a run reports, and notes for
+// `forebay index`.
 void log(const ClipOptions& clip, const std::vector<std::string>& paths, const std::vector<Video>& videos,
          const std::string& root, SkipLog& skipped) {
   const video::ClipRule rule = clip_rule(clip);
@@ -199,7 +210,7 @@ void log(const ClipOptions& clip, const std::vector<std::string>& paths, const s
                                 "; clip.short_videos = \"repeat_last\" keeps them");
 }
 
-// The error for videos none of which has a clip.
+// The error if none of the videos has a clip.
 ConfigError no_clip(const DatasetOptions& options, std::span<const Video> videos, const IndexDraft& draft) {
   std::uint64_t longest = 0;
   for (const Video& video : videos) longest = std::max(longest, video.facts.frames);
@@ -306,7 +317,8 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
   const ClipOptions& options = context.options.clip;
   RecordTable& table = draft.table;
   const std::size_t sources = table.sources.size();
-  // Rows that name one video share it: it is read once, and the index has its packets once.
+  // Rows that name the same video share one source, so that it is read once and the index has its
+  // packets once.
   std::unordered_map<std::string_view, std::uint32_t> first_of;
   for (std::uint32_t& source : table.source) source = first_of.try_emplace(table.sources[source], source).first->second;
   std::vector<std::uint32_t> used;  // sources that are videos; others hold fields
@@ -322,7 +334,7 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
     const std::string path(table.sources[source]);
     paths.push_back(store::is_absolute(path) ? path : join_path(draft.root, path));
   }
-  // By row, which of its video's parts it is; of a whole video the only one.
+  // For each row, the number of its part of the video; always 0 if there are no segments.
   std::vector<std::size_t> part(table.source.size());
   std::vector<std::vector<Segment>> segments(used.size());
   if (!options.segment.empty()) {

@@ -48,9 +48,11 @@ void center_clips(Dataset& dataset) noexcept;
 // Throws ConfigError naming clip.frames if this build or machine cannot read videos.
 void require_videos();
 
-// The options with which an index of clips is built: clip.segment is a field of two numbers, which make_clips() takes.
+// The options with which an index of clips is built: clip.segment becomes a field of two numbers,
+// which make_clips() removes.
 [[nodiscard]] DatasetOptions with_segments(const DatasetOptions& options);
-// What a run should know of a table with these columns of which clip.segment names none; "" if they are of no segments.
+// A remark for a run that does not set clip.segment but whose table has columns that look like the
+// beginning and end of segments; "" if there are none.
 [[nodiscard]] std::string unused_segments(std::span<const std::string> columns);
 
 // "clip.frames = 16, clip.stride = 2, ...".

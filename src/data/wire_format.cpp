@@ -35,7 +35,7 @@ std::uint64_t WireReader::tag() {
   return tag;
 }
 
-// By subtraction, as a length may be near 2^64.
+// Compares by subtraction, because a length may be near 2^64.
 std::uint64_t WireReader::take(std::uint64_t length) {
   if (length > end_ - position_) {
     throw at_byte(position_, "a length of " + std::to_string(length) + " reaches past the end of its protobuf message");
@@ -44,7 +44,7 @@ std::uint64_t WireReader::take(std::uint64_t length) {
   return position_ - length;
 }
 
-// Groups, which Protocol Buffers have given up, are skipped.
+// Groups, which Protocol Buffers has deprecated, are skipped.
 bool WireReader::next(WireField& field) {
   while (position_ < end_) {
     if (read_value(tag(), field)) return true;
@@ -75,7 +75,7 @@ bool WireReader::read_value(std::uint64_t tag, WireField& field) {
   }
 }
 
-// A loop, not a recursion: how deeply groups are nested is up to the file.
+// A loop and not a recursion, because the file decides how deeply groups are nested.
 void WireReader::skip_group(std::uint64_t number) {
   constexpr std::size_t kDeepestGroup = 100;
   std::vector<std::uint64_t> open{number};

@@ -1,11 +1,11 @@
-// Prepares XML of annotations for tinyxml2 and parses it. tinyxml2 is small and fast, but accepts
-// what is no XML and takes hours for some hostile input, so the text is checked before it, and the
-// tree after it.
+// Checks the XML of annotations and parses it with tinyxml2, which is small and fast, but accepts
+// malformed XML and takes hours for some hostile input. So the text is checked before it is parsed,
+// and the tree afterwards.
 //
-// In order: encoding to UTF-8 (annotation_text), characters, declarations and references
+// In order: conversion to UTF-8 and characters (annotation_text), declarations and references
 // (clean_markup), tinyxml2's own parsing, the root element (only_root). Errors name the line of the
-// original file; what is removed is overwritten by blanks for that reason. Called on any thread of
-// an index build, once per file; no state.
+// original file, which is why anything that is removed is overwritten with blanks. Called once per
+// file, on any thread of an index build; there is no state.
 
 #include "xml_text.hpp"
 
@@ -34,7 +34,7 @@ std::size_t line_at(std::string_view text, std::size_t offset) noexcept {
   throw SampleError("line " + std::to_string(line_at(text, offset)) + ": " + reason);
 }
 
-// 0 past the end, which is no character of XML.
+// 0 past the end; XML does not allow that character.
 unsigned byte_at(std::string_view text, std::size_t offset) {
   return offset < text.size() ? static_cast<unsigned char>(text[offset]) : 0U;
 }
@@ -87,14 +87,14 @@ std::string from_latin1(std::string_view text) {
   return utf8;
 }
 
-// Past the end of something that starts at `at`, or a refusal.
+// The offset after the next `end`. Refuses `what` if it is never closed.
 std::size_t skip_past(std::string_view text, std::size_t at, std::string_view end, const std::string& what) {
   const auto found = text.find(end, at);
   if (found == npos) refuse(text, at, what + " is never closed");
   return found + end.size();
 }
 
-// A comment, CDATA section or declaration at "<!".
+// The offset after a comment or CDATA section that begins at `at`. Refuses any declaration.
 std::size_t skip_exclamation(std::string_view text, std::size_t at) {
   const auto rest = text.substr(at);
   if (rest.starts_with("<!--")) return skip_past(text, at + 4, "-->", "a comment");
@@ -109,7 +109,7 @@ bool is_character_reference(std::string_view name) {
   return code && is_character(*code);
 }
 
-// Longer references than 16 bytes are none of those that are known.
+// The offset after the reference at `at`. A reference longer than kLongest is not a known one.
 std::size_t skip_reference(std::string_view text, std::size_t at) {
   constexpr std::size_t kLongest = 16;
   const auto semicolon = text.substr(at, kLongest).find(';');
@@ -146,7 +146,7 @@ bool is_xml_declaration(std::string_view instruction) {
          std::isalnum(static_cast<int>(byte_at(instruction, 5))) == 0;
 }
 
-// Line breaks stay, so that later errors have their lines.
+// Keeps line breaks, so that later errors name the right lines.
 void blank(std::string& document, std::size_t begin, std::size_t end) {
   for (std::size_t at = begin; at < end; ++at) {
     if (document[at] != '\n') document[at] = ' ';

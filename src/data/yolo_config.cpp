@@ -1,13 +1,13 @@
-// Reads the data.yaml of a YOLO dataset: the places of its images, the names of classes, and the
-// shape of keypoints.
+// Reads the data.yaml of a YOLO dataset: where its images are, the names of classes, and the shape
+// of keypoints.
 //
-// It is not a YAML parser. Of YAML it reads what data.yaml files have: keys at the left edge with a
-// value of one line, a list or a map in either style, quoted texts, comments. Everything else
-// (anchors, tags, texts over several lines, escapes) is refused with its line, since reading it
-// wrongly would mean other images or classes. Keys that do not matter are skipped whatever their
-// values are, by their indentation or brackets.
+// This is not a complete YAML parser. It supports what data.yaml files have: keys at the left edge,
+// each with a value in one line, a list or a map in either style; quoted texts; comments.
+// Everything else (anchors, tags, texts over several lines, escapes) is refused with its line,
+// because misreading it would select other images or classes. Keys that do not matter are skipped,
+// whatever their values are, by indentation or brackets.
 //
-// One pass over the lines: `at_` is the next line, `begin_` that of the present key.
+// There is one pass over the lines: `at_` is the next line, `begin_` that of the current key.
 
 #include "yolo_config.hpp"
 
@@ -51,8 +51,8 @@ class YamlReader {
     }
   }
 
-  // The next key at the left edge; false at the end. What belongs to the key before is skipped.
-  // A list may begin at the left edge, as YAML allows: "names:" with "- cat" below it.
+  // Finds the next key at the left edge; false at the end. Skips what belongs to the previous key,
+  // including a list that begins at the left edge, as YAML allows: "names:" with "- cat" below it.
   bool next(std::string& key) {
     for (; at_ < lines_.size(); ++at_) {
       const std::string_view line = lines_[at_];
@@ -67,16 +67,15 @@ class YamlReader {
       rest_ = rest;
       has_key_ = true;
       begin_ = at_++;
-      // Other keys may have lines that look like keys between brackets.
+      // In brackets, the values of other keys may have lines that look like keys.
       if (rest.starts_with('[') || rest.starts_with('{')) (void)bracketed();
       return true;
     }
     return false;
   }
 
-  // The value of the key that next() found.
-  // For a key whose value nobody asks for this is not called, so odd values of other keys do no
-  // harm.
+  // The value of the key that next() found. It is not called for keys that do not matter, so their
+  // values may be anything.
   YamlValue value() {
     YamlValue value;
     value.line = begin_ + 1;
@@ -105,8 +104,8 @@ class YamlReader {
     return text.empty() || text.starts_with('#');
   }
 
-  // Up to a '#' that begins a comment, outside of quotes.
-  // In YAML '#' begins a comment only after a blank: "a#b" is a text.
+  // The text before a '#' that begins a comment. In YAML it does so only outside quotes and after a
+  // blank: "a#b" is a text.
   static std::string_view without_comment(std::string_view text) {
     char quote = '\0';
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -123,8 +122,8 @@ class YamlReader {
     return without_blanks(text);
   }
 
-  // Takes "key:" from the front of a text, plain or quoted.
-  // A colon ends a key only before a blank or the end of the line, so that "C:/data" is none.
+  // Takes "key:" from the front of a text, plain or quoted. A colon ends a key only before a blank
+  // or the end of the line, so "C:/data" is not a key.
   static std::optional<std::string> take_key(std::string_view& text) {
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
     const auto closed = is_quoted ? text.find(text.front(), 1) : 0;
@@ -141,9 +140,8 @@ class YamlReader {
     return key;
   }
 
-  // The text of a value. What YAML makes more of is refused.
-  // Characters that mean something in YAML at the beginning of a value are refused, as is ": "
-  // within it, which YAML would read as a map.
+  // The text of a plain or quoted value. Refuses what has another meaning in YAML: special
+  // characters at the beginning, and ": " within a text, which would make a map.
   [[nodiscard]] std::string scalar(std::string_view text, std::size_t line) const {
     if (text.starts_with('\'') || text.starts_with('"')) return quoted(text, line);
     if (text.find_first_of("&*!|>%@`[]{}") == 0 || text == "-" || text.starts_with("- ") || text.starts_with("? ")) {
@@ -157,7 +155,7 @@ class YamlReader {
     return std::string(text);
   }
 
-  // In single quotes '' is one quote; in double quotes a backslash escapes.
+  // In single quotes, '' is a quote; in double quotes, a backslash begins an escape.
   [[nodiscard]] std::string quoted(std::string_view text, std::size_t line) const {
     const char quote = text.front();
     std::string value;
@@ -180,8 +178,8 @@ class YamlReader {
     refuse(line, "a text in quotes does not end where its value ends");
   }
 
-  // From the bracket that the value begins with to the one that closes it, lines joined by blanks.
-  // Brackets within quotes do not count. Lines are joined, as a flow list may go over several.
+  // The value from its opening bracket to the one that closes it. It may span several lines, which
+  // are joined by blanks. Brackets within quotes do not count.
   std::string bracketed() {
     std::string all;
     std::size_t open = 0;
@@ -217,7 +215,7 @@ class YamlReader {
     text.remove_suffix(1);
     while (!without_blanks(text).empty()) {
       std::string_view item = take_item(text);
-      if (item.empty() && without_blanks(text).empty()) break;  // a comma behind the last
+      if (item.empty() && without_blanks(text).empty()) break;  // a comma after the last item
       if (value.is_map) {
         const auto key = take_key(item);
         if (!key) refuse(begin_, "\"" + std::string(item) + R"(" is no "number: name")");
@@ -227,7 +225,7 @@ class YamlReader {
     }
   }
 
-  // Takes what is before the next comma that is not in quotes.
+  // Takes the text before the next comma outside quotes.
   static std::string_view take_item(std::string_view& text) {
     char quote = '\0';
     bool has_begun = false;
@@ -250,8 +248,8 @@ class YamlReader {
     return item;
   }
 
-  // Lines of "- text" or of "number: text", all equally far from the left edge.
-  // Maps and lists of one level, as no value in data.yaml has two.
+  // Reads lines of "- text" or "number: text", all with the same indentation. Only one level is
+  // supported, because no value in data.yaml has two.
   void read_block(YamlValue& value) {
     std::size_t indent = 0;
     for (; at_ < lines_.size(); ++at_) {
@@ -287,8 +285,8 @@ class YamlReader {
   const std::string& file_;
   std::vector<std::string_view> lines_;
   std::size_t at_ = 0;     // the next line
-  std::size_t begin_ = 0;  // of the key
-  std::string_view rest_;  // of its line
+  std::size_t begin_ = 0;  // the line of the current key
+  std::string_view rest_;  // the rest of that line, after the key
   bool has_key_ = false;
 };
 
@@ -300,9 +298,8 @@ std::size_t whole_number(const YamlReader& reader, const YamlValue& value, std::
   return *number;
 }
 
-// A list in order, or a number for each name.
-// A map numbers its names itself: 0: cat, 1: dog. The numbers must leave no gap, or labels would be
-// of classes without names.
+// The class names: a list in order, or a map from numbers to names, 0: cat, 1: dog. The numbers
+// must have no gap, because labels would otherwise belong to classes without names.
 std::vector<std::string> names_of_classes(const YamlReader& reader, const YamlValue& value) {
   if (!value.is_list && !value.is_map) reader.refuse(value.line - 1, "names: write a list, [cat, dog]");
   const std::size_t count = value.texts.size();
@@ -329,8 +326,8 @@ const YoloConfig::Split* YoloConfig::find(std::string_view name) const noexcept 
   return found == splits.end() ? nullptr : &*found;
 }
 
-// "nc" alone names classes class_0, class_1 ... as ultralytics does. A key that is given twice is
-// refused: YAML forbids it, and readers differ in which they take.
+// Without "names", "nc" names the classes class_0, class_1, ... as ultralytics does. Duplicate keys
+// are refused: YAML forbids them, and readers differ in which one they use.
 YoloConfig parse_yolo_config(std::string_view text, const std::string& file) {
   YoloConfig config;
   YamlReader reader(text, file);
@@ -385,7 +382,8 @@ YoloConfig read_yolo_config(const std::string& file) {
   return parse_yolo_config({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
 }
 
-// Quickly, by keys at the left edge alone, because it is asked of every YAML file in a folder.
+// Looks only for keys at the left edge, which is quick, because it is called for every YAML file in
+// a folder.
 bool is_yolo_config(const std::string& file) {
   try {
     const auto bytes = store::load_file(file, kLargestYaml);

@@ -1,5 +1,5 @@
 // Finds the images of a YOLO dataset, given a data.yaml (or one part of it), a list of images, or a
-// folder; and what its classes are called.
+// folder; and the names of its classes.
 //
 // It follows ultralytics where that is consistent, and copes with what exporters write: "path" of
 // another machine, Roboflow's "../train/images", classes.txt in place of data.yaml. A dataset of
@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLargestImageList = std::size_t{1} << 30U;
-// How far above a folder of images its data.yaml is looked for: images/train/part below it.
+// How many folders above a folder of images its data.yaml may be: three for images/train/part.
 constexpr int kFoldersAbove = 3;
 // Chosen: some entries of a list may be missing.
 constexpr std::size_t kEntriesTried = 8;
@@ -63,8 +63,8 @@ std::string lines_joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// The file of a folder that says the classes; "" if there is none. Of several configurations data.yaml is the one.
-// One folder may have several configurations, of which only one can be meant.
+// The file in a folder that names the classes; "" if there is none. Of several configurations
+// data.yaml is chosen; if none has that name, it is an error, because only one can be meant.
 std::string file_of_classes(const std::string& folder) {
   std::vector<std::string> found;
   const Scan listing = scan_folder(folder, "");
@@ -84,8 +84,8 @@ std::string file_of_classes(const std::string& folder) {
   return {};
 }
 
-// The same of a folder, of that of its labels, and of those above.
-// "x.jpg" is a name for the question only: which folder would have the labels of images there?
+// The same for a folder of images, the folder of their labels, and those above them. "x.jpg" is a
+// made-up image in the folder, used to find where its labels would be.
 std::string file_of_classes_above(const std::string& images) {
   std::string folder = images;
   for (int level = 0; level <= kFoldersAbove && folder.size() > 1; ++level) {
@@ -108,9 +108,10 @@ void take_classes(const std::string& file, YoloImages& images) {
   }
 }
 
-// The folder to which the places of a configuration are relative. It was often written for another
-// machine. Relative paths are tried from the file's folder and from the working directory. If
-// neither exists but the last component is that of the file's folder, the dataset was moved.
+// The folder to which the places of a configuration are relative. The path was often written for
+// another machine. If it is relative, it is tried from the file's folder and then from the working
+// directory. If neither exists but its last component is that of the file's folder, the dataset was
+// moved.
 std::string folder_of_config(const YoloConfig& config, const std::string& file) {
   std::string here(parent_folder(file));
   if (config.path.empty()) return here;
@@ -131,8 +132,9 @@ std::string place_in(const std::string& folder, const std::string& place, const 
   throw ConfigError(where + ": there is no " + path);
 }
 
-// What the entries of a list are relative to: its own folder, as "./" is; else where the first of them are found.
-// Darknet's lists are relative to where darknet ran, others to the list or to the dataset's root.
+// The folder to which the entries of a list are relative: the first of four in which one of a few
+// entries exists; if there is none, the list's own. Darknet's lists are relative to where darknet
+// ran, others to the list's folder or the dataset's root.
 std::string folder_of_entries(const std::string& list, const std::string& root, std::vector<std::string>& entries) {
   std::string here(parent_folder(list));
   for (const std::string& folder : {here, root, std::string(parent_folder(here)), normal_path(".")}) {
@@ -149,8 +151,7 @@ class YoloFinder {
  public:
   YoloFinder(PathContents& contents, SkipLog& skipped) : contents_(contents), skipped_(skipped) {}
 
-  // Several places of a split may contain one another, so images and folders are made unique at the
-  // end.
+  // The places of a split may overlap, so duplicate images and folders are removed at the end.
   YoloImages find() {
     if (!contents_.is_folder() && is_yaml_name(contents_.files().front())) {
       take_config(contents_.files().front(), contents_.part().empty() ? "train" : contents_.part());
@@ -176,7 +177,7 @@ class YoloFinder {
  private:
   void note(const std::string& text) { skipped_.add_note(contents_.root(), text); }
 
-  // A part of a data.yaml.
+  // Takes one part of a data.yaml.
   void take_config(const std::string& file, const std::string& wanted) {
     const YoloConfig config = read_yolo_config(file);
     const YoloConfig::Split* const split = config.find(wanted);
@@ -198,8 +199,8 @@ class YoloFinder {
     }
   }
 
-  // Every file is looked for here, since an index of a folder's images knows them to exist
-  // (finds_files).
+  // Checks that every file exists, because the format promises that (Format::finds_files); images
+  // found in a folder are known to exist.
   void take_list(const std::string& list) {
     std::vector<std::string> entries = store::lines_of_file(list, kLargestImageList);
     const auto is_other = [&](const std::string& entry) {
@@ -226,7 +227,7 @@ class YoloFinder {
     take_scan(folder, scan);
   }
 
-  // ultralytics caches decoded images as .npy files beside them.
+  // Leaves out .npy files, in which ultralytics caches decoded images beside the originals.
   void take_scan(const std::string& folder, const Scan& scan) {
     for (const ListedFolder& each : scan.listed) {
       ListedFolder& listed = found_.listed.emplace_back(each);
@@ -245,8 +246,8 @@ class YoloFinder {
     }
   }
 
-  // A folder: one with a data.yaml, or one of images.
-  // Splits of the same places count once, as some configurations name one folder for train and val.
+  // Takes a folder, either with a data.yaml or of images. Splits with the same places count once,
+  // because some configurations name one folder for train and val.
   void take_root(const std::string& root) {
     const std::string file = file_of_classes(root);
     if (is_yaml_name(file)) {
@@ -309,8 +310,8 @@ class YoloFinder {
 
 }  // namespace
 
-// As ultralytics: the last "/images/" of the path becomes "/labels/". Beside the image is Darknet's
-// way.
+// As in ultralytics, the last "/images/" of the path becomes "/labels/". Labels beside the image
+// are Darknet's way.
 std::vector<std::string> places_of_labels(std::string_view image) {
   constexpr std::string_view kImages = "/images/";
   const std::string stem(image.substr(0, image.size() - base_name(image).size() + stem_of(image).size()));
@@ -324,7 +325,7 @@ std::vector<std::string> places_of_labels(std::string_view image) {
 
 YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped) { return YoloFinder(contents, skipped).find(); }
 
-// For the hash of a saved index: the same decisions as YoloFinder's, without listing images.
+// For the hash of a saved index. Makes the same decisions as YoloFinder, without listing images.
 YoloSources yolo_sources(const DatasetOptions& options) {
   const auto [path, part] = part_of_yaml(normal_path(options.path));
   const bool is_folder = path_is_folder(path);
@@ -336,7 +337,7 @@ YoloSources yolo_sources(const DatasetOptions& options) {
   }
   if (classes.empty()) return sources;
   sources.files.push_back(classes);
-  // A data.yaml above a folder or a list says the classes alone.
+  // A data.yaml above a folder or a list only names the classes.
   if (!is_yaml_name(classes) || (classes != path && (!is_folder || parent_folder(classes) != path))) return sources;
   const YoloConfig config = read_yolo_config(classes);
   const YoloConfig::Split* split = config.find(part.empty() ? "train" : part);

@@ -1,10 +1,11 @@
-// Parses a YOLO label file: per line a class and a box (center x, center y, width, height), or the
-// points of a polygon, or a box and keypoints, all in shares of the image's sides.
+// Parses a YOLO label file. Each line has a class and a box (center x, center y, width, height), or
+// the points of a polygon, or a box and keypoints, all as fractions of the image's width and
+// height.
 //
-// The three look alike: five numbers are a box; an odd count from 7 on is a polygon, unless
-// kpt_shape says that keypoints follow a box. Anything else is refused. The first wrong line makes
-// the whole file unusable, because an image with half of its labels would teach the network that
-// the other objects are background.
+// These look alike: five numbers are a box; an odd count from 7 on is a polygon, unless kpt_shape
+// says that keypoints follow a box. Anything else is refused. The first wrong line makes the whole
+// file unusable, because an image with half of its labels would teach the network that the other
+// objects are background.
 
 #include "yolo_labels.hpp"
 
@@ -20,7 +21,7 @@
 namespace forebay::data {
 namespace {
 
-// How far past the image a coordinate may be: rounding, as ultralytics allows it.
+// How far beyond the image a coordinate may be, for rounding, as in ultralytics.
 constexpr double kTolerance = 0.01;
 // Chosen, as for lists of names; a larger number is a mistake such as a confidence or an id.
 constexpr std::int32_t kMostYoloClasses = 65536;
@@ -32,8 +33,8 @@ std::string shown_word(std::string_view word) {
   return "\"" + printable(word.substr(0, kLongest)) + (word.size() > kLongest ? "...\"" : "\"");
 }
 
-// The numbers of a line; otherwise sets the problem.
-// from_chars is independent of the locale, but takes no '+'.
+// Parses the numbers of a line, or sets `problem`. parse_number() does not depend on the locale,
+// but accepts no '+'.
 void read_numbers(std::string_view line, std::vector<double>& numbers, std::string& problem) {
   constexpr std::string_view kBlanks = " \t\v\f";
   numbers.clear();
@@ -72,8 +73,8 @@ std::string problem_of_shares(std::span<const double> shares) {
   return {};
 }
 
-// How many numbers behind the class are the geometry, or why that is unclear.
-// Six numbers are usually predictions, with a confidence at the end.
+// What is wrong with a line of so many numbers; "" if nothing. Lines of six are usually
+// predictions, with a confidence at the end.
 std::string problem_of_count(std::size_t count, const YoloRules& rules) {
   const std::string said = std::to_string(count) + " numbers";
   if (rules.keypoint_numbers > 0) {
@@ -114,10 +115,10 @@ bool may_be_box_and_points(std::span<const double> numbers) {
   return true;
 }
 
-// A line with its own numbers, as ultralytics tells lines apart.
+// What identifies a line. ultralytics compares lines in the same way to find duplicates.
 using YoloKey = std::array<float, 5>;
 
-// As floats, since ultralytics compares lines as rows of float32.
+// Floats, because ultralytics compares lines as rows of float32.
 YoloKey key_of(const YoloObject& object) {
   const auto [left, top, right, bottom] = object.sides;
   return {static_cast<float>(object.number), static_cast<float>(left), static_cast<float>(top),
@@ -126,7 +127,7 @@ YoloKey key_of(const YoloObject& object) {
 
 }  // namespace
 
-// Empty lines count for line numbers, and nothing else. "\r\n" is one end of a line.
+// Empty lines only count for line numbers. "\r\n" is one line break.
 YoloLabels parse_yolo_labels(std::string_view text, const YoloRules& rules) {
   YoloLabels labels;
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);

@@ -1,13 +1,14 @@
 // Reads ZIP archives, as NumPy writes them (.npz): the directory at the end, then members, stored
 // or deflated. Field names and offsets follow PKWARE's APPNOTE 6.3, sections 4.3 and 4.5.
 //
-// The constructor finds the end record, from it the directory, and checks every entry: sizes that
-// deflate cannot reach, members that overlap. After that, sizes of members can be used to take
-// memory. read() then reads a member into memory that the caller has, and compares its CRC-32 if it
-// was read whole; a part of a member can be read, too, for its header.
+// The constructor finds the end record and, from it, the directory, and checks every entry. It
+// refuses sizes that deflate cannot reach and members that overlap, so that afterwards memory can
+// be allocated by the size of a member. read() reads a member into the caller's memory, and
+// verifies its CRC-32 if it reads the whole. It can also read just the beginning, such as an
+// array's header.
 //
-// Not read: encryption, other methods than deflate, archives in several files. Zip64 is, since
-// large arrays need it. No state between calls; any thread.
+// Encryption, methods other than deflate, and archives in several files are not supported. Zip64
+// is, because large arrays need it. After construction nothing changes, so any thread may read.
 
 #include "zip_file.hpp"
 
@@ -41,7 +42,7 @@ constexpr std::uint16_t kEncrypted = 1 | 1U << 6U | 1U << 13U;
 constexpr std::uint32_t kElsewhere = 0xffffffff;  // the number is in a Zip64 field
 // Chosen: a larger directory is damage, or not that of a dataset.
 constexpr std::uint64_t kLargestDirectory = std::uint64_t{64} << 20U;
-constexpr std::uint64_t kMostInflation = 1032;  // of deflate
+constexpr std::uint64_t kMostInflation = 1032;  // the limit of deflate
 
 // Little-endian, at any alignment.
 std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) noexcept {
@@ -58,9 +59,8 @@ SampleError member_refusal(const ZipMember& member, const std::string& what) {
                      what);
 }
 
-// Reads from the extra field of an entry what did not fit into 32 bits.
-// The Zip64 field (4.5.3) has only those of the numbers that are 0xffffffff in the entry, in this
-// order.
+// Reads from an entry's extra field the numbers that did not fit into 32 bits. The Zip64 field
+// (4.5.3) has only those of the numbers that are 0xffffffff in the entry, in this order.
 void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member) {
   while (extra.size() >= 4) {
     const auto size = static_cast<std::size_t>(number_at(extra, 2, 2));
@@ -82,8 +82,8 @@ void widen(std::span<const std::byte> extra, bool has_offset, ZipMember& member)
   }
 }
 
-// The size that a directory claims for a member is memory that somebody will allocate. Sizes come
-// before any reading: a claim of terabytes must not make anyone allocate them.
+// Callers allocate memory by the size that the directory claims for a member, so impossible sizes
+// are refused before anything is read.
 void require_possible_size(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) return;  // refused when it is read
   const auto sizes = [&](const char* between) {
@@ -97,8 +97,8 @@ void require_possible_size(const ZipMember& member) {
   }
 }
 
-// Gives inflate's memory back.
-// Negative MAX_WBITS is deflate without zlib's header, which ZIP does not have.
+// Owns the memory of inflate. Negative MAX_WBITS means raw deflate, because ZIP does not have
+// zlib's header.
 struct Inflater {
   z_stream stream{};
 
@@ -118,8 +118,8 @@ bool starts_as_zip(std::span<const std::byte> head) noexcept {
 
 ZipFile::ZipFile(const OpenFile& file) : file_(file) { read_members(find_directory()); }
 
-// Few archives have a comment, and some datasets have one archive per sample: the room for a comment is only read if
-// the record is not at the very end.
+// Few archives have a comment, and some datasets have one archive per sample. So the longest
+// possible comment is read only if the end record is not at the very end.
 ZipFile::Directory ZipFile::find_directory() const {
   for (const std::size_t bytes : {kEndBytes, kEndBytes + kLongestComment}) {
     if (const auto place = find_directory(std::min(file_.size, bytes))) return *place;
@@ -129,13 +129,13 @@ ZipFile::Directory ZipFile::find_directory() const {
   throw zip_refusal(file_.size, "the archive ends without its directory, probably cut short" + nature_as_cause(head));
 }
 
-// The end record is searched for backwards: it is where its comment fills the rest of the file.
+// Searches backwards for the end record: the one whose comment fills the rest of the file.
 std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) const {
   const std::uint64_t begin = file_.size - bytes;
   std::vector<std::byte> tail(bytes);
   read_at(file_, begin, tail);
-  // The signature may also occur in a comment or in data; only a record whose comment ends with the
-  // file is the one.
+  // The signature may also occur in a comment or in data, so only a record whose comment ends with
+  // the file counts.
   for (std::size_t i = 0; i + kEndBytes <= bytes; ++i) {
     const std::size_t at = bytes - kEndBytes - i;
     const auto end = std::span(tail).subspan(at);
@@ -157,7 +157,7 @@ std::optional<ZipFile::Directory> ZipFile::find_directory(std::size_t bytes) con
   return std::nullopt;
 }
 
-// The locator stands directly before the end record, and says where the wide record is.
+// The Zip64 locator is directly before the end record, and says where the Zip64 end record is.
 ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
   std::array<std::byte, kLocatorBytes> locator{};
   std::array<std::byte, kWideEndBytes> wide{};
@@ -171,7 +171,7 @@ ZipFile::Directory ZipFile::wide_directory(std::uint64_t end) const {
   return {.begin = number_at(wide, 48, 8), .bytes = number_at(wide, 40, 8), .members = number_at(wide, 32, 8)};
 }
 
-// Names are copied; the directory is kept as it is for hashes of the index.
+// Also keeps the directory as it is, for the hashes of an index.
 void ZipFile::read_members(const Directory& place) {
   begin_of_directory_ = place.begin;
   directory_.resize(place.bytes);
@@ -198,7 +198,7 @@ void ZipFile::read_members(const Directory& place) {
     members_.push_back(std::move(member));
     rest = rest.subspan(all);
   }
-  // Zip bombs are made of members that share bytes.
+  // Zip bombs consist of members that share bytes.
   std::vector<const ZipMember*> by_place;
   for (const ZipMember& member : members_) by_place.push_back(&member);
   std::ranges::sort(by_place, {}, &ZipMember::header);
@@ -213,7 +213,7 @@ void ZipFile::read_members(const Directory& place) {
   }
 }
 
-// Separate from the constructor: an archive may have members that nobody wants.
+// Separate from the constructor, because unreadable members do no harm if nobody wants them.
 void ZipFile::require_readable(const ZipMember& member) {
   if ((member.flags & kEncrypted) != 0) throw member_refusal(member, "it is encrypted");
   if (member.method != 0 && member.method != Z_DEFLATED) {
@@ -254,8 +254,8 @@ void ZipFile::read(const ZipMember& member, std::span<std::byte> to) const {
   if (sum != member.sum) throw member_refusal(member, "damaged: its checksum is wrong");
 }
 
-// When all is wanted, inflating goes on into `beyond` until the stream ends, so that a member
-// longer than it says is noticed.
+// If the whole member is wanted, inflating continues into `beyond` until the stream ends, to detect
+// a member that is longer than the directory says.
 void ZipFile::inflate(const ZipMember& member, std::uint64_t at, std::span<std::byte> to) const {
   constexpr std::size_t kInput = std::size_t{256} << 10U;
   Inflater inflater;

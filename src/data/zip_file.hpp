@@ -15,7 +15,7 @@ namespace forebay::data {
 // A member of a zip archive, as the archive's directory describes it.
 struct ZipMember {
   std::string name;
-  std::uint64_t header = 0;  // where its own header is in the archive
+  std::uint64_t header = 0;  // offset of its local header in the archive
   std::uint64_t packed = 0;  // bytes in the archive
   std::uint64_t bytes = 0;   // size of its contents
   std::uint32_t sum = 0;     // CRC-32 of its contents
