@@ -1,14 +1,14 @@
-// Datasets that ask Python for the bytes of a sample (object_dataset), and what they share with
-// those that ask processes (processes.cpp): answers with several parts, and the exceptions behind
-// errors.
+// Datasets that call Python for the bytes of a sample (object_dataset), and what they share with
+// those that ask worker processes (processes.cpp): answers with several parts, and the exceptions
+// behind errors.
 //
-// Reading threads are C++ threads: they take the GIL to ask, and must not hold it while they wait
-// for memory (reserve()), since those who would free it may need the GIL. An answer has the image
-// and all fields at once; the image is delivered now, and the fields are kept per thread until
-// read_field() asks for them, so that Python is asked once per sample.
+// Reader threads are C++ threads. They take the GIL to call Python, and must not hold it while they
+// wait for memory (reserve()), since whoever would free memory may need the GIL. An answer has the
+// image and all fields at once. The image is delivered immediately; the fields are kept per thread
+// until read_field() asks for them, so that Python is called once per sample.
 //
-// Objects of Python must be released with the GIL and outside of mutex_: a destructor may run
-// Python code.
+// Python objects must be released with the GIL held and without mutex_: a destructor may run Python
+// code.
 
 #include "answers.hpp"
 
@@ -17,8 +17,8 @@
 namespace forebay::python {
 namespace {
 
-// The bytes of a Python object, kept until they are copied.
-// Holds the buffer, so that Python can neither move nor free the bytes.
+// The bytes of a Python object. Holds the buffer until they are copied, so that Python can neither
+// move nor free them.
 class Returned {
  public:
   // REQUIRES: the GIL.
@@ -49,12 +49,12 @@ Part part_of(nb::handle item) {
 
 void deliver(const Part& part, ReadTarget& target) {
   if (!part.path.empty()) return read_file(part.path, target);
-  // This may wait for other readers, which may need the GIL, so it must not be held here.
+  // reserve() may wait for other readers, which may need the GIL, so it must not be held here.
   std::ranges::copy(part.bytes, target.reserve(part.bytes.size()).begin());
 }
 
-// Python's own errors of a store that fails, and of limits of the process. REQUIRES: the GIL.
-// Such errors are tried again before the sample counts as bad.
+// Whether the exception means that a store failed or that the process reached a limit. Such errors
+// are retried before the sample counts as bad. REQUIRES: the GIL.
 bool may_pass(const nb::python_error& raised) {
   if (raised.matches(PyExc_TimeoutError) || raised.matches(PyExc_ConnectionError) ||
       raised.matches(PyExc_MemoryError)) {
@@ -66,7 +66,7 @@ bool may_pass(const nb::python_error& raised) {
   return nb::try_cast(number, error) && error_may_pass(error);
 }
 
-// `read_` is the program's function or __getitem__.
+// `read_` is the program's function, or the __getitem__ of its object.
 class ObjectDataset final : public AnsweringDataset {
  public:
   ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
@@ -103,7 +103,7 @@ class ObjectDataset final : public AnsweringDataset {
 
 }  // namespace
 
-// As os.fsencode(): names that are not UTF-8 come through.
+// Encodes like os.fsencode(), so that file names that are not UTF-8 are preserved.
 std::string path_of(nb::handle text) {
   const nb::object encoded = nb::steal(PyUnicode_EncodeFSDefault(text.ptr()));
   if (!encoded.is_valid()) throw nb::python_error();
@@ -111,18 +111,18 @@ std::string path_of(nb::handle text) {
   return {bytes.c_str(), bytes.size()};
 }
 
-// Exceptions are kept with their text, by which explain() finds the one that an Error is about: C++
-// errors carry only text through the library.
+// C++ errors carry only text through the library. So an exception is kept with its text, by which
+// explain() finds the one that an Error is about.
 SampleError Failures::keep(const nb::python_error& raised) {
   const auto kind = may_pass(raised) ? SampleError::Kind::transient : SampleError::Kind::permanent;
   std::string text = text_of(raised);
   try {
-    // Before Python 3.12 an exception that nobody has caught yet is in three parts.
+    // Before Python 3.12 an exception that was not caught yet consists of three parts.
     const nb::object where = raised.traceback().is_valid() ? nb::borrow(raised.traceback()) : nb::none();
     text = utf8_of(nb::module_::import_("forebay._samples").attr("told_of")(raised.type(), raised.value(), where));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without the place, the message is still right
   }
-  Kept oldest;  // ends without the lock
+  Kept oldest;  // destroyed after the lock is released
   const std::scoped_lock lock(mutex_);
   if (kept_.size() == kMost) {
     oldest = std::move(kept_.front());
@@ -132,7 +132,7 @@ SampleError Failures::keep(const nb::python_error& raised) {
   return SampleError(text, kind);
 }
 
-// Raises the Python exception as the cause ("raise ... from").
+// Raises an exception for `error` with the Python exception as its cause ("raise ... from").
 void Failures::explain(const Error& error) {
   const std::string_view message = error.what();
   std::exception_ptr raised;
@@ -146,7 +146,7 @@ void Failures::explain(const Error& error) {
   try {
     std::rethrow_exception(raised);
   } catch (const nb::python_error& kept) {
-    nb::python_error cause = kept;  // raising takes the value out, and a later call may ask again
+    nb::python_error cause = kept;  // a copy: raising moves the value out, and a later call may ask again
     const bool is_of_sample = dynamic_cast<const SampleError*>(&error) != nullptr;
     nb::raise_from(cause, nb::module_::import_("forebay.errors").attr(is_of_sample ? "SampleError" : "Error"), "%s",
                    error.what());
@@ -159,7 +159,7 @@ void Failures::forget() {
   all.swap(kept_);
 }
 
-// A part is released as soon as it is copied.
+// A part is released as soon as it has been copied.
 void AnsweringDataset::read(std::uint64_t id, ReadTarget& target) const {
   std::vector<Part> parts = ask(id, target);
   deliver(parts.front(), target);
@@ -167,7 +167,8 @@ void AnsweringDataset::read(std::uint64_t id, ReadTarget& target) const {
   if (!fields().empty()) keep(id, std::move(parts));
 }
 
-// Asks again if the answer is gone: the reader may try a field once more, or on another thread.
+// Calls Python again if the answer is gone: the reader may retry a field, perhaps on another
+// thread.
 void AnsweringDataset::read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const {
   std::vector<Part> parts = take_kept(id);
   if (parts.empty()) parts = ask(id, target);
@@ -176,7 +177,7 @@ void AnsweringDataset::read_field(std::uint64_t id, std::size_t field, ReadTarge
 }
 
 std::vector<Part> AnsweringDataset::take_kept(std::uint64_t id) const {
-  Answer answer;  // ends without the lock: its objects need the GIL for that
+  Answer answer;  // destroyed after the lock is released: its objects need the GIL
   const std::scoped_lock lock(mutex_);
   const auto found = kept_.find(std::this_thread::get_id());
   if (found == kept_.end()) return {};
@@ -186,13 +187,13 @@ std::vector<Part> AnsweringDataset::take_kept(std::uint64_t id) const {
 }
 
 void AnsweringDataset::keep(std::uint64_t id, std::vector<Part> parts) const {
-  Answer older;  // ends without the lock: its objects need the GIL for that
+  Answer older;  // destroyed after the lock is released: its objects need the GIL
   const std::scoped_lock lock(mutex_);
   older = std::exchange(kept_[std::this_thread::get_id()], {id, std::move(parts)});
 }
 
 void AnsweringDataset::forget_answers() noexcept {
-  std::unordered_map<std::thread::id, Answer> all;  // ends without the lock
+  std::unordered_map<std::thread::id, Answer> all;  // destroyed after the lock is released
   const std::scoped_lock lock(mutex_);
   all.swap(kept_);
 }

@@ -20,13 +20,15 @@
 
 namespace forebay::python {
 
-// What Python code raised for samples, in case that it ends the run. Any thread.
+// Keeps exceptions that Python code raised for samples, in case one of them ends the run. Any
+// thread.
 class Failures {
  public:
-  // Keeps what was raised; returns the error of the sample. REQUIRES: the GIL, within the catch of `raised`.
+  // Keeps the exception, and returns the error for its sample. REQUIRES: the GIL, within the catch
+  // of `raised`.
   [[nodiscard]] SampleError keep(const nb::python_error& raised);
-  // Throws `error` with the exception that it tells of as its cause; returns if there is none. REQUIRES: the GIL,
-  // within the catch of `error`.
+  // Throws `error` with the Python exception that it is about as its cause; returns if there is
+  // none. REQUIRES: the GIL, within the catch of `error`.
   void explain(const Error& error);
   // REQUIRES: the GIL.
   void forget();
@@ -36,21 +38,22 @@ class Failures {
     std::string text;
     std::exception_ptr raised;
   };
-  static constexpr std::size_t kMost = 4;  // their tracebacks keep the program's objects alive
+  static constexpr std::size_t kMost = 4;  // few, because tracebacks keep the program's objects alive
 
   std::mutex mutex_;
   std::deque<Kept> kept_;
 };
 
-// A part of a sample that Python answered with: its image, or a field.
+// A part of a sample as Python returned it: its image, or a field.
 struct Part {
-  std::string path;  // of a file, or "" if there are bytes
+  std::string path;  // path of a file, or "" if there are bytes
   std::span<const std::byte> bytes = {};
   std::shared_ptr<const void> owner = {};  // of the bytes
 };
 
-// Samples that Python code gives one by one, each as a whole: the image and then every field. A reader asks for the
-// image and for each field in turn, so what is left of a sample is kept for its thread until the last is read.
+// Samples that Python code returns one at a time, each as a whole: the image and every field. A
+// reader asks for the image and then for each field, so the remaining parts are kept for its thread
+// until the last one has been read.
 class AnsweringDataset : public ListedDataset {
  public:
   AnsweringDataset(std::uint64_t size, SampleList list, std::string identity)
@@ -64,18 +67,20 @@ class AnsweringDataset : public ListedDataset {
   void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override;
 
   [[nodiscard]] Failures& failures() const noexcept { return *failures_; }
-  // How many samples may be asked for at a time; 0: any number.
+  // How many samples can be read at a time; 0: any number.
   [[nodiscard]] virtual unsigned at_once() const noexcept { return 0; }
-  // The feeder begins to close: what is being read is not needed any more. Any thread.
+  // Called when the feeder begins to close: samples being read are no longer needed. Any thread.
   virtual void abandon() noexcept {}
-  // The feeder is closed, or an exception ended the wait for its readers. May be called again. All is closed even if it
-  // throws nb::python_error, for a signal that arrived meanwhile. REQUIRES: the GIL.
+  // Called when the feeder is closed, or when an exception ended the wait for its readers; may be
+  // called again. Closes everything, even if it throws nb::python_error because a signal arrived
+  // meanwhile. REQUIRES: the GIL.
   virtual void close() {}
 
  protected:
-  // Gives up what is left of samples that are not read to their end. Any thread.
+  // Drops the remaining parts of samples that were not read to their end. Any thread.
   void forget_answers() noexcept;
-  // The image and every field. May wait; `target` then says whether to go on. Throws SampleError.
+  // Returns the image and every field. May wait; `target` then tells whether the feeder is closing.
+  // Throws SampleError.
   [[nodiscard]] virtual std::vector<Part> ask(std::uint64_t id, ReadTarget& target) const = 0;
 
  private:
@@ -92,13 +97,13 @@ class AnsweringDataset : public ListedDataset {
   mutable std::unordered_map<std::thread::id, Answer> kept_;
 };
 
-// Samples that an object of this process returns: read(id) returns the image, or a list of image and fields; each is
-// the path of a file, or bytes. Each call takes the GIL. `identity` distinguishes the data from other data. REQUIRES:
-// the GIL.
+// Samples that a Python object in this process returns: read(id) returns the image, or a list of
+// image and fields; each is the path of a file, or bytes. Each call takes the GIL. `identity`
+// distinguishes the data from other data. REQUIRES: the GIL.
 [[nodiscard]] std::shared_ptr<AnsweringDataset> object_dataset(nb::object read, std::uint64_t size, SampleList list,
                                                                std::string identity);
 
-// The path that a str names. Throws nb::python_error. REQUIRES: the GIL.
+// The path in a Python str, as bytes. Throws nb::python_error. REQUIRES: the GIL.
 [[nodiscard]] std::string path_of(nb::handle text);
 
 }  // namespace forebay::python

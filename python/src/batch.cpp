@@ -1,10 +1,10 @@
 // Batches in Python: arrays and tensors that share the batch's memory, and when that memory may be
-// used again.
+// reused.
 //
-// A batch holds a lease. Whatever is made from it (NumPy arrays, DLPack tensors, JAX arrays) holds
-// a share, so the memory is not reused while anything refers to it. JAX computes later than it is
-// called and tells nobody when it is done; Leases watches arrays that were lent to it by weak
-// references and counts, so that next() can wait for computations that still read a batch.
+// A batch holds a lease. Whatever is made from it (NumPy arrays, DLPack tensors, JAX arrays) shares
+// the lease, so the memory is not reused while anything refers to it. JAX computes asynchronously
+// and does not tell when it is done. So Leases tracks the arrays lent to it, with weak references
+// and counts, and next() can wait for computations that still read a batch.
 //
 // The GIL is held in all of this except while bytes are copied.
 
@@ -29,8 +29,8 @@ namespace {
 using Array = nb::ndarray<nb::numpy>;
 using ReadOnlyArray = nb::ndarray<nb::numpy, nb::ro>;
 
-// bfloat16 travels as uint16, and forebay/_batch.py gives it the type of ml_dtypes where that is
-// installed.
+// NumPy has no bfloat16, so it is passed as uint16; forebay/_batch.py gives it the type of
+// ml_dtypes if that is installed.
 nb::dlpack::dtype numpy_type(DType dtype) {
   const auto type = [](nb::dlpack::dtype_code code, std::size_t bytes) {
     return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * bytes), 1};
@@ -39,7 +39,7 @@ nb::dlpack::dtype numpy_type(DType dtype) {
     case DType::uint8: return type(nb::dlpack::dtype_code::UInt, 1);
     case DType::int32:
     case DType::int64: return type(nb::dlpack::dtype_code::Int, size_of(dtype));
-    case DType::bfloat16: return type(nb::dlpack::dtype_code::UInt, 2);  // the bits: NumPy has no such type
+    case DType::bfloat16: return type(nb::dlpack::dtype_code::UInt, 2);  // the raw bits
     case DType::float16:
     case DType::float32:
     case DType::float64: break;
@@ -89,8 +89,7 @@ nb::object capsule_of(Owner tensor, const char* name) {
   return nb::steal(capsule);
 }
 
-// A share of a lease that another library has.
-// The count is lowered last, see Leases::is_computing().
+// A share of a lease that another library holds, counted in `loans`.
 class Loan {
  public:
   Loan(std::shared_ptr<CountedLease> lease, std::shared_ptr<LeaseFacts> facts)
@@ -109,7 +108,8 @@ class Loan {
   std::shared_ptr<LeaseFacts> facts_;
 };
 
-// JAX calls from its own code. A program that takes a capsule by itself says no stream, and nobody is named.
+// Whether the caller is JAX, judged by the module of the calling Python code. A program that takes
+// a capsule itself gives no stream either, but its module is not JAX's.
 bool is_called_by_jax() {
   PyObject* const globals = PyEval_GetGlobals();
   if (globals == nullptr) return false;
@@ -126,7 +126,7 @@ nb::object Tensor::capsule(bool is_versioned) const {
   return capsule_of(to_dlpack_unversioned(lease_, field_), "dltensor");
 }
 
-// For memory of the host there is nothing to order.
+// Host memory has nothing to order.
 void Tensor::order_consumer(nb::handle stream) const {
   if (view().device == DeviceKind::host) return;
   if (!for_jax_ && is_called_by_jax()) {
@@ -141,7 +141,8 @@ void Tensor::order_consumer(nb::handle stream) const {
   }
 }
 
-// Versioned if the consumer asks for DLPack 1 or later: only that form can say read-only.
+// Returns the versioned form if the consumer supports DLPack 1 or later: only that form can be
+// read-only.
 nb::object Tensor::dlpack(nb::handle stream, nb::handle max_version, nb::handle device_wanted, nb::handle copy) const
     try {
   if (!copy.is_none() && nb::cast<bool>(copy)) {
@@ -171,7 +172,8 @@ nb::tuple Tensor::shape() const {
   return nb::tuple(all);
 }
 
-// Of a tensor on a GPU, labels and the like have a copy on the host.
+// For a batch on a GPU, labels and similar small fields also have a copy on the host, which is used
+// here.
 nb::object Tensor::numpy() const {
   const TensorView seen = view();
   if (seen.device != DeviceKind::host) {
@@ -210,7 +212,8 @@ nb::dict Tensor::cuda_array_interface() const {
 
 CountedLease::~CountedLease() {
   release();
-  // Release, and acquire where they are read: who finds a count lower finds the lease ended.
+  // Release, paired with acquire where these are read: whoever sees the lower count also sees that
+  // the lease has ended.
   count_->fetch_sub(1, std::memory_order_release);
   if (facts_) facts_->is_held.store(false, std::memory_order_release);
 }
@@ -222,7 +225,7 @@ const std::shared_ptr<LeaseFacts>& CountedLease::facts() {
 
 nb::object Leases::lend(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take) {
   forget_ended();
-  const std::shared_ptr<CountedLease> lease = given;  // another thread may release the batch meanwhile
+  const std::shared_ptr<CountedLease> lease = given;  // a copy: another thread may release the batch meanwhile
   const std::shared_ptr<LeaseFacts> facts = lease->facts();
   const auto loan = std::make_shared<Loan>(lease, facts);
   nb::object array = take(Tensor(std::shared_ptr<Lease>(loan, lease.get()), field));
@@ -232,9 +235,9 @@ nb::object Leases::lend(const std::shared_ptr<CountedLease>& given, std::size_t 
   return array;
 }
 
-// Whatever the program does with the copy, even if it donates it, what was computed from it is ready only once it is
-// made.
-// The copy of one element becomes ready after the whole copy, and is not the program's to donate.
+// The program may even donate the copy to a computation, which invalidates it. So completion is
+// tracked by one element copied out of it: that element is ready only after the whole copy is, and
+// the program cannot donate it.
 nb::object Leases::lend_copied(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take) {
   using namespace nb::literals;
   forget_ended();
@@ -245,8 +248,8 @@ nb::object Leases::lend_copied(const std::shared_ptr<CountedLease>& given, std::
   return copy;
 }
 
-// While a share ends, there may seem to be more loans than shares, for a moment: never fewer.
-// An array that the program has dropped while its loan lives on is held by a computation.
+// A computation holds an array if the program has dropped it while its loan still exists. While a
+// share is ending, there may briefly seem to be more loans than shares, but never fewer.
 bool Leases::is_computing() {
   forget_ended();
   if (!copied_.empty()) return true;
@@ -262,7 +265,7 @@ void Leases::forget_ended() {
   std::erase_if(lent_, [](const Lent& lent) { return !lent.facts->is_held.load(std::memory_order_acquire); });
 }
 
-// Facts are copied: they may be asked for after the release.
+// These values are copied, because they may be asked for after the release.
 Batch::Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse)
     : epoch(lease.epoch()),
       number(lease.batch()),
@@ -300,7 +303,7 @@ std::size_t Batch::number_of(std::string_view name) const {
   throw nb::key_error(("a batch has no field \"" + std::string(name) + "\"; it has " + known).c_str());
 }
 
-// Labels are copied, as they are small and programs keep them.
+// Labels are copied, because they are small and programs keep them.
 nb::object Batch::field(std::size_t which) const {
   if (which == 1) return copy_on_host(1);
   const TensorView seen = lease()->field(which);
@@ -327,7 +330,7 @@ nb::object Batch::counts(std::size_t which) const {
   return own_copy(all.data(), {static_cast<std::int64_t>(all.size())}, DType::int32);
 }
 
-// A copy from a GPU waits for it, so other threads may run.
+// Copying from a GPU waits, so other threads may run meanwhile.
 nb::object Batch::copy_of(std::size_t which) const {
   if (which == 1 || !is_on_host()) {
     if (nb::object copy = copy_on_host(which); copy.is_valid()) return copy;

@@ -21,7 +21,7 @@ namespace nb = nanobind;
 
 using Fields = std::vector<Field>;
 
-// One field of a batch for other libraries: DLPack, without a copy. Holds the lease.
+// One field of a batch, offered to other libraries as DLPack without a copy. Holds the lease.
 class Tensor {
  public:
   // `for_jax`: JAX copies it at once (Leases::lend_copied()).
@@ -29,13 +29,15 @@ class Tensor {
       : lease_(std::move(lease)), field_(field), for_jax_(for_jax) {}
 
   [[nodiscard]] TensorView view() const { return lease_->field(field_); }
-  // A capsule: "dltensor_versioned", or "dltensor" for consumers that do not know it.
+  // A capsule named "dltensor_versioned", or "dltensor" for consumers that do not know it.
   [[nodiscard]] nb::object capsule(bool is_versioned) const;
-  // `stream`: the consumer's, which is ordered with the batch. Raises BufferError for what cannot be had.
+  // Implements __dlpack__. `stream`: the consumer's stream, which is ordered after the batch.
+  // Raises BufferError for requests that cannot be met.
   [[nodiscard]] nb::object dlpack(nb::handle stream, nb::handle max_version, nb::handle device, nb::handle copy) const;
   [[nodiscard]] nb::tuple device() const;
   [[nodiscard]] nb::tuple shape() const;
-  // Read-only, of host memory; a copy where the host has one of what is on a GPU. bfloat16 needs the module ml_dtypes.
+  // A read-only array of host memory. For a batch on a GPU, the host's copy of the field, if there
+  // is one. bfloat16 needs the module ml_dtypes.
   [[nodiscard]] nb::object numpy() const;
   [[nodiscard]] nb::dict cuda_array_interface() const;
 
@@ -47,13 +49,13 @@ class Tensor {
   bool for_jax_;
 };
 
-// What a feeder knows of one of its leases, for as long as it likes. Any thread.
+// What a feeder keeps about one of its leases, beyond the lease's end. Any thread.
 struct LeaseFacts {
   std::atomic<bool> is_held{true};
-  std::atomic<std::int64_t> loans{0};  // shares of the lease that another library has
+  std::atomic<std::int64_t> loans{0};  // shares of the lease held by other libraries
 };
 
-// A lease that is counted until it has ended. Any thread ends it.
+// A lease that is counted until it ends. Any thread may end it.
 class CountedLease : public Lease {
  public:
   using Count = std::atomic<std::uint32_t>;
@@ -68,11 +70,11 @@ class CountedLease : public Lease {
   // REQUIRES: the GIL.
   [[nodiscard]] const std::shared_ptr<LeaseFacts>& facts();
 
-  // The object of a stream lives until the lease has ended. REQUIRES: the GIL.
+  // Keeps a stream's Python object alive until the lease has ended. REQUIRES: the GIL.
   void keep(const Held& stream) {
     if (stream) streams_.push_back(stream);
   }
-  // The batch is used on another stream, too. REQUIRES: the GIL.
+  // Notes that the batch is used on another stream, too. REQUIRES: the GIL.
   void use_on(const GivenStream& stream) {
     keep(stream.object);
     Lease::use_on(stream.view);
@@ -80,28 +82,31 @@ class CountedLease : public Lease {
 
  private:
   std::shared_ptr<Count> count_;
-  std::shared_ptr<LeaseFacts> facts_;  // null until somebody asks
+  std::shared_ptr<LeaseFacts> facts_;  // null until first asked for
   std::vector<Held> streams_;
 };
 
 // The leases of a feeder that have not ended.
 //
-// JAX computes behind the program's back: what it was given keeps its lease until the computations that read it are
-// done, long after the program has dropped the array. Such a lease is one to wait for. REQUIRES, for all members: the
-// GIL.
+// JAX computes asynchronously: an array that it was given keeps its lease until the computations
+// that read it are done, long after the program has dropped the array. next() has to wait for such
+// leases. REQUIRES, for all members: the GIL.
 class Leases {
  public:
   [[nodiscard]] std::shared_ptr<CountedLease> add(Lease&& lease) const {
     return std::make_shared<CountedLease>(std::move(lease), count_);
   }
   [[nodiscard]] std::uint32_t count() const noexcept { return count_->load(std::memory_order_acquire); }
-  // take(tensor of a field): an array that shares the lease, and can be referred to weakly.
+  // Returns take(tensor of the field): an array that shares the lease and can be referred to
+  // weakly.
   [[nodiscard]] nb::object lend(const std::shared_ptr<CountedLease>& given, std::size_t field, const nb::object& take);
-  // The same on a GPU, where JAX lets go of what it was given when its computations are queued, on streams that it
-  // tells nobody: a copy, whose completion ends the share.
+  // The same for a batch on a GPU. There JAX drops its reference as soon as its computations are
+  // queued, on streams that it does not reveal. So this returns a copy, and the share ends when the
+  // copy is complete.
   [[nodiscard]] nb::object lend_copied(const std::shared_ptr<CountedLease>& given, std::size_t field,
                                        const nb::object& take);
-  // A lease is held by nothing but computations: the program has none of the arrays that were made of it.
+  // Whether some lease is held only by computations: the program has dropped all arrays made from
+  // it.
   [[nodiscard]] bool is_computing();
 
  private:
@@ -112,7 +117,7 @@ class Leases {
   };
   struct Copied {
     std::shared_ptr<CountedLease> lease;
-    nb::object after;  // an array of JAX that is computed from the copy
+    nb::object after;  // a JAX array computed from the copy
   };
   void forget_ended();
 
@@ -121,10 +126,10 @@ class Leases {
   std::vector<Copied> copied_;
 };
 
-// A lease as Python sees it. Whatever it hands out shares the lease.
+// A lease as Python sees it. Everything it hands out shares the lease.
 class Batch {
  public:
-  // Whether what a program writes to would be served again, to whom it is not read-only.
+  // Whether a reuse may serve the same memory again, so that a program must not write to it.
   struct Reuse {
     bool of_images = true;
     bool of_fields = true;
@@ -132,7 +137,7 @@ class Batch {
   Batch(Lease&& lease, std::shared_ptr<const Fields> fields, std::shared_ptr<Leases> leases, Reuse reuse);
 
   void release() noexcept { lease_.reset(); }
-  // After the work that is on this stream, too.
+  // Releases the batch after the work queued on this stream, too.
   void release(const GivenStream& stream);
   [[nodiscard]] bool is_released() const noexcept { return !lease_; }
   // Throws Error once the batch was released.
@@ -143,29 +148,30 @@ class Batch {
   [[nodiscard]] std::size_t number_of(std::string_view name) const;
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
 
-  // A field for Python code: a NumPy array if it is in host memory and NumPy has its type, else a Tensor. Labels are
-  // copied.
+  // A field for Python code: a NumPy array if it is in host memory and NumPy has its type,
+  // otherwise a Tensor. Labels are copied.
   [[nodiscard]] nb::object field(std::size_t which) const;
   [[nodiscard]] Tensor tensor(std::size_t which) const { return {lease(), which}; }
-  // A reuse may serve the memory of the field again.
+  // Whether a reuse may serve the field's memory again.
   [[nodiscard]] bool may_return(std::size_t which) const noexcept {
     return which == 0 ? reuse_.of_images : reuse_.of_fields;
   }
-  // take(tensor): for a library that computes behind the program's back.
+  // Returns take(tensor), for a library that computes asynchronously (JAX).
   [[nodiscard]] nb::object lend(std::size_t which, const nb::object& take) const {
     return is_on_host() ? leases_->lend(lease(), which, take) : leases_->lend_copied(lease(), which, take);
   }
-  // The images, and what comes with them.
+  // Whether images and fields are in host memory.
   [[nodiscard]] bool is_on_host() const { return lease()->images().device == DeviceKind::host; }
   [[nodiscard]] nb::object ids() const;
   [[nodiscard]] nb::object counts(std::size_t which) const;
-  // Of what the host has of a batch on a GPU, too; else no object.
+  // A copy of a field of which the host has a copy, even if the batch is on a GPU; otherwise a null
+  // object.
   [[nodiscard]] nb::object copy_on_host(std::size_t which) const;
   // A copy of a field in host memory.
   [[nodiscard]] nb::object copy_of(std::size_t which) const;
   [[nodiscard]] nb::object copy() const;
 
-  // Of the step; valid after release(), too.
+  // About the step; valid after release(), too.
   std::uint64_t epoch;
   std::uint64_t number;
   std::uint64_t step;

@@ -1,9 +1,9 @@
-// The Python interface of a batch: names, signatures and docstrings. What the functions do is in
-// batch.cpp; here are conversions between Python's and C++'s arguments, and the three libraries
-// whose tensors can be asked for by name (PyTorch, JAX, CuPy), each imported when it is first used.
+// The Python interface of a batch: names, signatures and docstrings. batch.cpp does the work. Here
+// are the conversions between the arguments of Python and C++, and the three libraries whose
+// tensors can be requested by name (PyTorch, JAX, CuPy), each imported when it is first used.
 //
-// All of it runs on the thread that calls from Python, with the GIL. Docstrings are what help() and
-// the type stubs show, so each says what the caller gets and for how long it is valid.
+// All of it runs on the thread that calls from Python, with the GIL held. help() and the type stubs
+// show the docstrings, so each says what the caller gets and how long it is valid.
 
 #include <utility>
 
@@ -23,14 +23,15 @@ using namespace nb::literals;
 
 [[noreturn]] void refuse_pickling(const char* why) { throw nb::type_error(why); }
 
-// What a training loop takes a row for, by default beside its image: of mixed batches that is no longer one class.
+// The field that is the default target next to the image: the label or, for mixed batches, whose
+// rows are not of a single class, the weights of the labels.
 std::size_t number_of_target(const Batch& batch) {
   const auto& fields = batch.fields();
   return fields.size() > 2 && fields[2].name == "label_weights" ? 2 : 1;
 }
 
-// The named fields, by default the image and the target, each made by take(number): one by itself, several as a tuple,
-// as Python functions with several results have it.
+// Returns take(number) for each named field, by default the image and the target: a single result
+// by itself, several as a tuple, as usual in Python.
 template <typename Take>
 nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
   if (names.size() == 0) return nb::make_tuple(take(std::size_t{0}), take(number_of_target(batch)));
@@ -40,12 +41,13 @@ nb::object each(const Batch& batch, const nb::args& names, Take&& take) {
   return nb::tuple(all);
 }
 
-// Whether the program gets a copy: it may write to it, which PyTorch and CuPy cannot forbid.
+// Whether the program gets a copy. By default it does if the memory may be served again, because
+// PyTorch and CuPy cannot prevent writing to a shared tensor.
 bool is_copied(const Batch& batch, std::size_t number, nb::handle copy) {
   return copy.is_none() ? batch.may_return(number) : nb::cast<bool>(copy);
 }
 
-// The current stream of PyTorch on that device, so that later work there comes after the batch.
+// Uses PyTorch's current stream on the device, so that later work there is ordered after the batch.
 nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ torch = nb::module_::import_("torch");
   return each(batch, names, [&](std::size_t number) -> nb::object {
@@ -61,7 +63,7 @@ nb::object to_torch(const Batch& batch, const nb::args& names, nb::handle copy) 
   });
 }
 
-// Labels are copied in any case.
+// Labels are always copied.
 nb::object to_jax(const Batch& batch, const nb::args& names) {
   const nb::object from_dlpack = nb::module_::import_("jax.dlpack").attr("from_dlpack");
   return each(batch, names, [&](std::size_t number) -> nb::object {
@@ -72,7 +74,7 @@ nb::object to_jax(const Batch& batch, const nb::args& names) {
 
 nb::object to_cupy(const Batch& batch, const nb::args& names, nb::handle copy) {
   const nb::module_ cupy = nb::module_::import_("cupy");
-  // CuPy destroys a stream with its object.
+  // Keeps the stream's object, because CuPy destroys a stream together with its object.
   if (!batch.is_on_host()) batch.lease()->keep(Held(cupy.attr("cuda").attr("get_current_stream")()));
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1 && batch.is_on_host()) return cupy.attr("asarray")(batch.field(1));

@@ -1,6 +1,6 @@
-// The Python interface of datasets. Functions here are called by forebay/*.py only, which have
-// checked and converted their arguments: lists of names come as bytes (file names need not be
-// UTF-8), columns as buffers.
+// The Python interface of datasets. Only forebay/*.py call these functions, after they have checked
+// and converted the arguments: lists of names are bytes (file names need not be UTF-8), columns are
+// buffers.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +29,7 @@ namespace {
 
 using namespace nb::literals;
 
-// Of bytes: names of files need not be UTF-8. REQUIRES: the GIL.
+// Converts a list of bytes; file names need not be UTF-8. REQUIRES: the GIL.
 std::vector<std::string> to_strings(const nb::list& names) {
   std::vector<std::string> all;
   all.reserve(names.size());
@@ -40,8 +40,8 @@ std::vector<std::string> to_strings(const nb::list& names) {
   return all;
 }
 
-// The elements of anything with the buffer protocol, as values of T.
-// A copy, as the buffer's owner may change it later.
+// Copies the elements of anything with the buffer protocol as values of T; the buffer's owner may
+// change them later.
 template <typename T>
 std::vector<T> elements_in(nb::handle object) {
   const Buffer buffer(object, PyBUF_C_CONTIGUOUS);
@@ -50,14 +50,14 @@ std::vector<T> elements_in(nb::handle object) {
   return values;
 }
 
-// The field of the one section [fields.NAME] in `options`, with these classes.
+// The field of the only section [fields.NAME] in `options`, with these classes.
 Field declared_field(const Options& options, const nb::list& classes) {
   FieldOptions field = options.dataset.fields.at(0);
   field.classes = to_strings(classes);
   return data::field_of(field);
 }
 
-// A Column of forebay/_columns.py.
+// Converts a Column of forebay/_columns.py.
 Column column_from(nb::handle column) {
   return {.field = nb::cast<Field>(column.attr("field")),
           .values = elements_in<std::byte>(column.attr("values")),
@@ -65,7 +65,7 @@ Column column_from(nb::handle column) {
           .paths = to_strings(nb::cast<nb::list>(column.attr("paths")))};
 }
 
-// `fields`: Columns, or FieldSpecs of fields that are only declared.
+// `fields`: Columns, or FieldSpecs for fields that are only declared.
 SampleList list_from(std::vector<std::int64_t> labels, const nb::list& classes, const nb::list& fields) {
   SampleList list{.labels = std::move(labels), .classes = to_strings(classes)};
   for (const nb::handle field : fields) {
@@ -74,8 +74,8 @@ SampleList list_from(std::vector<std::int64_t> labels, const nb::list& classes, 
   return list;
 }
 
-// Addresses and sizes of images in memory, 64 bits each.
-// The owner keeps the memory; the dataset holds the owner.
+// Images in memory, given as addresses and sizes of 64 bits each. The dataset holds the object that
+// owns the memory.
 std::vector<std::span<const std::byte>> images_at(nb::handle addresses, nb::handle sizes) {
   const auto begins = elements_in<std::uint64_t>(addresses);
   const auto bytes = elements_in<std::uint64_t>(sizes);

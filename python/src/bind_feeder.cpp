@@ -1,5 +1,5 @@
-// The Python interface of a feeder; forebay/feeder.py adds what is written in Python. Names that
-// begin with an underscore are for that file.
+// The Python interface of a feeder; forebay/feeder.py adds the parts written in Python. Names that
+// start with an underscore are for that file.
 
 #include <cstdint>
 #include <string>
@@ -27,11 +27,11 @@ namespace {
 
 using namespace nb::literals;
 
-// The path of a file as Python's os.fsencode() gives it.
+// A file's path, as encoded by Python's os.fsencode().
 std::string file_of(const nb::bytes& path) { return {path.c_str(), path.size()}; }
 
-// An iterator over a feeder's batches. Asking for the next one releases the last.
-// The loop's batch ends when the next one is asked for, also if the program still has the object.
+// An iterator over a feeder's batches. Asking for the next batch releases the previous one, even if
+// the program still has its object.
 class Batches {
  public:
   // `stream`: None = the feeder's.
@@ -56,7 +56,7 @@ class Batches {
   nb::object last_;
 };
 
-// Without the GIL, as a file system may hang.
+// Without the GIL, because a file system may hang.
 Options load(const std::string& file) {
   const nb::gil_scoped_release others_may_run;
   return load_options(file);
@@ -134,7 +134,7 @@ void bind_options(nb::module_& module) {
       "communicator"_a, "mine"_a);
 }
 
-// Functions that wait release the GIL within PythonFeeder.
+// Functions that may wait release the GIL inside PythonFeeder.
 void bind_running(nb::class_<PythonFeeder>& feeder) {
   feeder
       .def(
@@ -186,7 +186,7 @@ void bind_state(nb::class_<PythonFeeder>& feeder) {
       });
 }
 
-// ask() is for what no other thread changes; call() is exclusive.
+// ask() keeps the GIL and is for quick questions; call() releases it.
 void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
   const auto ask = [](auto member) {
     return [member](PythonFeeder& self) { return self.ask([member](const Feeder& f) { return (f.*member)(); }); };

@@ -1,9 +1,9 @@
 // A Communicator made of a Python object: forebay/mpi.py, forebay/sockets.py, or the program's own.
 //
-// Each call takes the GIL, runs a method and converts the result; waiting is a loop here, which
-// looks, sleeps without the GIL and runs the library's hook, so that signals and other Python
-// threads get their turn. Exceptions of Python are kept in Raised and thrown to the caller in
-// Python as they are.
+// Each call takes the GIL, calls a method and converts the result. Waiting is a loop here that
+// tests, calls the library's hook and sleeps without the GIL, so that signal handlers and other
+// Python threads get to run. Python exceptions are kept in Raised and reach the Python caller
+// unchanged.
 
 #include "communicator.hpp"
 
@@ -25,9 +25,8 @@ std::string to_string(nb::handle bytes) {
   return {reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size()};
 }
 
-// Memory shared by the node's ranks, mapped by a Python object.
-// After the interpreter has ended nothing of Python may be touched: the mapping then ends with the
-// process.
+// Memory shared by the node's ranks, mapped by a Python object. After the interpreter has ended, no
+// Python object may be touched; the mapping then ends with the process.
 class PythonMemory final : public SharedMemory {
  public:
   explicit PythonMemory(nb::object mapped) : buffer_(new Buffer(mapped, PyBUF_WRITABLE)) {}
@@ -50,7 +49,7 @@ class PythonMemory final : public SharedMemory {
 
 }  // namespace
 
-// Methods that are called in every step are looked up once.
+// Methods that are called in every step are looked up only once.
 PythonCommunicator::PythonCommunicator(nb::object python, std::shared_ptr<Raised> raised)
     : raised_(std::move(raised)),
       object_(python),
@@ -66,7 +65,7 @@ std::unique_ptr<Communicator> PythonCommunicator::duplicate() const {
   });
 }
 
-// The view is writable: the result comes into the same memory.
+// The view is writable, because the result is written to the same memory.
 void PythonCommunicator::start_reduction(std::size_t channel, std::span<std::int64_t> values, std::size_t minima) {
   python([&] {
     PyObject* const view = PyMemoryView_FromMemory(reinterpret_cast<char*>(values.data()),
@@ -89,7 +88,7 @@ std::vector<std::byte> PythonCommunicator::broadcast(std::vector<std::byte> byte
   });
 }
 
-// After an exchange that did not end the ranks are out of step, so no other may begin.
+// After an exchange that did not end, the ranks are out of step, so no other may begin.
 std::vector<std::string> PythonCommunicator::all_gather(std::string_view text) {
   if (is_gathering_) {
     throw Error("the ranks cannot communicate any more: an earlier exchange between them did not end");
@@ -138,7 +137,7 @@ void PythonCommunicator::abort(std::string_view cause) {
   python([&] { object_.get().attr("abort")(nb::str(cause.data(), cause.size())); });
 }
 
-// start_close() once, closed() as often as it takes; false if the time is up.
+// Calls start_close() once, and closed() until it is true or the time is up.
 bool PythonCommunicator::close(double timeout_s) {
   if (is_closed_) return true;
   if (!is_running()) return false;
@@ -156,7 +155,7 @@ bool PythonCommunicator::close(double timeout_s) {
   }
 }
 
-// All ranks get the same answer, so all raise or none.
+// All ranks get the same answer, so either all raise or none does.
 std::optional<std::string> first_error(const Communicator& communicator, const std::string& mine) {
   constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = communicator.duplicate();

@@ -16,11 +16,12 @@
 
 namespace forebay::python {
 
-// A communicator whose traffic a Python object carries (forebay.Communicator, in forebay/communicator.py): any MPI that
-// mpi4py was built for, or a process group. Its members take the GIL for a call and never hold it while waiting.
+// A communicator whose messages are carried by a Python object (forebay.Communicator, in
+// forebay/communicator.py): any MPI that mpi4py was built for, or a process group. Its members take
+// the GIL for each call and never hold it while they wait.
 class PythonCommunicator final : public Communicator {
  public:
-  // REQUIRES: the GIL. What Python raises is kept in `raised`.
+  // What Python raises is kept in `raised`. REQUIRES: the GIL.
   PythonCommunicator(nb::object python, std::shared_ptr<Raised> raised);
 
   [[nodiscard]] std::uint32_t rank() const noexcept override { return rank_; }
@@ -48,7 +49,7 @@ class PythonCommunicator final : public Communicator {
 
   std::shared_ptr<Raised> raised_;
   Held object_;
-  // The methods that a step calls, bound once.
+  // Methods called in every step, looked up once.
   Held start_reduction_;
   Held test_;
   Held listen_;

@@ -9,7 +9,7 @@
 namespace forebay::python {
 namespace {
 
-// Reads without Python: paths and labels were copied when it was made.
+// Reads without Python: paths and labels are copied at construction.
 class FilesDataset final : public ListedDataset {
  public:
   FilesDataset(std::vector<std::string> paths, SampleList list)
@@ -28,7 +28,7 @@ class FilesDataset final : public ListedDataset {
   std::vector<std::string> paths_;
 };
 
-// The owner is a Python object that keeps the bytes in place, as one large array does.
+// `owner` is a Python object that keeps the bytes in place, such as one large array.
 class MemoryDataset final : public ListedDataset {
  public:
   MemoryDataset(nb::object owner, std::vector<std::span<const std::byte>> images, SampleList list, std::string identity)

@@ -1,14 +1,14 @@
-// A feeder in Python. One thread of the program makes it and calls it; while it waits inside the
-// library the GIL is released, and taken again for whatever is Python's: the dataset, the policy,
-// operations, the logger, the hook that looks for signals.
+// A feeder in Python. One thread of the program makes it and calls it. While it is inside the
+// library the GIL is released; it is taken again for everything in Python: the dataset, the policy,
+// operations, the logger, and the hook that checks for signals.
 //
-// Exceptions: what Python code raises within the library cannot pass through it as it is. It is
-// kept in Raised, an Error goes through the library, and at the way out the original is raised
-// again, or made the cause of the Error.
+// Exceptions: a Python exception cannot pass through the library unchanged. So it is kept in Raised
+// while an Error goes through the library; on the way out the original is raised again, or becomes
+// the cause of the Error.
 //
-// Destruction may happen at any moment, even while another exception is on its way or after the
-// interpreter has ended; each of these is looked after where it matters (error_scope, is_running,
-// is_forked).
+// A feeder may be destroyed at any moment, even while another exception is in flight, in a forked
+// child, or after the interpreter has ended. The code checks for each of these where it matters
+// (error_scope, is_forked, is_running).
 
 #include "feeder.hpp"
 
@@ -26,15 +26,15 @@
 namespace forebay::python {
 namespace {
 
-// The library outlives what a logger throws. KeyboardInterrupt and its like, which handlers of signals raise between
-// any two instructions, are for the trainer all the same.
-// Text with bytes that are no UTF-8 is shown with replacements, not refused.
+// An exception from a logger does not end the run. KeyboardInterrupt and the like, which signal
+// handlers may raise between any two instructions, still reach the trainer. Text that is not UTF-8
+// is shown with replacement characters.
 Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   if (log.is_none()) return {};
   return [held = Held(log), raised](LogLevel level, std::string_view text) {
     if (!is_running()) throw Error("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
-    const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
+    const nb::error_scope outside;  // a feeder may be destroyed while an exception is in flight
     const std::string_view name = to_string(level);
     try {
       held.get()(nb::str(name.data(), name.size()),
@@ -46,9 +46,9 @@ Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   };
 }
 
-// Runs the handlers of signals that have arrived, on the main thread, and then `waiting`; what either raises ends the
-// wait.
-// Python runs handlers of signals only when asked, while C++ code runs.
+// Runs the handlers of signals that have arrived, on the main thread, and then `waiting`. An
+// exception from either ends the wait. While C++ code runs, Python handles signals only when asked
+// to.
 std::function<void()> while_waiting(const nb::object& waiting, const std::shared_ptr<Raised>& raised) {
   return [held = Held(waiting), raised] {
     with_python(*raised, [&held] {
@@ -58,16 +58,16 @@ std::function<void()> while_waiting(const nb::object& waiting, const std::shared
   };
 }
 
-// A dataset that asks processes is given up if the start is interrupted: readers that wait for a
-// process would never end.
-// `source`: of a source of batches, and then nothing is returned.
+// Makes the feeder, or, if a source of batches is given, sets `source` and returns null. If the
+// start is interrupted, a dataset that asks processes is abandoned: readers that wait for a process
+// would never end.
 std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& raised,
                              std::unique_ptr<SourceFeeder>& source) {
   Parts parts;
-  auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // lives as long as its feeder
+  auto* const asked = dynamic_cast<AnsweringDataset*>(given.dataset.get());  // valid as long as the feeder
   if (asked != nullptr) {
     raised->ask(&asked->failures());
-    // One thread waits for each process.
+    // One reader thread for each process.
     if (given.options.workers.io == 0) given.options.workers.io = asked->at_once();
   }
   parts.dataset = std::move(given.dataset);
@@ -80,7 +80,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
     try {
       hear();
     } catch (...) {
-      if (*is_starting && asked != nullptr) asked->abandon();  // there will be no feeder
+      if (*is_starting && asked != nullptr) asked->abandon();  // no feeder will come to close it
       throw;
     }
   };
@@ -112,7 +112,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
     throw;
   }
   if (*raised) {
-    const nb::gil_scoped_release others_may_run;  // its threads may want to log before they end
+    const nb::gil_scoped_release others_may_run;  // its threads may need to log before they end
     made.reset();
     source.reset();
   }
@@ -121,7 +121,7 @@ std::unique_ptr<Feeder> make(Ingredients given, const std::shared_ptr<Raised>& r
   return made;
 }
 
-// What a destructor cannot raise. REQUIRES: the GIL.
+// Reports an exception that a destructor cannot raise. REQUIRES: the GIL.
 void write_unraisable(const std::exception_ptr& thrown) noexcept {
   try {
     std::rethrow_exception(thrown);
@@ -135,8 +135,8 @@ void write_unraisable(const std::exception_ptr& thrown) noexcept {
   PyErr_WriteUnraisable(nullptr);
 }
 
-// Where a step may serve a batch again. Rendered images are made anew for each.
-// Block with one rank waits for a new batch in every step, and an evaluation serves each once.
+// What a reuse may serve again. Images rendered at each serving are new every time. Policy "block"
+// on a single rank waits for a new batch in every step, and an evaluation serves each batch once.
 Batch::Reuse reuse_of(const Ingredients& given) {
   const bool waits = given.policy.is_none() && given.options.policy.name == "block" && given.communicator.is_none();
   const bool may_return = !given.options.run.eval && !waits;
@@ -163,10 +163,10 @@ PythonFeeder::PythonFeeder(Ingredients ingredients)
       feeder_(source_ ? &source_->feeder() : own_.get()),
       fields_(std::make_shared<const Fields>(feeder_->fields())) {}
 
-// In a forked child everything is the parent's.
+// In a forked child everything belongs to the parent.
 PythonFeeder::~PythonFeeder() {
   if (feeder_->is_forked()) return;
-  const nb::error_scope outside;  // an exception that destroys the feeder is not for the Python code that ends it
+  const nb::error_scope outside;  // the code below must not see an exception that is in flight
   try {
     close(nb::handle());
   } catch (...) {
@@ -184,11 +184,11 @@ Feeder& PythonFeeder::own() const {
       "what forebay.reuse() returned");
 }
 
-// First the readers are let go (abandon), or closing would wait for them; the processes end after
+// First the readers are released (abandon), or closing would wait for them. The processes end after
 // the feeder's threads.
 void PythonFeeder::close(nb::handle begin) {
   feeder_->require_own_process();
-  const Occupied occupied(*this);  // before anything is given up: a close() that is refused changes nothing
+  const Occupied occupied(*this);  // first: a close() that is refused must not change anything
   if (begin.is_valid()) begin();
   if (asked_) asked_->abandon();
   try {
@@ -200,7 +200,7 @@ void PythonFeeder::close(nb::handle begin) {
   if (asked_) asked_->close();
 }
 
-// The batch keeps the stream's object, as the stream is used when the batch ends.
+// The batch keeps the stream's object alive, because the stream is used when the batch ends.
 std::optional<Batch> PythonFeeder::next(const GivenStream& stream) {
   wait_for_computations();
   std::optional<Lease> lease =
@@ -220,14 +220,14 @@ std::string PythonFeeder::place() {
   return ask([this](const Feeder&) { return source_->state(); });
 }
 
-// Only if as many batches are held as may be: then next() could only fail, where waiting for JAX
-// will do.
+// Waits only if as many batches are held as are allowed: then next() could only fail, while waiting
+// for JAX may free one.
 void PythonFeeder::wait_for_computations() {
   feeder_->require_own_process();
   const Options& options = feeder_->options();
   const auto most = static_cast<std::uint32_t>(options.queue.max_leases);
   if (leases_->count() < most) return;
-  constexpr std::chrono::duration<double> kPatience{60};  // where nothing else is configured
+  constexpr std::chrono::duration<double> kPatience{60};  // if no watchdog is configured
   const std::chrono::duration<double> patience{options.policy.watchdog_s};
   const auto begin = std::chrono::steady_clock::now();
   while (leases_->is_computing() && leases_->count() >= most) {

@@ -27,15 +27,15 @@ struct Ingredients {
   std::string resume;
   std::string trace;
   double trace_s = 10;
-  nb::object log;         // called with level and text, on any thread; None = standard error
-  nb::object waiting;     // called without arguments on the trainer's thread, while it waits; None = nothing is
+  nb::object log;         // called with level and text, on any thread; None: standard error
+  nb::object waiting;     // called without arguments on the trainer's thread while it waits, or None
   nb::object policy;      // a GivenPolicy of forebay/policy.py; None = one of the library's
   nb::object operations;  // GivenOperations
-  nb::object source;      // of batches, in the place of a dataset: an Intake of forebay/_reuse.py; None = none
+  nb::object source;      // a source of batches instead of a dataset (an Intake of forebay/_reuse.py), or None
 };
 
-// A feeder that is safe for any Python code: it refuses other threads while one is inside, and forked processes. Each
-// call lets other Python threads run, and handles signals while it waits.
+// A feeder that no Python code can misuse: it refuses other threads while one is inside, and forked
+// processes. Each call lets other Python threads run, and handles signals while it waits.
 class PythonFeeder {
  public:
   explicit PythonFeeder(Ingredients ingredients);
@@ -43,40 +43,41 @@ class PythonFeeder {
   PythonFeeder(const PythonFeeder&) = delete;
   PythonFeeder& operator=(const PythonFeeder&) = delete;
 
-  // The stream of calls of next() that give none, and others on which all batches are used. REQUIRES: the GIL.
+  // Sets the stream for calls of next() that give none, and other streams on which every batch is
+  // used. REQUIRES: the GIL.
   void use_streams(GivenStream stream, std::vector<GivenStream> also) {
     stream_ = std::move(stream);
     also_ = std::move(also);
   }
-  // Nothing at the end of the run.
+  // The next step's batch; nothing at the end of the run.
   [[nodiscard]] std::optional<Batch> next() { return next(stream_); }
   [[nodiscard]] std::optional<Batch> next(const GivenStream& stream);
   [[nodiscard]] bool next_epoch();
-  // SourceFeeder::state(). REQUIRES: it has a source.
+  // SourceFeeder::state(). REQUIRES: the feeder has a source.
   [[nodiscard]] std::string place();
-  // Stops the threads, and the processes that read samples. Calls begin() first, unless it is null or the feeder
-  // refuses.
+  // Stops the threads, and the processes that read samples. Before that calls begin(), unless it is
+  // null or the call is refused.
   void close(nb::handle begin);
   void request_stop() noexcept { source_ ? source_->request_stop() : own_->request_stop(); }
-  // A thread of this process is inside a call.
+  // Whether a thread of this process is inside a call.
   [[nodiscard]] bool is_occupied() const noexcept { return !feeder_->is_forked() && is_occupied_.load(); }
-  // Batches that the program holds.
+  // How many batches the program holds.
   [[nodiscard]] std::uint32_t leases() const noexcept { return leases_->count(); }
   [[nodiscard]] const std::shared_ptr<const Fields>& fields() const noexcept { return fields_; }
 
-  // For figures.
+  // For summary and profile.
   [[nodiscard]] const Feeder& feeder() const noexcept { return *feeder_; }
-  // Throws Error if it stands behind a source of batches.
+  // The feeder of a dataset. Throws Error if batches come from a source.
   [[nodiscard]] Feeder& own() const;
 
-  // work() without the GIL. REQUIRES: the GIL.
+  // Runs work() without the GIL, as a call of the feeder. REQUIRES: the GIL.
   template <typename Work>
   auto call(Work&& work) {
     feeder_->require_own_process();
     const Occupied occupied(*this);
     return run(std::forward<Work>(work));
   }
-  // work(feeder) for what neither waits nor takes long.
+  // Runs work(feeder) with the GIL, for what neither waits nor takes long.
   template <typename Work>
   auto ask(Work&& work) {
     feeder_->require_own_process();
@@ -85,7 +86,7 @@ class PythonFeeder {
   }
 
  private:
-  // work() without the GIL. REQUIRES: the GIL, and that this thread occupies the feeder.
+  // Runs work() without the GIL. REQUIRES: the GIL, and that this thread occupies the feeder.
   template <typename Work>
   auto run(Work&& work) {
     raised_->begin();
@@ -99,7 +100,7 @@ class PythonFeeder {
         raised_->rethrow();
       } else {
         auto result = with_others();
-        raised_->rethrow();  // a signal that was heard while the library logged
+        raised_->rethrow();  // a signal handled while the library logged
         return result;
       }
     } catch (const Error& error) {
@@ -112,7 +113,7 @@ class PythonFeeder {
     }
   }
 
-  // While a thread is inside.
+  // Marks the feeder as occupied by this thread.
   class Occupied {
    public:
     explicit Occupied(PythonFeeder& feeder) : feeder_(feeder) {
@@ -127,17 +128,17 @@ class PythonFeeder {
   };
 
   [[noreturn]] void refuse() const;
-  // Until a lease is free or none of them is in a computation, for a limited time.
+  // Waits, for a limited time, until a lease is free or no lease is held only by computations.
   void wait_for_computations();
 
   Batch::Reuse reuse_;
   std::shared_ptr<Raised> raised_ = std::make_shared<Raised>();
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
-  std::shared_ptr<AnsweringDataset> asked_;  // null: Python has no part in reading samples
-  std::unique_ptr<SourceFeeder> source_;     // null: of a dataset
-  std::unique_ptr<Feeder> own_;              // of a dataset
-  const Feeder* feeder_;                     // either's
+  std::shared_ptr<AnsweringDataset> asked_;  // null if no Python code reads samples
+  std::unique_ptr<SourceFeeder> source_;     // null if batches come from a dataset
+  std::unique_ptr<Feeder> own_;              // null if batches come from a source
+  const Feeder* feeder_;                     // the one of these two
   std::shared_ptr<const Fields> fields_;
   std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
   GivenStream stream_{nb::none()};

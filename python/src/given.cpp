@@ -1,7 +1,7 @@
-// What a program gives in Python: policies, operations on pixels, and sources of batches.
+// Parts that a program writes in Python: policies, operations on pixels, and sources of batches.
 //
-// Policies are asked on the thread that calls next(), operations on decoding threads, each with the
-// GIL. What they raise is kept (Raised) and becomes an Error for the library.
+// Policies are called on the thread that calls next(), operations on decoder threads, each with the
+// GIL held. Their exceptions are kept (Raised) and become an Error for the library.
 
 #include "given.hpp"
 
@@ -18,7 +18,7 @@
 namespace forebay::python {
 namespace {
 
-// A mistake here is one of the program's policy, and the message says what decide() returned.
+// Converts what decide() returned; the message shows any other value.
 Decision decision_of(nb::handle said) {
   if (nb::isinstance<nb::str>(said)) {
     const std::string text = nb::cast<std::string>(said);
@@ -30,7 +30,8 @@ Decision decision_of(nb::handle said) {
   throw Error("policy.name: decide() returned " + text + R"(; it returns "fresh", "reuse" or "wait")");
 }
 
-// What the policy raises is kept: the library may tell of it in a later call.
+// Calls the policy. Its exception is kept, because the library may report the error in a later
+// call.
 template <typename Work>
 auto ask(Raised& raised, Work&& work) {
   const nb::gil_scoped_acquire gil;
@@ -102,8 +103,7 @@ class PythonSource final : public BatchSource {
   std::vector<Field> fields_{{.name = "number", .kind = FieldKind::array, .dtype = DType::int64, .shape = {1}}};
 };
 
-// Random numbers come from the sample's own stream as a seed, so that results do not depend on
-// threads.
+// Draws a seed from the sample's own random stream, so that results do not depend on threads.
 class PythonOperation final : public Operation {
  public:
   // REQUIRES: the GIL.
@@ -133,8 +133,8 @@ class PythonOperation final : public Operation {
  private:
   static constexpr std::size_t kColours = 3;
 
-  // Other threads may be in Python while pixels are copied. The array is the program's, so that it may keep it; the
-  // view's memory is not.
+  // Other threads may run Python while pixels are copied. The program gets an array of its own,
+  // which it may keep; the view's memory it may not.
   static void copy_to(const PixelView& view, const nb::object& pixels) {
     const Buffer buffer(pixels, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS);
     const nb::gil_scoped_release others_may_run;
@@ -146,7 +146,7 @@ class PythonOperation final : public Operation {
       to += kColours;
     }
   }
-  // REQUIRES: as many bytes as the view has, which forebay/policy.py has checked.
+  // REQUIRES: `pixels` has as many bytes as the view, which forebay/policy.py has checked.
   static void copy_from(const nb::object& pixels, const PixelView& view) {
     const Buffer buffer(pixels, PyBUF_C_CONTIGUOUS);
     const nb::gil_scoped_release others_may_run;

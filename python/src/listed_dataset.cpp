@@ -1,5 +1,5 @@
 // What datasets made of Python lists have in common: labels, classes and columns of fields, and
-// reading a file without Python. Reading threads call without the GIL.
+// reading a file without Python. Reader threads call without the GIL.
 
 #include "listed_dataset.hpp"
 
@@ -29,7 +29,7 @@ void check_labels(std::uint64_t size, const SampleList& list) {
                     " classes; labels are their numbers from 0, or -1 for none");
 }
 
-// `ends` for values of different sizes, else all have the same.
+// A column has `ends` if its values differ in size; otherwise all have the same size.
 void check_column(std::uint64_t size, const Column& column) {
   const bool fits = (column.paths.empty() || column.paths.size() == size) &&
                     (column.ends.empty() ? column.values.empty() || column.values.size() % size == 0
@@ -57,7 +57,7 @@ void read_file(const std::string& path, ReadTarget& target) {
   }
 }
 
-// Data that were moved as a whole are the same data.
+// Paths are relative to their common folder: data that was moved as a whole is still the same data.
 void append_paths(std::string& text, const std::vector<std::string>& paths) {
   const std::size_t common = data::common_folder(paths).size();
   for (const std::string& path : paths) text.append(path, common).push_back('\0');
@@ -94,7 +94,7 @@ std::span<const std::byte> ListedDataset::values(std::uint64_t id, const Column&
   return all.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(column.ends[id] - begin));
 }
 
-// For the fingerprint. Texts end with a NUL, which no name has.
+// Serialises for the fingerprint. Texts end with a NUL, which no name contains.
 std::vector<std::byte> ListedDataset::serialized(std::string text) const {
   for (const std::string& name : list_.classes) text.append(name).push_back('\0');
   append(text, list_.labels);

@@ -14,12 +14,13 @@
 
 namespace forebay::python {
 
-// A field of all samples. Without values and paths it is only declared: the dataset gets its values elsewhere.
+// A field of all samples. Without values and paths it is only declared, and the dataset gets its
+// values elsewhere.
 struct Column {
   Field field;
-  std::vector<std::byte> values = {};    // of one sample after the other
+  std::vector<std::byte> values = {};    // of all samples, one after another
   std::vector<std::uint64_t> ends = {};  // where the values of each sample end; empty: all have the same size
-  std::vector<std::string> paths = {};   // a file for each sample, in place of values
+  std::vector<std::string> paths = {};   // a file for each sample, instead of values
 };
 
 // What a program lists about its samples.
@@ -29,16 +30,19 @@ struct SampleList {
   std::vector<Column> columns = {};
 };
 
-// Whether the number of a failed system call means a store that fails or a limit of the process, and no damage.
+// Whether errno of a failed system call means that the store failed or a limit of the process was
+// reached, as opposed to damaged data.
 [[nodiscard]] bool error_may_pass(int error) noexcept;
 
 // Reads a whole file. Throws SampleError.
 void read_file(const std::string& path, ReadTarget& target);
 
-// Adds them to a text that identifies data, without the folder that all are in. REQUIRES: there is one.
+// Appends the paths to a text that identifies the data, without their common folder. REQUIRES:
+// `paths` is not empty.
 void append_paths(std::string& text, const std::vector<std::string>& paths);
 
-// What datasets of Python programs have in common: what is known about a sample without reading it, and fields.
+// Base of the datasets of Python programs: what is known about a sample without reading it, and
+// fields.
 class ListedDataset : public Dataset, public InGivenOrder {
  public:
   // Throws ConfigError if the list does not fit the number of samples.
@@ -52,7 +56,7 @@ class ListedDataset : public Dataset, public InGivenOrder {
     return sample;
   }
   [[nodiscard]] std::shared_ptr<const GivenOrder> given_order() const noexcept override { return order_; }
-  // Before a feeder takes the dataset.
+  // To be called before a feeder takes the dataset.
   [[nodiscard]] std::shared_ptr<GivenOrder> order_of(std::uint64_t places) {
     return order_ = std::make_shared<GivenOrder>(size_, places);
   }

@@ -14,7 +14,8 @@ namespace {
 
 namespace nb = nanobind;
 
-// forebay/errors.py has the types, because they are ValueError and TimeoutError as well.
+// forebay/errors.py defines the types, some of which derive from ValueError or TimeoutError as
+// well.
 void raise_as(const char* type, const std::exception& error) {
   const nb::object raised = nb::module_::import_("forebay.errors").attr(type);
   PyObject* const text = PyUnicode_DecodeUTF8(
@@ -23,7 +24,7 @@ void raise_as(const char* type, const std::exception& error) {
   Py_XDECREF(text);
 }
 
-// The most particular first, as the others are its bases.
+// The most derived types first, because the others are their bases.
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);
@@ -42,7 +43,8 @@ void translate(const std::exception_ptr& thrown, void* /*payload*/) {
 
 NB_MODULE(_core, module) {
   module.doc() = "Forebay's library, as forebay/*.py use it.";
-  // A feeder that a reference cycle keeps alive at exit has been closed by then; there is nothing to warn about.
+  // A feeder that a reference cycle keeps alive has been closed by the time of exit, so there is
+  // nothing to warn about.
   nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
   module.attr("version") = FOREBAY_VERSION;

@@ -1,14 +1,15 @@
-// A dataset whose samples are read by processes of Python, so that its code runs on several cores.
-// Each process has a socket for questions and answers, and memory that it shares, in which the
-// bytes are; forebay/_processes.py starts and ends them.
+// A dataset whose samples are read by Python processes, so that Python code runs on several cores.
+// Each process has a socket for requests and answers, and shared memory that holds the bytes;
+// forebay/_processes.py starts and ends them.
 //
-// A reading thread takes a free worker, asks for a sample and waits for the answer without the GIL;
-// the worker stays taken until the last part of the answer has been copied, as its memory is used
-// anew for the next one. A process that ends is replaced with the next question to its worker.
-// Eight ends in a row without a sample are an error of the program.
+// A reader thread takes a free worker, requests a sample and waits for the answer without the GIL.
+// The worker remains taken until the last part of the answer has been copied, because its memory is
+// reused for the next one. A process that has ended is replaced at the next request to its worker.
+// If eight processes in a row end without reading a sample, the program is at fault, and no more
+// are started.
 //
-// Closing: abandoned_ makes waiting threads leave (leave()), then sockets are closed, on which
-// processes end.
+// Closing: abandoned_ makes waiting threads leave (leave()); then the sockets are closed, which
+// ends the processes.
 
 #include "processes.hpp"
 
@@ -44,12 +45,13 @@ class ProcessDataset final : public AnsweringDataset {
   }
   ProcessDataset(const ProcessDataset&) = delete;
   ProcessDataset& operator=(const ProcessDataset&) = delete;
-  // Answers that are kept would give their workers back to a dataset that is gone.
+  // Kept answers must be dropped first: they would return their workers to a dataset that no longer
+  // exists.
   ~ProcessDataset() override {
-    forget_answers();  // they refer to workers
+    forget_answers();  // their destruction returns workers
     if (!is_running()) return;
     const nb::gil_scoped_acquire gil;
-    const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
+    const nb::error_scope outside;  // a feeder may be destroyed while an exception is in flight
     try {
       close();
     } catch (nb::python_error& error) {
@@ -63,7 +65,7 @@ class ProcessDataset final : public AnsweringDataset {
     const std::scoped_lock lock(mutex_);
     changed_.notify_all();
   }
-  // Without the GIL while readers leave, as they may need it.
+  // Waits for the readers without the GIL, which they may need.
   void close() override {
     abandon();
     {
@@ -76,11 +78,11 @@ class ProcessDataset final : public AnsweringDataset {
 
  private:
   static constexpr std::chrono::seconds kPatience{5};
-  // So many processes that end, without one that reads a sample in between, are no matter of samples.
+  // If this many processes end in a row without reading a sample, the cause is not the samples.
   static constexpr unsigned kMostEnds = 8;
 
-  // Readers leave within moments once all is abandoned. What one of them still has ends with its process.
-  // The patience is bounded: a reader may hang in the program's own code.
+  // After abandon(), readers leave almost at once. The wait is limited, because a reader may hang
+  // in the program's own code; what it holds ends with its process.
   void disconnect_all() noexcept {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     for (bool are_free = false; !are_free && std::chrono::steady_clock::now() < deadline;) {
@@ -93,8 +95,8 @@ class ProcessDataset final : public AnsweringDataset {
     for (Worker* const worker : free_) worker->disconnect();
   }
 
-  // A worker that is given back when the last part of its answer has been copied.
-  // The last worker that became free comes first: its memory is warm.
+  // Takes a free worker, which is returned when the last part of its answer has been copied. The
+  // most recently freed one is preferred, because its memory is in the cache.
   std::shared_ptr<Worker> take(ReadTarget& target) const {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !free_.empty() || is_abandoned(); });
@@ -113,8 +115,8 @@ class ProcessDataset final : public AnsweringDataset {
 
   [[nodiscard]] bool is_abandoned() const noexcept { return abandoned_.load(std::memory_order_relaxed); }
 
-  // The feeder closes. Its targets end the reader as soon as it has told them; until then nothing else is wanted.
-  // reserve() of a closing feeder throws.
+  // The feeder is closing, and reserve() of a closing feeder throws, which ends the reader. Until
+  // it does, try again.
   [[noreturn]] static void leave(ReadTarget& target) {
     for (;;) {
       static_cast<void>(target.reserve(1));
@@ -175,7 +177,7 @@ class ProcessDataset final : public AnsweringDataset {
     }
   }
 
-  // Python raises an exception with the exit code or signal.
+  // The process has ended: Python raises an exception that names its exit code or signal.
   [[noreturn]] void fail_by_end(Worker& worker) const {
     worker.disconnect();
     const bool is_last = ++ends_ >= kMostEnds;
@@ -183,7 +185,7 @@ class ProcessDataset final : public AnsweringDataset {
     throw SampleError("a process of the dataset ended");
   }
 
-  // The process sends the exception, as far as it can be pickled, and its traceback.
+  // The process has sent its exception, as far as it can be pickled, with its traceback.
   [[noreturn]] void fail_by_exception(Worker& worker, const Worker::Reply& reply) const {
     const std::span<const std::byte> bytes = worker.parts_of(reply).at(0);
     with_pool([&](const nb::object& pool) {
@@ -194,8 +196,8 @@ class ProcessDataset final : public AnsweringDataset {
 
   Held pool_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::atomic<bool> abandoned_{false};     // relaxed: only what is not needed any more depends on it
-  mutable std::atomic<unsigned> ends_{0};  // of processes, since one read a sample
+  std::atomic<bool> abandoned_{false};     // relaxed: no other data depends on it
+  mutable std::atomic<unsigned> ends_{0};  // processes that ended since one last read a sample
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable std::vector<Worker*> free_;

@@ -14,12 +14,12 @@
 
 #include <nanobind/nanobind.h>
 
-// References to Python objects for C++ code that does not hold the interpreter's lock (GIL).
+// References to Python objects for C++ code that does not hold the interpreter's lock (the GIL).
 namespace forebay::python {
 
 namespace nb = nanobind;
 
-// False once the interpreter has ended, when no reference may be touched any more.
+// False once the interpreter has ended; then no reference may be touched any more.
 [[nodiscard]] inline bool is_running() noexcept { return nb::is_alive() && Py_IsInitialized() != 0; }
 
 // A Python object that any thread may copy and drop without the GIL: copies share one reference.
@@ -30,7 +30,7 @@ class Held {
   explicit Held(nb::object object)
       : object_(new nb::object(std::move(object)), [](nb::object* last) {
           if (!is_running()) {
-            static_cast<void>(last->release());  // what it refers to is gone
+            static_cast<void>(last->release());  // the object no longer exists
             delete last;
             return;
           }
@@ -56,8 +56,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // REQUIRES: the interpreter has ended, and with it what the bytes belonged to. It may then be destroyed without the
-  // GIL.
+  // Gives up the reference, so that this may be destroyed without the GIL. REQUIRES: the
+  // interpreter has ended, and the memory with it.
   void forget() noexcept { view_.obj = nullptr; }
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept {
@@ -68,7 +68,8 @@ class Buffer {
   Py_buffer view_{};
 };
 
-// A str as UTF-8; what UTF-8 does not hold, such as parts of names of files, is escaped. REQUIRES: the GIL.
+// A str as UTF-8; characters that UTF-8 cannot represent, such as parts of file names, are escaped.
+// REQUIRES: the GIL.
 [[nodiscard]] inline std::string utf8_of(nb::handle text) {
   const nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
   if (!encoded.is_valid()) throw nb::python_error();
@@ -76,7 +77,7 @@ class Buffer {
   return {bytes.c_str(), bytes.size()};
 }
 
-// Text that came from names of files. REQUIRES: the GIL.
+// A str from a file name. REQUIRES: the GIL.
 [[nodiscard]] inline nb::str to_path(const std::string& text) {
   return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
@@ -96,26 +97,26 @@ class Buffer {
 
 class Failures;
 
-// What Python code raised inside a call of the library. The library carries its text to all ranks; the call then raises
-// the exception itself. REQUIRES, for all members: the GIL.
+// Exceptions that Python code raised inside a call of the library. The library carries their text
+// to all ranks; then the call raises the exception itself. REQUIRES, for all members: the GIL.
 class Raised {
  public:
-  // The calling thread is the trainer's now.
+  // Starts a call: the calling thread is now the trainer's.
   void begin() noexcept {
     first_ = nullptr;
     trainer_ = std::this_thread::get_id();
   }
   [[nodiscard]] bool is_by_trainer() const noexcept { return trainer_ == std::this_thread::get_id(); }
-  // The first one on the trainer's thread in this call. REQUIRES, like the two below: within a catch of
-  // nb::python_error.
+  // Keeps the first exception on the trainer's thread in this call. REQUIRES, like the two below:
+  // called within a catch of nb::python_error.
   void keep() noexcept {
     if (!first_) first_ = std::current_exception();
   }
-  // What a policy raised: it ends the run, in this call or in a later one.
+  // Keeps what a policy raised: it ends the run, in this call or a later one.
   void keep_of_policy() noexcept {
     if (!policy_) policy_ = std::current_exception();
   }
-  // The first one on another thread, if it ends the run.
+  // Keeps the first exception on another thread, for the case that it ends the run.
   void keep_elsewhere() noexcept {
     if (!elsewhere_) elsewhere_ = std::current_exception();
   }
@@ -124,10 +125,11 @@ class Raised {
   void rethrow() {
     if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
   }
-  // Asks for what code for samples raised; see Failures. Must outlive this.
+  // Also look for exceptions of code that reads samples; see Failures. `failures` must outlive
+  // this.
   void ask(Failures* failures) noexcept { failures_ = failures; }
-  // Throws what a policy raised, or `error` with what was raised elsewhere as its cause; returns if there is neither.
-  // REQUIRES: within the catch of `error`.
+  // Throws what a policy raised, or `error` with an exception from samples or another thread as its
+  // cause; returns if there is neither. REQUIRES: called within the catch of `error`.
   void explain(const Error& error);
 
  private:
@@ -138,11 +140,12 @@ class Raised {
   std::thread::id trainer_ = std::this_thread::get_id();
 };
 
-// Calls work() with the GIL. A Python exception is kept, and rethrown as an Error of the library with its text.
+// Calls work() with the GIL. A Python exception is kept, and an Error with its text is thrown
+// instead.
 template <typename Work>
 auto with_python(Raised& raised, Work&& work) {
   const nb::gil_scoped_acquire gil;
-  const nb::error_scope outside;  // a feeder may be destroyed while an exception is on its way
+  const nb::error_scope outside;  // a feeder may be destroyed while an exception is in flight
   try {
     return work();
   } catch (const nb::python_error& error) {

@@ -10,8 +10,8 @@
 
 namespace forebay::python {
 
-// A CUDA stream: its handle as a number, or a stream object of PyTorch, CuPy or Numba, whose handle is a ctypes
-// pointer. None has no handle. Raises TypeError and ValueError.
+// The handle of a CUDA stream, given as a number or as a stream object of PyTorch, CuPy or Numba
+// (whose handle is a ctypes pointer). None gives a null handle. Raises TypeError and ValueError.
 inline StreamView stream_of(nb::handle stream) {
   if (stream.is_none()) return {};
   nb::object number = nb::borrow(stream);
@@ -32,7 +32,7 @@ inline StreamView stream_of(nb::handle stream) {
   return {reinterpret_cast<void*>(value)};
 }
 
-// A stream of the program's, whose object lives for as long as this.
+// A stream of the program, whose object is kept alive as long as this.
 struct GivenStream {
   // Raises as stream_of() does. REQUIRES: the GIL.
   explicit GivenStream(nb::handle stream) : view(stream_of(stream)) {

@@ -1,7 +1,7 @@
-// One process that reads samples, seen from the library: a socket, and memory shared by a
-// descriptor. The question is a number of 8 bytes; the answer is a status and a count of 8 bytes
-// each, then for each part its place in the memory. Numbers are in the machine's byte order, as
-// both ends are on one machine.
+// One process that reads samples, as seen by the library: a socket, and memory shared through a
+// file descriptor. A request is the sample's number in 8 bytes. An answer is a status and a count
+// of 8 bytes each, then the place of each part in the memory. Numbers are in native byte order,
+// because both ends are on one machine.
 
 #include "worker.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 // Chosen: how soon a reader notices that the feeder closes.
 constexpr int kLookAgainMs = 20;
-// Chosen; more is a broken process.
+// Chosen; a larger number means that the process is broken.
 constexpr std::uint64_t kMostPlaces = 4096;
 
 }  // namespace
@@ -43,19 +43,20 @@ void Worker::unmap() noexcept {
   mapped_ = {};
 }
 
-// Readable without a question means that the other end is closed.
+// A socket that is readable without a request has been closed at the other end.
 bool Worker::is_there() const noexcept {
   if (socket_ < 0) return false;
   pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
-  return ::poll(&look, 1, 0) == 0;  // before it is asked it says nothing
+  return ::poll(&look, 1, 0) == 0;  // nothing can arrive before a request
 }
 
 bool Worker::ask(std::uint64_t id) noexcept {
-  // It waits for the question with an empty buffer, so eight bytes go out as a whole.
+  // The process waits for a request, so the socket's buffer is empty and takes all eight bytes at
+  // once.
   return ::send(socket_, &id, sizeof id, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof id);
 }
 
-// poll() with a timeout, so that `abandoned` is looked at.
+// poll() has a timeout, so that `abandoned` is checked regularly.
 bool Worker::receive(std::span<std::byte> into, const std::atomic<bool>& abandoned) const noexcept {
   while (!into.empty()) {
     pollfd look{.fd = socket_, .events = POLLIN, .revents = 0};
@@ -79,9 +80,10 @@ std::optional<Worker::Reply> Worker::answer(const std::atomic<bool>& abandoned) 
   return reply;
 }
 
-// The memory grows as its process needs it; it is mapped again when a part lies beyond.
+// The process enlarges the memory as needed; it is mapped again when a part lies beyond the present
+// mapping.
 std::vector<std::span<const std::byte>> Worker::parts_of(const Reply& reply) {
-  // All parts are mapped before any is handed out: mapping anew moves the memory.
+  // All parts must be mapped before any is handed out, because mapping again moves the memory.
   std::uint64_t end = 0;
   for (const Reply::Place& place : reply.places) end = std::max(end, place.offset + place.bytes);
   if (end > mapped_.size()) {

@@ -10,11 +10,12 @@
 
 namespace forebay::python {
 
-// The other end of a process that reads samples: a socket for questions and the places of answers, and memory for the
-// answers themselves. forebay/_worker.py is the process's part. One thread at a time.
+// The library's end of a process that reads samples: a socket for requests and the places of
+// answers, and memory that holds the answers. forebay/_worker.py is the process's end. One thread
+// at a time.
 class Worker {
  public:
-  // What a process says of a sample.
+  // A process's answer about a sample.
   struct Reply {
     enum class Status : std::int64_t { read = 0, transient = 1, permanent = 2 };
     struct Place {
@@ -32,13 +33,13 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   [[nodiscard]] unsigned number() const noexcept { return number_; }
-  // Takes over both file descriptors.
+  // Takes ownership of both file descriptors.
   void connect(int socket, int memory) noexcept;
-  // The process ends when its socket closes.
+  // Closes the socket, which ends the process.
   void disconnect() noexcept;
-  // Its process has not ended, as far as is known.
+  // Whether the process is still running, as far as is known.
   [[nodiscard]] bool is_there() const noexcept;
-  // False if the process has ended.
+  // Requests a sample. False if the process has ended.
   [[nodiscard]] bool ask(std::uint64_t id) noexcept;
   // Waits for the answer; nothing if the process has ended, or once `abandoned` is set.
   [[nodiscard]] std::optional<Reply> answer(const std::atomic<bool>& abandoned);
