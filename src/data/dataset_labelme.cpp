@@ -4,8 +4,8 @@
 // may hold the whole image as base64. Then, on the calling thread and in the order of files, each
 // is matched with its image, and add_tool_images (tool_images.cpp) makes samples of all.
 //
-// Shapes become boxes by the extent of their points. Only polygons and rectangles do: circles are
-// stored as a center and a point on the edge, and points and lines have no area.
+// Polygons and rectangles become boxes, the extent of their points. Other shapes are left out:
+// circles are stored as a centre and a point on the edge, and points and lines have no area.
 
 #include <algorithm>
 #include <filesystem>
@@ -26,13 +26,13 @@
 namespace forebay::data {
 namespace {
 
-// Chosen: labelme's own files are five deep.
+// Chosen: labelme's own files are nested five deep.
 constexpr std::size_t kDeepestLabelme = 32;
 constexpr std::size_t kFilesLookedAt = 8;
 
 using Json = nlohmann::json;
 
-// A file, as one thread read it.
+// What one thread read from a file.
 struct LabelmeFile {
   std::string problem;
   std::string image;  // imagePath
@@ -41,8 +41,8 @@ struct LabelmeFile {
   ShapesLeftOut left_out;
 };
 
-// Without the image in it.
-// The callback sees a key before its value, and drops both.
+// Parses a file without the image in it. The callback is called for a key before its value is
+// parsed, and refusing the key drops the value, too.
 Json parse_labelme(const std::string& path, DataState::Annotation& state) {
   const auto bytes = load_annotation(path, state);
   const std::string_view text = as_text(bytes);
@@ -71,7 +71,7 @@ std::int32_t extent_of_key(const Json& json, const char* key) {
   return extent > 0 && extent <= 1'000'000'000 ? static_cast<std::int32_t>(extent) : 0;
 }
 
-// The extent of the points; otherwise sets the problem.
+// Sets the object's sides to the extent of its points, or sets its problem.
 void read_points(const Json& shape, ToolObject& object) {
   const auto points = shape.find("points");
   if (points == shape.end() || !points->is_array() || points->size() < 2) {
@@ -102,7 +102,7 @@ void read_shapes(const Json& json, LabelmeFile& file) {
       continue;
     }
     std::string kind = text_of_key(shape, "shape_type");
-    if (kind.empty()) kind = "polygon";  // of the first versions
+    if (kind.empty()) kind = "polygon";  // as in labelme's first versions
     if (kind != "polygon" && kind != "rectangle") {
       file.left_out.add(kind);
       continue;
@@ -139,7 +139,6 @@ std::string_view place_without_ending(std::string_view path) {
   return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
 }
 
-// Builds the index.
 class LabelmeBuilder {
  public:
   explicit LabelmeBuilder(PathContents& contents) : contents_(contents), scan_(contents.tree()) {
@@ -186,7 +185,8 @@ class LabelmeBuilder {
     run_parallel(task, contents_.context().threads, contents_.context().progress);
   }
 
-  // The image beside the file with its name, else the one that it names, which tools forget to rename.
+  // The image of a JSON file: the one beside it with the same name, else the one that imagePath
+  // names (`named`). That comes second, because tools forget to update it when files are renamed.
   // No path may lead out of the dataset's folder.
   [[nodiscard]] std::string_view image_of_file(std::string_view file, const std::string& named) const {
     const auto beside = by_place_.find(place_without_ending(file));
@@ -228,8 +228,8 @@ class LabelmeBuilder {
   IndexDraft draft_;
 };
 
-// A JSON file beside an image is labelme's if it says so.
-// Other tools also write JSON beside images: up to 8 of them are read in vain.
+// Whether a JSON file beside an image is labelme's. Other tools write JSON beside images, too: the
+// search ends after 8 files of another kind.
 bool is_labelme(PathContents& contents) {
   if (!contents.is_folder()) return false;
   const Scan& scan = contents.tree();

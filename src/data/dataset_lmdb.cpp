@@ -1,14 +1,14 @@
 // LMDB environments: Caffe's, whose values are Datums, Caffe2's, whose values are TensorProtos, and
-// others, whose values are image files. Datums and TensorProtos are Protocol Buffers messages, read
-// by wire_format.cpp without their library.
+// others, whose values are image files. Datums and TensorProtos are Protocol Buffers messages,
+// which wire_format.cpp reads without the library.
 //
-// The file is read without LMDB's library (docs/decisions/0013): open_lmdb walks the branch pages
-// of the tree on the calling thread and lists the leaf pages; then threads take groups of leaves,
-// and read keys and the heads of values into one ShardDraft per group; merge_shards puts them
+// The file is read without LMDB's library (docs/decisions/0013). On the calling thread, open_lmdb
+// walks the branch pages of the tree and lists its leaf pages. Then threads take groups of leaves,
+// and read keys and the beginnings of values into one ShardDraft per group. merge_shards puts these
 // together in the order of keys. Samples are later read from the file like any record, without the
 // tree.
 //
-// A page that is damaged loses its own entries only, as far as the tree still leads to the others.
+// A damaged page loses its own entries, and those of pages to which only it leads.
 
 #include <algorithm>
 #include <filesystem>
@@ -30,8 +30,8 @@ using ValueWire = WireField::Type;
 
 constexpr std::string_view kLmdbData = "data.mdb";
 
-// Entries that describe other entries: "__len__", "__keys__" and the like, and the counts and texts of scene text
-// datasets: "num-samples", "label-000000001".
+// Whether an entry describes others: "__len__", "__keys__" and the like, and the counts and texts
+// of scene text datasets, "num-samples" and "label-000000001".
 bool is_about_others(std::string_view key) {
   constexpr std::string_view kLabel = "label-";
   const std::string underscores(2, '_');
@@ -54,7 +54,7 @@ struct Datum {
 };
 
 // Fields of caffe.proto: channels 1, height 2, width 3, data 4, label 5, float_data 6, encoded 7.
-// In Protocol Buffers the last value of a field counts.
+// If a field occurs more than once, the last value counts, as Protocol Buffers require.
 Datum read_datum(ContainerBytes& bytes, const Extent& value) {
   Datum datum;
   WireReader reader(bytes, value);
@@ -71,14 +71,15 @@ Datum read_datum(ContainerBytes& bytes, const Extent& value) {
   return datum;
 }
 
-// Encoded images are recognised by their first bytes, whatever the message says: "encoded" is often
-// not set.
+// Encoded images are recognised by their first bytes, whatever the message says, because "encoded"
+// is often not set.
 bool is_picture(ContainerBytes& bytes, const Extent& value) {
   constexpr std::uint64_t kMagic = 16;
   return starts_as_picture(bytes.at(value.offset, static_cast<std::size_t>(std::min(value.length, kMagic))));
 }
 
-// Caffe stores rows of one channel after the other, blue first, as OpenCV decodes them.
+// Caffe stores the rows of one channel after those of the other, blue first, as OpenCV decodes
+// them.
 FoundSample sample_of_datum(ContainerBytes& bytes, const Datum& datum) {
   FoundSample sample{.image = *datum.data};
   sample.label = datum.label;
@@ -122,8 +123,8 @@ FoundSample sample_of_tensors(ContainerBytes& bytes, const Extent& value) {
   return sample;
 }
 
-// An image file first, as its bytes could by chance be a message. A message with neither data nor
-// floats is tried as Caffe2's.
+// Tries an image file first, because its bytes could by chance be a message. A message with neither
+// data nor floats is tried as Caffe2's.
 FoundSample sample_of_value(ContainerBytes& bytes, const Extent& value) {
   if (value.length == 0) throw SampleError("has no bytes");
   if (is_picture(bytes, value)) return {.image = value};
@@ -140,7 +141,7 @@ FoundSample sample_of_value(ContainerBytes& bytes, const Extent& value) {
                                       : "a Datum without data");
 }
 
-// A data file, and its leaf pages.
+// A data file and its leaf pages.
 struct LmdbFile {
   std::string path;
   RecordTable::Stamp stamp;
@@ -151,8 +152,8 @@ struct LmdbFile {
   std::vector<std::string> problems;
 };
 
-// The number of entries before each leaf makes the numbers of records independent of how leaves are
-// shared out.
+// Counts the entries before each leaf, so that record numbers do not depend on how leaves are
+// grouped.
 LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
   try {
@@ -182,11 +183,11 @@ struct LmdbPart {
   std::size_t begin = 0;
   std::size_t end = 0;
 };
-// Chosen: some thousand entries per turn of a thread.
+// Chosen: a thread takes some thousand entries at a time.
 constexpr std::size_t kLeavesAtOnce = 64;
 
-// Two windows on one file: values lie far from the leaves, and one window would move back and
-// forth. Problems of the file are reported once, with its first part.
+// Uses two windows on one file, because values lie far from the leaves and one window would move
+// back and forth. Problems of the file are reported once, with its first part.
 ShardDraft read_lmdb_part(PathContents& contents, const LmdbPart& part, ShardDraft::Progress& progress) {
   const LmdbFile& lmdb = *part.lmdb;
   ShardDraft draft(lmdb.path, lmdb.stamp, progress, lmdb.leaves.empty() ? 0 : lmdb.first_entries[part.begin]);

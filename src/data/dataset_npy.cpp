@@ -1,13 +1,12 @@
-// NumPy arrays: one of images (N, H, W) or (N, H, W, C) or (N, C, H, W) of uint8, beside others of
+// NumPy arrays: one of images (N, H, W) or (N, H, W, C) or (N, C, H, W) of uint8, and others of
 // labels and fields, in one .npz archive or in .npy files of one folder.
 //
 // The images stay where they are: a sample is a record of H*W*C bytes in the file, at a computed
-// offset. Labels and fields are loaded into the index while it is built, and so are images of a
-// compressed archive, from whose middle nothing can be read. Everything runs on the calling thread,
-// and is fast but for compressed archives, since only headers, labels and fields are read.
+// offset. Labels and fields are loaded into the index while it is built, and so are the images of a
+// compressed archive, which cannot be read from the middle. Everything runs on the calling thread.
+// It is fast except for compressed archives, because only headers, labels and fields are read.
 //
-// Which array is which is decided by names that are common; [fields.image] and [fields.label] name
-// others.
+// Common names decide which array is which; [fields.image] and [fields.label] name others.
 
 #include <algorithm>
 #include <array>
@@ -31,11 +30,11 @@
 namespace forebay::data {
 namespace {
 
-// Common names for arrays of images, the likeliest first. Names used by Keras' archives, MedMNIST
-// and numpy.savez, which calls unnamed arrays arr_0, arr_1.
+// Common names of image arrays, the likeliest first: those of Keras's archives, of MedMNIST, and of
+// numpy.savez, which calls unnamed arrays arr_0, arr_1.
 constexpr std::array<std::string_view, 12> kImageArrays{
     "x_train", "X_train", "train_images", "train_x", "images", "image", "x", "X", "imgs", "data", "train", "arr_0"};
-// The part of a name that means images, and its counterparts for labels, the likeliest first.
+// The part of a name that stands for images, and its counterparts for labels, the likeliest first.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLabelNames{std::pair{"images", "labels"},
                                                                                     {"images", "label"},
                                                                                     {"images", "targets"},
@@ -51,7 +50,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLabelNa
                                                                                     {"X", "Y"},
                                                                                     {"arr_0", "arr_1"},
                                                                                     {"train", "labels"}};
-// Names of labels in an archive whose images have another name.
+// Usual names of label arrays in an archive, tried if none goes with the name of the images.
 constexpr std::array<std::string_view, 8> kLabelArrays{"labels", "label",   "targets", "target",
                                                        "y",      "y_train", "Y",       "classes"};
 
@@ -67,10 +66,10 @@ std::string image_array(ArrayFiles& arrays, const WantedFields& wanted) {
                     (names.empty() ? "none" : joined(names, ", ")));
 }
 
-// The array of labels that belongs to an array of images; "" if there is none. An array that a field uses as something
-// other than classes is not guessed to be it.
-// The last occurrence is replaced: "train_images" is "train_labels", also in a folder of such a
-// name.
+// The array of labels that belongs to an array of images; "" if there is none. An array that a
+// field uses for something other than classes is never guessed. The last occurrence of a part is
+// replaced, so that a folder in the name may contain it, too: "images/train_images" has
+// "images/train_labels".
 std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, const std::string& images) {
   if (!wanted.label.empty()) return wanted.label;
   const auto is_other = [&](const std::string& name) {
@@ -92,16 +91,15 @@ std::string label_array(const ArrayFiles& arrays, const WantedFields& wanted, co
   return {};
 }
 
-// The layout of the images in an array.
-// Records have lengths of 32 bits, which kLargestSampleFile guarantees.
+// The layout of the images in an array. The bytes of one image fit into 32 bits, because they are
+// at most kLargestSampleFile.
 struct ImageEntries {
   RecordTable::Kind kind;
   std::uint32_t count = 0;
-  std::uint32_t bytes = 0;  // of one
+  std::uint32_t bytes = 0;  // of one image
 };
 
-// Channels last is tried first: of the two it is the likelier one where both fit, as for (N, 3, H,
-// 3).
+// Channels last is tried first, because it is likelier where both fit, as for (N, 3, H, 3).
 ImageEntries entries_of(const ArrayFiles::Found& found) {
   const NpyArray& array = found.array;
   const auto refuse = [&](const std::string& what) {
@@ -121,7 +119,7 @@ ImageEntries entries_of(const ArrayFiles::Found& found) {
   const std::int64_t height = shape[is_first ? 2 : 1];
   const std::int64_t width = shape[is_first ? 3 : 2];
   const std::int64_t channels = is_last ? shape[3] : is_first ? shape[1] : 1;
-  // So that height times width fits into 64 bits, whatever the header says.
+  // Keeps height times width within 64 bits, whatever the header says.
   constexpr std::int64_t kMostSide = 1 << 24;
   const bool fits = height >= 1 && width >= 1 && height <= kMostSide && width <= kMostSide &&
                     height * width <= static_cast<std::int64_t>(kLargestSampleFile) / channels;
@@ -137,8 +135,8 @@ ImageEntries entries_of(const ArrayFiles::Found& found) {
           .bytes = static_cast<std::uint32_t>(height * width * channels)};
 }
 
-// The images of an array, of which some are served.
-// Entries keep their numbers when some are left out, since names of samples contain them.
+// The images of an array, and which of them are served. Entries keep their numbers if others are
+// left out, because names of samples contain them.
 class ImageArray {
  public:
   ImageArray(ArrayFiles& arrays, ArrayFiles::Found found)
@@ -151,14 +149,14 @@ class ImageArray {
   // The entries that are served, in order.
   [[nodiscard]] const std::vector<std::uint32_t>& kept() const noexcept { return kept_; }
 
-  // Leaves out those whose label is damage. REQUIRES: a label for each.
+  // Sets the labels, and leaves out entries whose label is unusable. REQUIRES: one label per entry.
   void label(const ArrayLabels& labels) {
     label_ = labels.numbers;
     for (const auto& [entry, problem] : labels.bad) kept_[entry] = kDropped;
     std::erase(kept_, kDropped);
   }
 
-  // Compressed arrays are held by the index as one block, in which offsets begin at 0.
+  // The index holds a compressed array as one block, in which offsets begin at 0.
   void add_to(RecordTable& table, const std::string& path) const {
     std::uint64_t offset = 0;
     RecordTable::Stamp stamp = RecordTable::stamp_of(*found_.file);
@@ -187,8 +185,8 @@ class ImageArray {
   std::vector<std::int32_t> label_;
 };
 
-// The numbers or texts of one entry.
-// whole() gives the bits; an unsigned number above 2^63 - 1 shows as a negative one.
+// The numbers or texts of one entry. whole() gives the bits, so an unsigned number above 2^63 - 1
+// shows as a negative one.
 FieldValue value_of_entry(const ArrayFiles::Loaded& loaded, std::uint64_t i) {
   const NpyArray& array = loaded.array;
   const std::size_t count = loaded.entry_bytes() / array.element_bytes;
@@ -217,7 +215,7 @@ void require_entries(const ArrayFiles::Found& found, std::size_t samples) {
                    std::to_string(samples) + " images");
 }
 
-// Throws UnfitArray where they are no labels.
+// Throws UnfitArray if the array does not hold labels.
 ArrayLabels labels_of(const DatasetOptions& options, ArrayFiles& arrays, const std::string& name, std::size_t images) {
   const ArrayFiles::Found found = arrays.find(name);
   require_entries(found, images);
@@ -229,9 +227,9 @@ ArrayLabels labels_of(const DatasetOptions& options, ArrayFiles& arrays, const s
   }
 }
 
-// For fields that are read as bytes, each entry becomes an npy file; for kind bytes it is the entry itself.
-// Entries become files of their own because decoders of masks and arrays take a file, whatever it
-// came from.
+// The column of a field. If its data are the bytes of a file, each entry becomes an npy file,
+// because decoders of masks and arrays take files, whatever they come from; for kind bytes it is
+// the entry itself.
 RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields::Wanted& wanted,
                                          const ImageArray& images) {
   const ArrayFiles::Found found = arrays.find(wanted.from);
@@ -261,8 +259,8 @@ RecordTable::FieldColumn column_of_array(ArrayFiles& arrays, const WantedFields:
   return column;
 }
 
-// A ZIP archive is one of arrays if its first member is. Of a member's local header, bytes 26 and
-// 27 are the length of the name, which begins at byte 30 (PKWARE's APPNOTE, 4.3.7).
+// Whether the file is .npy, or a ZIP archive whose first member is. In a member's local header,
+// bytes 26 and 27 are the length of the name, which begins at byte 30 (PKWARE's APPNOTE, 4.3.7).
 bool is_array_file(PathContents& contents) {
   if (contents.is_folder()) return false;
   const auto head = contents.head();
@@ -278,8 +276,8 @@ std::string label_file(const DatasetOptions& options) {
   return options.labels.empty() ? std::string() : absolute_path(options.labels);
 }
 
-// The labels of dataset.labels, which may be anywhere.
-// "labels.npz/y" names an array in an archive (array_place).
+// The labels in the file that dataset.labels names; "labels.npz/y" is an array in an archive
+// (array_place).
 ArrayLabels labels_of_file(const DatasetOptions& options, std::size_t images) {
   const std::string path = label_file(options);
   const auto place = array_place(path);
@@ -296,8 +294,8 @@ std::string list_arrays(const ArrayFiles& arrays) {
   return names.empty() ? "" : "; it has " + names;
 }
 
-// Nothing where there are none. An array that nobody named and that does not fit is not what its name suggests, unless
-// dataset.classes says that there must be labels.
+// The labels, or nothing if there are none. If an array was only guessed and does not fit, its name
+// misled, and there are none either, unless dataset.classes says that there must be labels.
 std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& images,
                                        std::size_t count, SkipLog& skipped) {
   const WantedFields wanted(options);
@@ -320,7 +318,7 @@ std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles
   }
 }
 
-// Errors of arrays do not know the configuration's key.
+// Adds dataset.path to errors of arrays, which do not know the configuration.
 template <typename Work>
 auto naming_path(const DatasetOptions& options, Work&& work) {
   try {

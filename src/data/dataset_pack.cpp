@@ -1,14 +1,14 @@
 // The output of `forebay pack`: a folder of shards. Their indexes have everything except the bytes
-// of images and of the fields beside them, so a dataset of any size opens by a few reads of each
+// of images and of the fields beside them, so a dataset of any size opens with a few reads per
 // shard.
 //
-// The headers of all shards are read first, in parallel, and must be those of one complete set;
-// then the indexes are read, a few shards at a time by several threads, and merged in order on the
-// calling thread. Every header is compared once more when its index is read, in case the set is
-// replaced meanwhile.
+// First the headers of all shards are read, in parallel; they must be those of one complete set.
+// Then several threads read the indexes, a few shards at a time, and the calling thread merges them
+// in order. Each header is compared again when its index is read, in case the set is replaced
+// meanwhile.
 //
-// The options may choose fields, classes and difficult objects out of what was packed; they cannot
-// change how something was packed, which is an error that says so.
+// The options may select fields, classes and difficult objects from what was packed. They cannot
+// change how something was packed; trying to is an error that says so.
 
 #include <algorithm>
 #include <cstring>
@@ -40,7 +40,8 @@ std::string folder_of_pack(PathContents& contents) {
   return contents.is_folder() ? contents.root() : std::string(parent_folder(contents.files().front()));
 }
 
-// Waits for a store that fails.
+// Calls use(shard) with an opened shard, and retries for a while if the store fails. Errors name
+// the shard.
 template <typename Use>
 auto with_shard(PathContents& contents, const std::string& name, Use&& use) {
   const std::string path = join_path(folder_of_pack(contents), name);
@@ -51,8 +52,8 @@ auto with_shard(PathContents& contents, const std::string& name, Use&& use) {
   }
 }
 
-// `expected`: as all have been compared.
-// memcmp is safe on headers: they have no padding, and were read whole.
+// `expected`: the header that was checked with those of the other shards. memcmp is safe on
+// headers, because they have no padding and were read whole.
 OpenedShard open_shard(PathContents& contents, const std::string& name, const PackMember& expected) {
   return with_shard(contents, name, [&](const PackShard& shard) -> OpenedShard {
     if (std::memcmp(&shard.header, &expected.header, sizeof expected.header) != 0 ||
@@ -65,7 +66,7 @@ OpenedShard open_shard(PathContents& contents, const std::string& name, const Pa
   });
 }
 
-// The codec's tables are the same in all shards, which problem_of_pack() has checked.
+// The codec's tables. They are the same in all shards, as problem_of_pack() has checked.
 std::vector<std::byte> tables_in(PathContents& contents, const std::string& name) {
   return with_shard(contents, name, [](const PackShard& shard) { return read_pack_tables(shard); });
 }
@@ -84,9 +85,9 @@ std::vector<PackMember> read_members(PathContents& contents, const std::vector<s
   return members;
 }
 
-// Calls use(shard, number) for each, in order. Only a few are in memory at a time: their indexes are many times as
-// large as in the files.
-// Twice as many as threads, so that none waits for the slowest of a group for long.
+// Calls use(shard, number) for each shard, in order. Only a few are in memory at a time, because an
+// index takes many times as much there as in its file. They are twice as many as threads, so that
+// no thread waits long for the slowest of a group.
 template <typename Use>
 void open_shards(PathContents& contents, const std::vector<std::string>& names, Use&& use) {
   const std::vector<PackMember> members = read_members(contents, names);
@@ -132,8 +133,8 @@ class PackMerger {
     for (const auto& stored : set.fields) draft_.table.field_names.push_back(stored.field.name);
   }
 
-  // `after` includes the fields behind the image, which the sample's checksum covers as well. The
-  // shard is freed at the end, before the next one is merged.
+  // A record's `after` includes the fields that follow the image, because the sample's checksum
+  // covers them as well. The shard is freed at the end, before the next one is merged.
   void add(OpenedShard& shard, const std::string& name) {
     RecordTable& table = draft_.table;
     const PackIndex& index = shard.index;
@@ -172,8 +173,9 @@ class PackMerger {
   IndexDraft take() { return std::move(draft_); }
 
  private:
-  // The stored field that a section asks for: the one that `from` names, else the one of the section's name, so that
-  // the sections with which a dataset was packed also read the packed one.
+  // Finds the stored field that a section requests: the one that `from` names, else the one with
+  // the section's name, so that the sections with which a dataset was packed also read the packed
+  // one.
   void choose(const FieldOptions& wanted) {
     if (is_image_or_label(wanted.name)) return;
     const auto is_called = [](const std::string& name) {
@@ -181,7 +183,7 @@ class PackMerger {
     };
     auto found = std::ranges::find_if(set_.fields, is_called(wanted.from));
     if (found == set_.fields.end()) found = std::ranges::find_if(set_.fields, is_called(wanted.name));
-    if (found == set_.fields.end()) return;  // complete_fields() says which there are
+    if (found == set_.fields.end()) return;  // complete_fields() reports which exist
     FieldOptions options = wanted;
     if (options.classes.empty()) options.classes = found->field.classes;
     Field field = field_of(options);
@@ -190,7 +192,8 @@ class PackMerger {
     draft_.table.fields.push_back({.field = std::move(field)});
   }
 
-  // The elements of fields that are in the index were made when they were packed. Files are used as any others.
+  // Fields whose elements are in the index were converted when they were packed, so the section
+  // must ask for the same type and shape. Fields that are files are used like any others.
   void check_chosen(const FieldOptions& wanted, const Field& field, const Field& stored) const {
     if (field.kind != stored.kind) {
       throw refused_field(wanted, "kind", "it was packed as \"" + std::string(to_string(stored.kind)) + "\"; say that");
@@ -220,7 +223,7 @@ class PackMerger {
     if (!are_same) throw path_error(options_, name + ": its classes or fields are not those of the other shards");
   }
 
-  // The table's numbers of the shard's kinds of images.
+  // For each of the shard's kinds of images, its number in the table.
   std::vector<std::uint16_t> kinds_of(const PackIndex& index) {
     auto& kinds = draft_.table.kinds;
     std::vector<std::uint16_t> numbers;
@@ -270,7 +273,7 @@ class PackMerger {
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
 };
 
-// Without its samples.
+// What a shard's index says about the whole set, without samples.
 PackIndex set_of(const PackIndex& index) {
   PackIndex set;
   set.format = index.format;
@@ -288,7 +291,7 @@ bool is_pack(PathContents& contents) {
   return head.size() >= kPackMagic.size() && std::memcmp(head.data(), kPackMagic.data(), kPackMagic.size()) == 0;
 }
 
-// The tables of the codec are held by the index, once, and given to decoders by Dataset::tables().
+// The index holds the codec's tables once; decoders get them from Dataset::tables().
 IndexDraft build_pack(PathContents& contents) {
   std::vector<std::string> names;
   if (contents.is_folder()) {
@@ -321,7 +324,7 @@ const Format formats::pack{.needs = "a folder that forebay pack made",
                            .detect = is_pack,
                            .build = build_pack,
                            .takes_patterns = true,
-                           .chooses_image = true,  // with which it was packed: it has one of each
+                           .chooses_image = true,  // the section with which it was packed may stay
                            .has_objects = true,
                            .keeps_names = true,
                            .holds_tables = true,

@@ -1,11 +1,12 @@
-// MXNet's RecordIO: parts of a magic number, a length with a flag, data, padding to four bytes.
-// Data that contain the magic number at a multiple of four bytes are split there into several
-// parts. Each record begins with a header, which has the class or the number of labels that follow
-// it. An .idx file beside it adds nothing to what the parts say.
+// MXNet's RecordIO: a sequence of parts, each a magic number, a length with a flag, the data, and
+// padding to four bytes. Data that contain the magic number at a multiple of four bytes are split
+// there into several parts. The data of a record begin with a header, which has the class or the
+// number of labels that follow it. An .idx file beside it is not needed.
 //
-// A file is read from begin to end by one thread (shards.cpp). Whole records are referenced in
-// place; those in several parts are joined in memory and kept in the index, because no single range
-// of the file contains them. A part whose header makes no sense ends the file.
+// One thread reads a file from beginning to end (shards.cpp). Whole records are referenced in place.
+// Those in several parts are joined in memory and kept in the index, because no single range of the
+// file contains them. A part with an invalid header ends the file, because the next part cannot be
+// found.
 
 #include <algorithm>
 #include <forebay/error.hpp>
@@ -16,7 +17,8 @@
 namespace forebay::data {
 namespace {
 
-// dmlc/recordio.h. The word behind it has 3 bits of kind (PartKind) and 29 bits of length.
+// dmlc/recordio.h. The word after the magic number has 3 bits of kind (PartKind) and 29 bits of
+// length.
 constexpr std::uint32_t kRecordMagic = 0xCED7230A;
 constexpr std::size_t kPartHeader = 8;
 // mxnet/src/io/image_recordio.h: uint32 flag (the number of labels), float label, uint64 id, uint64
@@ -80,8 +82,8 @@ void add_image_record(ContainerBytes& bytes, const Extent& data, ShardDraft& dra
   draft.add(bytes, sample);
 }
 
-// Joins the parts of a record that was split at magic numbers.
-// The magic number between two parts belonged to the data; the writer leaves it out.
+// Joins the parts of a record that was split at magic numbers. The writer leaves out the magic
+// number between two parts, although it belongs to the data, so it is put back.
 std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent> parts) {
   std::vector<std::byte> joined;
   for (const Extent& part : parts) {
@@ -97,9 +99,8 @@ std::vector<std::byte> join_parts(ContainerBytes& bytes, std::span<const Extent>
   return joined;
 }
 
-// The parts of a file, as records.
-// Lost beginnings and ends cost their own record only: every part says by its kind where records
-// begin.
+// Makes records of the parts of a file. A lost beginning or end costs only its own record, because
+// the kind of each part says where records begin.
 class RecordParts {
  public:
   RecordParts(ContainerBytes& bytes, ShardDraft& draft) : bytes_(bytes), draft_(draft) {}
@@ -152,7 +153,7 @@ class RecordParts {
 
   ContainerBytes& bytes_;
   ShardDraft& draft_;
-  std::vector<Extent> parts_;  // of a record that is being read
+  std::vector<Extent> parts_;  // of the record that is being read
 };
 
 void read_recordio(ContainerBytes& bytes, ShardDraft& draft) { RecordParts(bytes, draft).read(); }

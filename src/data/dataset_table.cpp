@@ -1,12 +1,12 @@
 // A text table with a header (CSV, TSV): a row per sample, one column of paths, and others for
 // label and fields.
 //
-// The whole file is read into memory, and its rows are parsed on the calling thread; TableBuilder
-// keeps what a row says in members and puts it into the table when the row has proved usable, so
-// that a bad row leaves nothing behind. Whether a column holds class numbers or names is known only
-// after its last row. It is assumed at first; if all rows together decide otherwise, the table is
-// read once more by a builder that knows (must_begin_again). With dataset.samples = "images" the
-// rows of one image are merged into one sample, boxes being collected.
+// The whole file is read into memory, and its rows are parsed on the calling thread. TableBuilder
+// keeps the values of a row in members and adds them to the table only when the whole row has
+// proved usable, so that a bad row leaves nothing behind. Whether a column holds class numbers or
+// names is known only after its last row. If all rows together decide otherwise than was assumed,
+// the table is read once more by a builder that knows (must_begin_again). With dataset.samples =
+// "images" the rows of one image are merged into one sample, which collects their boxes.
 
 #include <algorithm>
 #include <cmath>
@@ -33,16 +33,16 @@ namespace {
 // Chosen: the table is in memory while it is read.
 constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
 
-// Whether the field is a file beside each image.
-// "{stem}" and "{folder}" stand for parts of the image's path; such fields do not come from a
-// column.
+// Whether the field is a file beside each image and does not come from a column: "{stem}" and
+// "{folder}" in its `from` stand for parts of the image's path.
 bool is_beside(const FieldOptions& field) {
   const bool is_pattern =
       field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
   return is_pattern && !is_image_or_label(field.name);
 }
 
-// A row that holds the path of an image names no columns, unless a section means the column that is called so.
+// Whether a cell of the first row may name a column. One that is the path of an image may not,
+// unless a section names a column like that.
 bool may_be_column(const DatasetOptions& options, std::string_view name) {
   return !is_picture_name(name) || std::ranges::find(options.fields, name, &FieldOptions::from) != options.fields.end();
 }
@@ -63,8 +63,7 @@ class TableBuilder {
     find_size_columns();
   }
 
-  // The order matters: everything that may throw or refuse comes before the first change of table
-  // or fields.
+  // Everything that may throw or refuse the row comes before the first change to table or fields.
   void add(const Cells& cells, std::size_t line, IndexDraft& draft) {
     const auto bad = [&](std::string reason) {
       draft.skipped.add_bad(options_.path + ":" + std::to_string(line), std::move(reason));
@@ -85,7 +84,7 @@ class TableBuilder {
     label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
     for (const auto& field : fields_) field->accept();
     if (sample < draft.table.source.size()) {
-      // Rows of one image that disagree on the class leave it without one.
+      // If the rows of one image disagree on the class, it has none.
       if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
       for (const auto& field : fields_) field->join(sample);
       return;
@@ -96,8 +95,8 @@ class TableBuilder {
     if (size_columns_) sizes_.note(size_, first, draft.table);
   }
 
-  // True: some rows have classes of the wrong kind; read all again, into a builder that decides as this one.
-  // Every column has to be asked, so that one more pass is enough for all of them.
+  // True if some rows have classes of the wrong kind: read all of them again, into a builder that
+  // decides like this one. Every column is asked, so that one more pass is enough for all of them.
   [[nodiscard]] bool must_begin_again() {
     bool again = classes_.decide(options_.path);
     for (const auto& field : fields_) {
@@ -133,8 +132,8 @@ class TableBuilder {
  private:
   static constexpr std::size_t kNewSample = SIZE_MAX;
 
-  // By the section, then by usual names, then the only column that is called like a path, and the
-  // first one at last.
+  // By the section, else by usual names, else the only column that is named like a path, else the
+  // first column.
   static TextOfRow image_of(const DatasetOptions& options, const TableHeader& header) {
     if (const FieldOptions* const image = find_field(options, "image")) {
       return {place_of(*image), header, "fields.image.from"};
@@ -145,9 +144,8 @@ class TableBuilder {
     return paths.size() == 1 ? paths.front() : 0;
   }
 
-  // Whether a field gets its values from this column.
-  // A section's `from` may name several columns, as in "xmin,ymin,xmax,ymax" or "a+b", besides one
-  // for each class.
+  // Whether a field gets its values from this column. A section's `from` may name several columns,
+  // as in "xmin,ymin,xmax,ymax" or "a+b", and its classes may each name one.
   [[nodiscard]] bool is_of_field(std::size_t column, bool other_than_classes) const {
     const std::string& name = header_.names()[column];
     return std::ranges::any_of(options_.fields, [&](const FieldOptions& field) {
@@ -163,8 +161,9 @@ class TableBuilder {
     });
   }
 
-  // The column of labels, by the rules of a list: what [fields.label] names, else what is called so, else the only one
-  // beside the image.
+  // The column of labels, by the rules of lists: the one that [fields.label] names, else one called
+  // "label" or "class", else the only one that is named like a label, else the only one beside the
+  // image's.
   [[nodiscard]] std::optional<std::size_t> label_of() const {
     if (const FieldOptions* const label = find_field(options_, "label")) {
       return header_.at(place_of(*label), "fields.label.from");
@@ -182,7 +181,8 @@ class TableBuilder {
     return is_free(other) ? std::optional(other) : std::nullopt;
   }
 
-  // Otherwise the first sample of a list without a header would silently be lost.
+  // Refuses a first row with a path in it: otherwise the first sample of a list without a header
+  // would silently be lost.
   void refuse_data_as_header() const {
     const auto path =
         std::ranges::find_if_not(header_.names(), [this](auto& name) { return may_be_column(options_, name); });
@@ -193,7 +193,7 @@ class TableBuilder {
                                    "\"filelist\") where it has only paths and labels");
   }
 
-  // A spreadsheet's empty columns.
+  // Drops the empty columns that spreadsheets append.
   static Cells without_empty_end(Cells cells) {
     while (!cells.empty() && without_blanks(cells.back()).empty()) cells.pop_back();
     return cells;
@@ -209,7 +209,8 @@ class TableBuilder {
     return table_field(field, header_);
   }
 
-  // Where boxes are from columns of corners, "width" and "height" are those of the image.
+  // If boxes come from columns and do not use "width" and "height" (or names like these), those are
+  // the size of the image.
   void find_size_columns() {
     const bool has_boxes = std::ranges::any_of(fields_, [](const auto& field) { return field->has_boxes(); });
     if (!has_boxes) return;
@@ -227,7 +228,8 @@ class TableBuilder {
 
   static std::string text_of(StatedSize size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
 
-  // What an earlier row of the same sample states. Kinds exist only from the first stated size on.
+  // The size that an earlier row of the sample stated. The table has no kinds before the first
+  // stated size.
   static StatedSize size_of(std::size_t sample, const RecordTable& table) {
     if (sample >= table.kind.size()) return {};
     const RecordTable::Kind& kind = table.kinds[table.kind[sample]];
@@ -241,8 +243,7 @@ class TableBuilder {
     return std::ranges::any_of(fields_, is_of_box) ? StatedSize{} : size;
   }
 
-  // Throws BadRow for a side that no image has.
-  // 0 is "not stated", as an empty cell is.
+  // Throws BadRow for a side that no image has. 0 means not stated, as does an empty cell.
   static std::int32_t side_in_cell(std::string_view cell) {
     if (without_blanks(cell).empty()) return 0;
     const double side = number_in_cell(cell);
@@ -257,8 +258,8 @@ class TableBuilder {
     return samples_.try_emplace(std::string(image), next).first->second;
   }
 
-  // More cells than names are accepted if they are empty, as spreadsheets export them. A field that
-  // is optional (boxes) drops only its box, the others drop the row.
+  // Cells beyond the header are accepted if they are empty, as spreadsheets export them. A bad
+  // value of an optional field (boxes) costs only the box, any other the row.
   template <typename Bad>
   void read(const Cells& cells, const Bad& left_out) {
     const auto behind = std::span(cells).subspan(std::min(cells.size(), header_.names().size()));
@@ -304,9 +305,9 @@ bool is_table_name(std::string_view name) {
   return name.ends_with(".csv") || name.ends_with(".tsv") || name.ends_with(".tab");
 }
 
-// The row of names, of which `text` has the beginning at least; empty if it is damaged.
-// A quoted name with a separator in it is split here, which does no harm: names are only looked at
-// for paths.
+// The cells of the first row, or of its beginning if `text` ends earlier. A quoted name with a
+// separator in it is split here, which does no harm: these names only serve to recognise tables and
+// to suggest columns.
 Cells first_row(std::string_view text, char separator) {
   Cells cells = split(text.substr(0, text.find_first_of("\r\n")), separator);
   for (std::string_view& cell : cells) {
@@ -316,8 +317,8 @@ Cells first_row(std::string_view text, char separator) {
   return cells;
 }
 
-// Chosen by the file's name, unless the row of names contains only the other separator. Throws
-// ConfigError for others.
+// By the file's extension, unless the first row contains only the other separator. Throws
+// ConfigError if it has an unsupported one.
 char separator_of_table(const DatasetOptions& options, std::string_view text) {
   const bool is_tsv = options.path.ends_with(".tsv") || options.path.ends_with(".tab");
   const std::string_view line = text.substr(0, text.find_first_of("\r\n"));
@@ -329,8 +330,9 @@ char separator_of_table(const DatasetOptions& options, std::string_view text) {
   return line.find(usual) == std::string_view::npos && line.find(other) != std::string_view::npos ? other : usual;
 }
 
-// A list of paths and labels looks the same. Only a field that comes from a column makes it a table, so that labels do
-// not change with a field of files beside the images; and only a row of names makes a header.
+// A list of paths and labels looks the same. So it is a table only if a field comes from a column,
+// because labels must not change with a field of files beside the images, and if its first row can
+// be one of names.
 bool is_table(PathContents& contents) {
   const std::vector<FieldOptions>& fields = contents.options().fields;
   const bool is_by_column = std::ranges::any_of(fields, [](const auto& field) { return !is_beside(field); });

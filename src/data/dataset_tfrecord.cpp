@@ -1,10 +1,10 @@
-// TFRecord files: records of a length, its checksum, the data, their checksum. The data are
-// tf.train.Examples, of which one feature is the image and one may be its class.
+// TFRecord files: each record is a length, its checksum, the data, and their checksum. The data are
+// a tf.train.Example, one feature of which is the image, and one may be its class.
 //
-// A file is read from begin to end on one thread, headers and features without the image's bytes
+// One thread reads a file from beginning to end, headers and features without the image's bytes
 // (tf_example.cpp). A record whose Example is odd is left out. A wrong checksum of a length ends
-// the file, as nothing says where the next record begins. The data's checksum is verified when a
-// sample is read in a run; here it would mean reading all images.
+// the file, because nothing says where the next record begins. The checksum of the data is verified
+// when a run reads the sample; here it would mean reading all images.
 //
 // Names of features differ between writers; usual ones are tried in turn, and [fields.NAME] names
 // any other.
@@ -40,7 +40,7 @@ constexpr std::array<std::string_view, 3> kHeightFeatures{"image/height", "heigh
 constexpr std::array<std::string_view, 3> kWidthFeatures{"image/width", "width", "cols"};
 constexpr std::array<std::string_view, 3> kDepthFeatures{"image/channels", "channels", "depth"};
 
-// TensorFlow's shards often have no ending at all: "train-00000-of-01024".
+// TensorFlow's shards often have no extension at all: "train-00000-of-01024".
 bool is_tfrecord_name(std::string_view name) {
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const auto has_shard_number = [&] {
@@ -64,7 +64,7 @@ const TfFeature* feature_of(const TfExample& example, const std::array<std::stri
   return nullptr;
 }
 
-// 16 bytes hold every signature that is looked for.
+// 16 bytes are enough for every signature that is looked for.
 bool is_encoded(ContainerBytes& bytes, const Extent& image) {
   constexpr std::uint64_t kMagic = 16;
   return starts_as_picture(bytes.at(image.offset, static_cast<std::size_t>(std::min(image.length, kMagic))));
@@ -84,9 +84,8 @@ const TfFeature& named_feature(const TfExample& example, std::string_view name) 
                     ")");
 }
 
-// The image: the feature that the configuration names, else one with a usual name, else the only one that holds a
-// picture.
-// A guess among unnamed features counts only if there is no second one.
+// The image: the feature that the configuration names, else one with a usual name, else the only
+// one that holds a picture; if several do, none is guessed.
 Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
   if (!wanted.empty()) {
     const auto values = example.byte_strings(named_feature(example, wanted), 1);
@@ -107,7 +106,7 @@ Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const s
   throw SampleError("no image among its features (" + joined(example.features(), ", ", &TfFeature::name) + ")");
 }
 
-// A second text is asked for only to know that there is not one class.
+// Two texts are requested only to know whether there is more than one.
 FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
   const TfFeature* feature = wanted.empty() ? feature_of(example, kLabelFeatures) : example.find(wanted);
   if (feature == nullptr) return {};
@@ -124,10 +123,9 @@ FoundLabel label_of_example(ContainerBytes& bytes, const TfExample& example, con
   return {};
 }
 
-// The kind of an unencoded image whose size matches its height, width and channels; of an encoded one with boxes, that
-// of the size that these are relative to.
-// If the sizes do not match the bytes, the kind stays that of an encoded image: the decoder will
-// say what is wrong.
+// For raw pixels: the kind that height, width and channels describe. For an encoded image with
+// boxes: one with the size to which these are relative. If raw pixels do not match their size, the
+// kind stays that of an encoded image, and the decoder will say what is wrong.
 RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& example, const Extent& image,
                                   bool has_boxes) {
   const bool is_image = is_encoded(bytes, image);
@@ -142,8 +140,8 @@ RecordTable::Kind kind_of_example(ContainerBytes& bytes, const TfExample& exampl
       .value_or(RecordTable::Kind{});
 }
 
-// The boxes of the Object Detection API and their classes: "image/object/bbox/xmin" and so on,
-// shares of the image's size, and "image/object/class/label" or "/text" for each box.
+// The boxes of the Object Detection API and their classes: "image/object/bbox/xmin" and so on, as
+// fractions of the image's size, and "image/object/class/label" or "/text" for each box.
 std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample& example,
                                           const WantedFields::Wanted& wanted) {
   const std::string prefix = wanted.from + "/";
@@ -151,9 +149,9 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
   constexpr std::array<std::string_view, 4> kSides{"xmin", "ymin", "xmax", "ymax"};
   for (std::size_t i = 0; i < sides.size(); ++i) {
     sides[i] = example.floats(named_feature(example, prefix + std::string(kSides[i])), wanted.most());
-    // Boxes that reach past their image are usual; pixels are far larger.
-    // Chosen between the two: a share beyond 8 is not a box, and no box in pixels of any use is
-    // that small.
+    // Tells fractions from pixels. Boxes often reach past their image, but pixels are far larger.
+    // Chosen between the two: a fraction beyond 8 is no box, and no useful box in pixels is that
+    // small.
     constexpr float kFarthest = 8;
     const auto far = std::ranges::find_if(sides[i], [](float side) { return !(std::fabs(side) <= kFarthest); });
     if (far != sides[i].end()) {
@@ -200,8 +198,8 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
   return boxes;
 }
 
-// A field's value in an Example: the feature of that name.
-// No more elements are read than are worth it (most()): huge lists cost nothing.
+// A field's value in an Example: the feature of that name. At most most() elements are read, so
+// that huge lists cost nothing.
 FieldValue value_of_feature(ContainerBytes& bytes, const TfExample& example, const WantedFields::Wanted& wanted) {
   if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_example(bytes, example, wanted)};
   const TfFeature& feature = named_feature(example, wanted.from);
@@ -238,8 +236,8 @@ void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   draft.add(bytes, sample);
 }
 
-// The data of the record at `offset`. Throws SampleError if its length is not reliable.
-// `left` is compared before the length is, since a damaged length may be near 2^64.
+// The data of the record at `offset`. Throws SampleError if its length is not reliable. The length
+// is compared with what is left, because it may be near 2^64 and a sum could overflow.
 Extent record_data(ContainerBytes& bytes, std::uint64_t offset) {
   if (!bytes.has(offset, kRecordHeader)) throw at_byte(offset, "it ends within the header of a record");
   const auto header = bytes.at(offset, kRecordHeader);
@@ -275,7 +273,8 @@ void read_tfrecords(ContainerBytes& bytes, ShardDraft& draft) {
   }
 }
 
-// The checksum of the first length is proof enough: a wrong file has it once in 2^32.
+// The checksum of the first length is proof enough: in a file of another kind it is right once in
+// 2^32.
 bool is_tfrecord(PathContents& contents) {
   if (contents.is_folder()) return is_folder_of_shards(contents, is_tfrecord_name);
   if (is_tfrecord_name(contents.files().front())) return true;

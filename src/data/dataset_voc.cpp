@@ -1,11 +1,11 @@
-// Pascal VOC: an XML file per image, whose objects have a name and a box; ILSVRC and many others
+// Pascal VOC: an XML file per image, whose objects have a name and a box. ILSVRC and many others
 // use it, too.
 //
-// First the trees are listed and annotations are paired with images by name (pairing.cpp). Then
-// add_annotated_files, which lists of files use as well, parses all annotations in parallel, in
-// chunks whose results are compact; then, on one thread and in the order of annotations, names
-// become class numbers (the classes are known only now) and objects are left out as the options
-// say; then samples are added in the order of images.
+// First the trees are listed, and annotations are paired with images by name (pairing.cpp). The
+// rest is add_annotated_files, which lists of files use as well. It parses all annotations in
+// parallel, in chunks with compact results. Then, on one thread and in the order of annotations,
+// names become class numbers, because only now all classes are known, and objects are left out as
+// the options say. Last, samples are added in the order of images.
 //
 // Each annotation left out is reported with its reason, because a silently missing sample would go
 // unnoticed in training.
@@ -25,24 +25,25 @@
 namespace forebay::data {
 namespace {
 
-// The result of a run of annotation files, parsed by one thread. Compact, since a dataset has millions of objects.
-// `objects` are sorted by annotation, since they are added in that order; objects_of() searches
-// them.
+// What one thread parsed from a chunk of annotation files. Compact, because a dataset has millions
+// of objects. `objects` are sorted by annotation, because they are added in that order;
+// objects_of() searches them.
 struct ParsedChunk {
   struct Object {
     std::uint32_t annotation = 0;  // within the chunk
-    std::int32_t name = 0;         // into names; later the label, or kUnused
-    RecordTable::Region region;    // object 0: the whole file cannot be used
+    std::int32_t name = 0;         // index into names, later the label; or kUnused
+    RecordTable::Region region;    // object 0: the whole annotation cannot be used
   };
   std::vector<Object> objects;                // in order; those with a problem are kUnused
-  std::vector<std::string> problems;          // theirs, in order
-  std::vector<DataState::Annotation> states;  // by annotation, of all
+  std::vector<std::string> problems;          // of the objects that are kUnused, in order
+  std::vector<DataState::Annotation> states;  // by annotation within the chunk
   std::vector<std::string> names;
   std::vector<StatedSize> sizes;  // by annotation within the chunk
   IndexCounts counts;
 };
 
-// Annotations per turn of a thread. Chosen.
+// Annotations that a thread takes at a time. Chosen so that threads rarely contend for their shared
+// counter.
 constexpr std::size_t kChunk = 64;
 constexpr std::int32_t kUnused = -1;
 
@@ -71,7 +72,8 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
   }
 }
 
-// A file that cannot be parsed is one object with number 0, which stands for the whole annotation.
+// A file that cannot be parsed gets one object with number 0, which stands for the whole
+// annotation.
 void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
   const std::size_t end = std::min(begin + kChunk, files.annotations.size());
   chunk.sizes.resize(end - begin);
@@ -101,7 +103,7 @@ std::vector<ParsedChunk> parse_all(const BuildContext& context, const AnnotatedF
   return chunks;
 }
 
-// Given classes are not extended: objects of others are reported as bad.
+// Given classes are not extended: objects of other classes are reported as bad.
 ClassList list_classes(const BuildContext& context, const std::vector<ParsedChunk>& chunks) {
   std::vector<std::string> found;
   for (const auto& chunk : chunks) {
@@ -112,9 +114,9 @@ ClassList list_classes(const BuildContext& context, const std::vector<ParsedChun
   return {context.options.classes, std::move(found)};
 }
 
-// Turns the names in a chunk that begins with the annotation `begin` into labels, drops what the options exclude, and
-// logs everything unusable.
-// Problems are stored apart, in the order of the objects that have one: most have none.
+// Turns the names in a chunk that begins with the annotation `begin` into labels, drops what the
+// options exclude, and logs everything unusable. Problems are stored apart, in the order of the
+// objects that have one, because most have none.
 void label_objects(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes,
                    std::size_t begin, ParsedChunk& chunk, SkipLog& skipped) {
   auto problem = chunk.problems.begin();
@@ -162,8 +164,8 @@ void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<Found
   }
 }
 
-// An image whose annotation could not be read is not served: what it shows is not known.
-// An image without an annotation is left out with a note; one without objects is a sample only if
+// An image whose annotation could not be read is not served, because what it shows is unknown. An
+// image without an annotation is left out with a note; one without objects is a sample only if
 // samples are images.
 void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& files, ObjectSamples samples,
                  IndexDraft& draft) {
@@ -187,9 +189,9 @@ void add_samples(const std::vector<ParsedChunk>& chunks, const AnnotatedFiles& f
   samples.finish(draft.table);
 }
 
-// Annotations that no image uses, each with the image that is missing.
-// Where several annotations have one name, the lookup uses one of them (the representative); the
-// others are told.
+// Reports annotations that no image uses, each with the image that is missing. Of several
+// annotations with the same name the lookup uses one (the representative); the others are reported
+// as such.
 void report_orphans(const std::string& root, const Scan& scan, const Pairing& pairing, SkipLog& skipped) {
   std::vector<bool> used(scan.annotations.size());
   const auto use = [&](std::size_t annotation) {
@@ -231,11 +233,12 @@ void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) 
                                                 : "neither an image (" + std::string(kImageEndings) + ") nor .xml");
 }
 
-// The images of the folder `place.name` with the annotations of the folders beside it, seen from the parent: of those
-// named Annotations, or where there is none, of any that hold XML and no images, which would be another dataset.
-// VOC's own layout is JPEGImages beside Annotations, and a path often names JPEGImages alone. Of
-// the parent folder only the names that decide about annotations are remembered, since anything
-// else comes and goes there.
+// A scan of the parent folder, as if the path were that: the images of its folder `place.name`, and
+// the annotations of the folders beside it. VOC's own layout is JPEGImages beside Annotations, and
+// a path often names JPEGImages alone. Annotations are taken from the folders called so or, if
+// these have none, from all that hold XML but no images; a folder with images would be another
+// dataset. Of the parent itself only the names that affect annotations are recorded, because
+// anything else comes and goes there.
 Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const Scan& images) {
   Scan scan;
   add_below(scan.images, place.name, images.images);
@@ -295,7 +298,7 @@ Scan scan_beside(const BuildContext& context, const PlaceInParent& place, const 
                        "; the voc format needs x.xml for x.jpg, beside it or in a folder such as Annotations");
 }
 
-// If annotations have no extension, files without one decide about the index, too.
+// If annotations have no extension, files without one affect the index, too.
 IndexDraft build_from(const BuildContext& context, const std::string& root, const Scan& scan, const Pairing& pairing) {
   AnnotatedFiles files;
   files.root = root;
@@ -323,7 +326,7 @@ bool is_voc_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::voc;
 }
 
-// pairing() comes first, as it may add annotations without an extension to the tree.
+// pairing() comes first, because it may add annotations without an extension to the tree.
 IndexDraft build_voc(PathContents& contents) {
   const Pairing& pairing = contents.pairing();
   const Scan& scan = contents.tree();

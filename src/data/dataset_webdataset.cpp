@@ -1,13 +1,14 @@
 // WebDataset: tar archives. Members whose paths are equal up to the first dot of the file name
-// belong together: "n01/0001.jpg" and "n01/0001.cls". The part after the dot says what a member is.
+// belong to one sample: "n01/0001.jpg" and "n01/0001.cls". The part after the dot says what a
+// member is.
 //
-// A shard is read in two passes on one thread. read_tar goes through the headers of all members,
-// without their contents, and groups them by sample; add_groups then looks for image, label and
-// fields of each group and reads the few bytes of labels and JSON. Two passes, because the members
+// One thread reads a shard in two passes. read_tar goes through the headers of all members, without
+// their contents, and groups them by sample. Then add_groups looks for image, label and fields of
+// each group and reads the few bytes of labels and JSON. There are two passes because the members
 // of a sample need not be neighbours. A shard that is damaged in the middle gives the samples
 // before the damage.
 //
-// Errors of a group cost that sample only, except a failing store, which ends the build
+// Errors of a group cost only that sample, except for a failing store, which ends the build
 // (shards.cpp). Usual names of members are tried in turn; [fields.NAME] names any other.
 
 #include <algorithm>
@@ -40,12 +41,12 @@ constexpr auto members_of(std::string_view endings) {
 // Members that may be the image, the likeliest first: "jpg", "jpeg", ...
 constexpr auto kImageMembers = members_of(kImageEndings);
 constexpr std::array<std::string_view, 4> kImagePrefixes{"image.", "img.", "input.", "rgb."};
-// Names of the class, as a member with a text or a key in the JSON.
+// Names under which the class is found, as a text member or as a key in the JSON.
 constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"};
 constexpr std::array<std::string_view, 7> kClassKeys{"label",       "cls",    "class",     "class_id",
                                                      "category_id", "target", "class_name"};
 
-// Case counts: tools that write shards write these endings in lower case.
+// Case-sensitive, because tools that write shards write these endings in lower case.
 bool is_tar_name(std::string_view name) {
   return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
 }
@@ -87,8 +88,8 @@ class TarSamples {
     std::vector<Member> members;
   };
 
-  // A name that reappears after others with a kind that its sample already has begins another sample, as in joined
-  // archives.
+  // If a name comes again after others, with a kind that its sample already has, it begins another
+  // sample, as in joined archives.
   void add(const TarMember& member, const MemberName& name) {
     const auto [kind, is_new_kind] = kind_numbers_.try_emplace(name.kind, static_cast<std::uint32_t>(kinds_.size()));
     if (is_new_kind) kinds_.push_back(name.kind);
@@ -104,8 +105,8 @@ class TarSamples {
 
   [[nodiscard]] const std::vector<Group>& groups() const noexcept { return groups_; }
 
-  // The member of this kind; null if there is none. Throws SampleError if there are two.
-  // Linear: a sample has a handful of members.
+  // The member of this kind; null if there is none. Throws SampleError if there are two. A linear
+  // search, because a sample has a handful of members.
   [[nodiscard]] const Extent* find(const Group& group, std::string_view kind) const {
     const Extent* found = nullptr;
     for (const Member& member : group.members) {
@@ -115,8 +116,8 @@ class TarSamples {
     }
     return found;
   }
-  // Whether a member is called so behind a further dot: ".0.jpg" for "jpg".
-  // For a hint only: which names have dots where WebDataset expects none.
+  // Whether a member's name ends in this kind after a further dot: ".0.jpg" for "jpg". Only for a
+  // hint at names that have dots where WebDataset expects none.
   [[nodiscard]] bool has_ending(const Group& group, std::string_view kind) const {
     return std::ranges::any_of(
         group.members, [&](const Member& member) { return kinds_[member.kind].ends_with("." + std::string(kind)); });
@@ -147,7 +148,7 @@ std::string hint_of_dots(const TarSamples& samples, const TarSamples::Group& gro
              : "";
 }
 
-// Plain names before prefixed ones, and in each the likeliest first, so that ".jpg" wins over
+// Tries plain names before prefixed ones, and in each the likeliest first, so that ".jpg" wins over
 // ".input.jpg".
 const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group& group, const std::string& wanted) {
   if (!wanted.empty()) {
@@ -167,9 +168,8 @@ const Extent& image_of_group(const TarSamples& samples, const TarSamples::Group&
                     hint_of_dots(samples, group, {}));
 }
 
-// The JSON of a sample; null if it has none.
-// Depth and size are limited before parsing, since the parser recurses and shards may come from
-// anywhere.
+// The JSON of a sample; null if it has none. Depth and size are limited before parsing, because the
+// parser recurses and shards may come from anywhere.
 nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
   // Chosen: far more than metadata has, far less than a stack holds.
   constexpr std::size_t kDeepest = 64;
@@ -185,8 +185,8 @@ nlohmann::json json_of_group(ContainerBytes& bytes, const TarSamples& samples, c
   return json;
 }
 
-// Throws SampleError for a number beyond 64 bits.
-// The JSON library would convert larger unsigned numbers modulo 2^64, to negative ones.
+// Throws SampleError for a number above 2^63 - 1, which the JSON library would convert to a
+// negative one.
 std::int64_t whole_of_json(const nlohmann::json& json) {
   if (json.is_number_unsigned() && !std::in_range<std::int64_t>(json.get<std::uint64_t>())) {
     throw SampleError("has " + json.dump() + ", which a signed number of 64 bits does not hold");
@@ -194,8 +194,8 @@ std::int64_t whole_of_json(const nlohmann::json& json) {
   return json.get<std::int64_t>();
 }
 
-// One-hot, or a list with a single class.
-// A single whole number is taken as such: a float rounds it above 2^24.
+// A one-hot list, or one with a single class. A single whole number is not read as a float, which
+// would round it above 2^24.
 FoundLabel label_of_json_list(const nlohmann::json& json) {
   if (json.size() == 1 && json[0].is_string()) return label_of_text(json[0].get<std::string>());
   std::vector<float> numbers;
@@ -207,8 +207,7 @@ FoundLabel label_of_json_list(const nlohmann::json& json) {
   return label_of_list(numbers);
 }
 
-// The first of the keys that is there decides, whatever it holds: a sample whose "label" is odd is
-// not looked at for "class".
+// The first key that exists decides, whatever it holds: if "label" is odd, "class" is not tried.
 FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string_view> keys) {
   if (!json.is_object()) return {};
   for (const auto key : keys) {
@@ -225,10 +224,11 @@ FoundLabel label_of_json(const nlohmann::json& json, std::span<const std::string
   return {};
 }
 
-// A member of a sample's JSON that a section names: "json.age" is "age"; "" for another member.
+// The key of a sample's JSON that a section names: "age" for "json.age"; "" if it names another
+// member.
 std::string_view json_key(std::string_view from) { return from.starts_with("json.") ? from.substr(5) : ""; }
 
-// Members before keys of the JSON: who writes a ".cls" means it as the label.
+// Tries members before keys of the JSON, because a ".cls" can only be meant as the label.
 FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group,
                           const std::string& wanted) {
   const std::array<std::string_view, 1> given{json_key(wanted)};
@@ -259,8 +259,8 @@ std::string keys_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
   return keys;
 }
 
-// The numbers and texts in a JSON value, nested arrays included.
-// Nested lists become one row of numbers, in order; shapes are those of the field's section.
+// Adds the numbers and texts in a JSON value. Nested lists become one row of numbers, in order; the
+// field's section says the shape.
 void add_json(const nlohmann::json& json, FieldValue& value) {
   if (json.is_array()) {
     for (const auto& each : json) add_json(each, value);
@@ -277,9 +277,8 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
   }
 }
 
-// A row of left, top, right, bottom in pixels, and optionally a class.
-// -2 stands for what is no number and fails the check below, as does NaN by the form of the
-// comparison.
+// A row of left, top, right, bottom in pixels, and optionally a class. A class that is not a number
+// becomes -2, which the check below refuses; the negated comparison refuses NaN, too.
 LabelledBox box_of_json(const nlohmann::json& row) {
   if (!row.is_array() || row.size() < 4 || row.size() > 5) {
     throw SampleError("has a row that is no list of left, top, right, bottom, class");
@@ -302,7 +301,7 @@ LabelledBox box_of_json(const nlohmann::json& row) {
   return labelled_box(sides, static_cast<std::int32_t>(label));
 }
 
-// Rows, or one row alone.
+// The boxes in a list of rows, or in one row alone.
 std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
   if (!json.is_array()) throw SampleError("is no list of rows of left, top, right, bottom, class");
   const bool is_row = !json.empty() && json.front().is_number();
@@ -312,8 +311,8 @@ std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
   return boxes;
 }
 
-// The kind of an image whose size is stated beside its boxes.
-// For boxes, that are in pixels of that size; without one they are in pixels of the image as it is.
+// The kind of an image whose size is stated beside its boxes, which are then in pixels of that
+// size. Without one they are in pixels of the image as it is.
 RecordTable::Kind kind_of_json(const nlohmann::json& json) {
   const auto side = [&](const char* key) -> std::int64_t {
     if (!json.is_object()) return 0;
@@ -344,7 +343,7 @@ FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, con
   return value;
 }
 
-// Boxes can only come from JSON: a text member has no rows.
+// Boxes can only come from JSON, because a text member has no rows.
 bool may_have_member(const WantedFields::Wanted& wanted) {
   return wanted.field.kind != FieldKind::boxes || !json_key(wanted.from).empty();
 }
@@ -371,7 +370,7 @@ void add_groups(ContainerBytes& bytes, const TarSamples& samples, ShardDraft& dr
   }
 }
 
-// After damage the groups found so far are added before the error goes on, so that the file's
+// After damage, the groups found so far are added before the error is rethrown, so that the file's
 // report follows its samples.
 void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
   TarSamples samples;

@@ -1,11 +1,11 @@
-// Images with label files of Darknet and ultralytics: a line for each object, in shares of the
+// Images with label files of Darknet and ultralytics: a line for each object, in fractions of the
 // image's sides.
 //
-// The images are found first (yolo_images.cpp), on the calling thread, from a folder, a data.yaml
+// First the images are found (yolo_images.cpp), on the calling thread, from a folder, a data.yaml
 // or a list. Then several threads read the label file of each image, and the image's header if
-// boxes are asked for, since boxes in the index are in pixels. Last, one thread goes through the
-// results in the order of images: the number of classes is known only when all labels have been
-// read.
+// boxes are requested, because boxes in the index are in pixels. Last, one thread goes through the
+// results in the order of images, because the number of classes is known only when all labels have
+// been read.
 //
 // As in ultralytics, an image without a label file has no objects; there is a warning, because
 // missing label files look the same. An image with a wrong line is left out entirely.
@@ -33,22 +33,23 @@
 namespace forebay::data {
 namespace {
 
-// Chosen, so that the threads' common counter is taken rarely.
+// Images that a thread takes at a time. Chosen so that threads rarely contend for their shared
+// counter.
 constexpr std::size_t kImagesInTurn = 64;
 // How many images are looked at to recognise the format.
 constexpr std::size_t kImagesLookedAt = 16;
 
 // An image with its labels, as one thread found them.
 struct YoloImage {
-  std::string labels;           // their file; "" if there is none
-  DataState::Annotation state;  // its
+  std::string labels;           // the label file; "" if there is none
+  DataState::Annotation state;  // of the label file
   YoloLabels found;
   std::string problem;  // of the image
-  ImageExtent size;     // if it is needed
+  ImageExtent size;     // only if boxes are requested
 };
 
-// A file that exists but cannot be read must not count as an image without objects, so only these
-// two errors do.
+// Only these two errors mean that a file is missing: one that exists but cannot be read must not
+// count as an image without objects.
 bool is_missing(const std::string& path) {
   return ::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }
@@ -72,8 +73,8 @@ YoloLabels read_labels(const std::string& file, const YoloRules& rules, DataStat
   }
 }
 
-// The first place that has a file is it; places come in the order of yolo_labels.cpp. The size is
-// as displayed, with EXIF's orientation, because labels are drawn on what is displayed.
+// Takes the first label file that exists, in the order of places_of_labels(). The size is as
+// displayed, after EXIF's orientation, because labels are drawn on what is displayed.
 YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool needs_size) {
   YoloImage read;
   for (std::string& place : places_of_labels(image)) {
@@ -92,18 +93,19 @@ YoloImage read_yolo_image(const std::string& image, const YoloRules& rules, bool
   return read;
 }
 
-// Whether boxes of these samples are asked for, which have pixels.
+// Whether boxes are requested: they are in pixels, so the sizes of images are needed.
 bool needs_sizes(const DatasetOptions& options) {
   if (options.samples == SampleUnit::objects) return true;
   return std::ranges::any_of(options.fields, [](const auto& field) { return field.kind == FieldKind::boxes; });
 }
 
-// Which class each number of a label file is.
-// Names in the dataset give the numbers of label files a meaning; dataset.classes may then choose
-// and reorder classes by name. Without names, numbers are classes as they are.
+// The class of each number in label files. If the dataset names its classes, the numbers refer to
+// these names, and dataset.classes may choose and reorder them. Otherwise the numbers are the
+// classes as they are.
 class YoloClasses {
  public:
-  // `found`: what the dataset calls them, or nothing; `count`: how many numbers occur. Throws ConfigError.
+  // `found`: the dataset's names of classes, or nothing; `count`: the largest number in the labels
+  // plus one. Throws ConfigError.
   YoloClasses(const std::vector<std::string>& given, std::vector<std::string> found, std::size_t count)
       : known_(std::move(found)) {
     if (!known_.empty() && given.empty()) require_different();
@@ -132,7 +134,8 @@ class YoloClasses {
   }
 
  private:
-  // With names from dataset.classes two numbers may well be one class: that is how they are joined.
+  // Throws if two numbers have the same name. Not with dataset.classes: a name there joins its
+  // numbers.
   void require_different() const {
     for (std::size_t i = 0; i < known_.size(); ++i) {
       const auto same = std::find(known_.begin(), known_.begin() + static_cast<std::ptrdiff_t>(i), known_[i]);
@@ -151,7 +154,6 @@ class YoloClasses {
   std::vector<std::uint64_t> left_out_;
 };
 
-// Builds the index.
 class YoloBuilder {
  public:
   explicit YoloBuilder(PathContents& contents)
@@ -179,9 +181,9 @@ class YoloBuilder {
   }
 
  private:
-  // The folders that were searched for images, and those where labels are looked for: new ones may come there.
-  // A label file that appears where none was turns an image without objects into another one, so
-  // also folders without any label file, or that do not exist, are remembered.
+  // Records the folders that were searched for images and those where labels are looked for,
+  // because new files may come there. A new label file changes an image that had none, so folders
+  // without label files, and folders that do not exist, are recorded as well.
   void remember_folders() {
     std::set<std::string> of_labels;
     std::string_view last;
@@ -238,7 +240,7 @@ class YoloBuilder {
     return static_cast<std::size_t>(std::int64_t{largest} + 1);
   }
 
-  // An image of whose labels one is wrong is left out, as by ultralytics: what it shows is not known.
+  // An image with a wrong label is left out, as by ultralytics, because what it shows is unknown.
   void add(const std::string& path, const YoloImage& image, YoloClasses& classes, ObjectSamples& samples) {
     draft_.counts.annotations += image.labels.empty() ? 0 : 1;
     if (!image.labels.empty()) draft_.state.add(std::string(name_of(image.labels)), image.state);
@@ -255,10 +257,10 @@ class YoloBuilder {
     samples.add(name_of(path), objects_, {image.size.width, image.size.height}, draft_.table);
   }
 
-  // Boxes may reach past the image by a little, as rounding makes them; what lies outside
-  // altogether is an error of the label.
+  // Rounding may make boxes reach a little past the image; one that lies outside altogether is an
+  // error in the labels.
   void place(const YoloObject& object, const YoloImage& image, YoloClasses& classes) {
-    const bool is_placed = image.size.width > 0;  // else boxes are not asked for
+    const bool is_placed = image.size.width > 0;  // else boxes are not requested
     const double width = is_placed ? image.size.width : 1;
     const double height = is_placed ? image.size.height : 1;
     const auto& [left, top, right, bottom] = object.sides;
@@ -325,8 +327,8 @@ class YoloBuilder {
   std::uint64_t keypoints_ = 0;
 };
 
-// Whether the labels of some images are there, and none of those looked at is anything else.
-// Spread over the scan, since the first images may be those of one class or video.
+// Whether some of the images that are looked at have labels, and none has a file of another kind.
+// They are spread over the scan, because the first images may be those of one class or video.
 bool has_yolo_labels(const std::string& root, const Scan& scan) {
   bool has_objects = false;
   const std::size_t looks = std::min(kImagesLookedAt, scan.images.size());
@@ -361,8 +363,8 @@ IndexDraft build_yolo(PathContents& contents) {
   }
 }
 
-// Label files are compared by the state (data_state.cpp); the hash covers what names the images and
-// classes.
+// Label files are compared by the state (data_state.cpp); the hash covers the files and folders
+// that name images and classes.
 std::uint64_t hash_yolo(const DatasetOptions& options) {
   std::uint64_t hash = 0;
   const auto [files, folders] = yolo_sources(options);
