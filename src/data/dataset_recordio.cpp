@@ -3,10 +3,10 @@
 // there into several parts. The data of a record begin with a header, which has the class or the
 // number of labels that follow it. An .idx file beside it is not needed.
 //
-// One thread reads a file from beginning to end (shards.cpp). Whole records are referenced in place.
-// Those in several parts are joined in memory and kept in the index, because no single range of the
-// file contains them. A part with an invalid header ends the file, because the next part cannot be
-// found.
+// One thread reads a file from beginning to end (shards.cpp). Whole records are referenced in
+// place. Those in several parts are joined in memory and kept in the index, because no single range
+// of the file contains them. A part with an invalid header ends the file, because the next part
+// cannot be found.
 
 #include <algorithm>
 #include <forebay/error.hpp>

@@ -7,7 +7,7 @@
 namespace forebay::data {
 namespace {
 
-// Its first byte begins neither a text in UTF-8 nor a file of the formats that masks come in.
+// Its first byte begins neither UTF-8 text nor a file of any format that masks come in.
 constexpr std::string_view kDrawnSignature =
     "\x8F"
     "FBMASK\n";
@@ -25,7 +25,7 @@ bool is_drawn_mask(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= signature.size() && std::ranges::equal(bytes.first(signature.size()), signature);
 }
 
-// In steps of the finer grid: an upper bound of the work and memory of drawing it.
+// Counted in steps of the finer grid, which bounds the work and the memory of drawing it.
 std::int64_t MaskShape::outline() const noexcept {
   std::int64_t steps = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -35,8 +35,8 @@ std::int64_t MaskShape::outline() const noexcept {
   return steps;
 }
 
-// Signature and size; then, by add(), a value, the number of bytes of its shapes, and these. They
-// are drawn in this order.
+// Writes signature and size. add() then appends a value, the number of bytes of its shapes, and the
+// shapes. They are drawn in this order.
 MaskDrawing::MaskDrawing(std::int32_t width, std::int32_t height) {
   PackWriter writer;
   writer(width, height);

@@ -1,10 +1,10 @@
 // The sections [fields.NAME]: what a section means (field_of), files beside each image
 // ("masks/{stem}.png"), and which of the fields that a format has are served.
 //
-// When a format has built its draft, complete_fields puts the fields into the order of the options:
-// those that the format filled, and those that are files beside images, which are made here for
-// every format. Anything else is an error that names what there is. Everything runs on the thread
-// that builds the index.
+// After a format has built its draft, complete_fields puts the fields into the order of the
+// options: those that the format filled, and those that are files beside images, which are made
+// here for every format. Anything else is an error that names the existing fields. Everything runs
+// on the thread that builds the index.
 
 #include "fields.hpp"
 
@@ -25,15 +25,16 @@ namespace forebay::data {
 namespace {
 
 constexpr std::uint32_t kNotYet = UINT32_MAX;
-// How many of a pattern's files are looked for when an index is built.
-// Chosen: one missing mask is a bad sample; if all of a few are missing, the pattern is wrong.
+// How many of a pattern's files are looked for when an index is built. Chosen: a single missing
+// mask is a bad sample, but if all of a few are missing, the pattern is wrong.
 constexpr std::uint64_t kLookedAt = 8;
 
 [[noreturn]] void refuse(const FieldOptions& field, std::string_view key, const std::string& problem) {
   throw ConfigError("fields." + field.name + (key.empty() ? "" : ".") + std::string(key) + ": " + problem);
 }
 
-// The types that loss functions expect: classes as int64, as for PyTorch's cross entropy.
+// The default types are those that loss functions expect: classes are int64, as for PyTorch's cross
+// entropy.
 DType usual_type(FieldKind kind) {
   switch (kind) {
     case FieldKind::mask:
@@ -52,7 +53,8 @@ bool is_pattern(std::string_view from) {
   return from.find("{stem}") != std::string_view::npos || from.find("{folder}") != std::string_view::npos;
 }
 
-// A wrong pattern would make every sample bad, so at least some of its files must exist.
+// Throws if none of a few files of the pattern can be used, because a wrong pattern would make
+// every sample bad.
 void look_for_files(const FieldOptions& options, const IndexDraft& draft, const RecordTable::FieldColumn& column) {
   std::string first;
   const std::uint64_t samples = column.source.size();
@@ -69,7 +71,7 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     refuse(options, "from", "\"" + options.from + "\" names no file that can be used; the first is " + first);
 }
 
-// Samples that are objects share their image, and with it the file beside it.
+// Samples that are objects of one image share the file beside it.
 RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& draft) {
   RecordTable& table = draft.table;
   RecordTable::FieldColumn column{.field = field_of(options)};
@@ -78,7 +80,7 @@ RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& d
            "a file beside each image is an image, a mask, an array or bytes, not a field of kind \"" +
                std::string(to_string(column.field.kind)) + "\"");
   }
-  std::vector<std::uint32_t> file_of(table.sources.size(), kNotYet);  // by the image's
+  std::vector<std::uint32_t> file_of(table.sources.size(), kNotYet);  // by source number of the image
   column.source.reserve(table.source.size());
   for (const std::uint32_t image : table.source) {
     if (file_of[image] == kNotYet) {
@@ -92,8 +94,8 @@ RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& d
 
 }  // namespace
 
-// Every key that the kind does not use is refused if it is set: it would have no effect, which
-// nobody wants.
+// Refuses every key that is set although the kind does not use it, because it would silently have
+// no effect.
 Field field_of(const FieldOptions& options) {
   if (!options.kind) {
     refuse(options, "kind", "say what it is: image, mask, class, multilabel, numbers, boxes, array or bytes");
@@ -102,7 +104,7 @@ Field field_of(const FieldOptions& options) {
               .kind = *options.kind,
               .dtype = options.dtype.value_or(usual_type(*options.kind)),
               .classes = options.classes,
-              .min_visible = 0};  // as indexes and packed files say of what has no boxes
+              .min_visible = 0};  // the value in indexes and packed files if there are no boxes
   const auto refuse_shape = [&] {
     if (!options.shape.empty()) refuse(options, "shape", "only arrays and numbers have one");
   };
@@ -207,7 +209,6 @@ void complete_fields(const DatasetOptions& options, std::string_view format, Ind
   }
 }
 
-// Relative to the same folder as the image's path.
 std::string path_beside(std::string_view pattern, std::string_view image) {
   std::string path;
   while (!pattern.empty()) {
@@ -228,7 +229,7 @@ std::string path_beside(std::string_view pattern, std::string_view image) {
   return path;
 }
 
-// Normalized, as patterns may have "..". An image that is its own field stays.
+// Paths are normalized, because patterns may contain "..". An image that is its own field stays.
 void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan) {
   std::set<std::string> beside;
   for (const FieldOptions& field : fields) {
@@ -250,7 +251,7 @@ void leave_out_fields(const std::vector<FieldOptions>& fields, Scan& scan) {
   scan.images = std::move(images);
 }
 
-// Part of a saved index's origin: every option that changes the index must be in it.
+// Part of a saved index's origin, so every option that affects the index must be in it.
 std::vector<std::string> describe_fields(const std::vector<FieldOptions>& fields) {
   std::vector<std::string> lines;
   for (const FieldOptions& field : fields) {

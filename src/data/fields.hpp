@@ -9,10 +9,11 @@
 
 #include "build.hpp"
 
-// Fields of samples besides image and label ([fields.NAME]), for index builders. A format with fields of its own goes
-// through options.fields, makes a RecordTable::FieldColumn from field_of() for each field that it knows, and fills it
-// for each sample that it adds; see the comment there. A field that no builder filled is either a file beside each
-// image or an error. For one thread.
+// Fields of samples besides image and label ([fields.NAME]), for index builders. A format with
+// fields of its own goes through options.fields, makes a RecordTable::FieldColumn from field_of()
+// for each field that it knows, and fills it for each sample that it adds (see the comment of
+// FieldColumn). A field that no builder filled is either a file beside each image or an error. For
+// one thread.
 namespace forebay::data {
 
 // The field described by these options, with the defaults of its kind; `key` names the section in errors. The number of

@@ -1,9 +1,9 @@
-// Says what a file really is when it is not what it should be: compressed by something that is not
-// read, a pointer of Git LFS, an error page that a download saved, UTF-16 text. Asked before a file
-// is parsed and when parsing fails, so that the message names the cause and what to do.
+// Says what a file really is if it is not what it should be: compressed in a way that is not
+// supported, a Git LFS pointer, an error page that a download saved, UTF-16 text. Used before a
+// file is parsed and when parsing fails, so that the message names the cause and what to do.
 //
-// It looks at the first 512 bytes and never throws: a file that cannot be read has no nature, and
-// whoever reads it next reports that.
+// Only the first 512 bytes are looked at, and a file that cannot be read is no error here: whoever
+// reads it next reports that.
 
 #include "file_nature.hpp"
 
@@ -64,14 +64,15 @@ std::vector<std::byte> head_of(const std::string& path) {
   }
 }
 
-// "BZh", the level as a digit, and the block's magic, which is pi in BCD.
+// "BZh", the compression level as a digit, and the block's magic number, which is pi in BCD.
 bool is_bzip2(std::string_view head) noexcept {
-  constexpr auto kBlock = "1AY&SY"sv;  // pi; the level of compression is before it
+  constexpr auto kBlock = "1AY&SY"sv;  // after the level
   return head.starts_with("BZh") && head.substr(std::min<std::size_t>(head.size(), 4)).starts_with(kBlock);
 }
 
-// Text in units of `bytes` bytes, most of them ASCII and none a NUL, from `at` on.
-// Half of the units must be ASCII: random bytes have few, Latin scripts nearly all.
+// Whether this is text in units of `bytes` bytes from `at` on. It must have no control characters
+// except tabs and line ends, and at least half of the units must be ASCII: random bytes have few,
+// Latin scripts nearly all.
 bool is_wide_text(std::string_view head, std::size_t at, std::size_t bytes, bool big_endian) noexcept {
   constexpr std::size_t kUnits = 64;
   std::size_t units = 0;
@@ -87,7 +88,8 @@ bool is_wide_text(std::string_view head, std::size_t at, std::size_t bytes, bool
   return units >= 2 && 2 * plain >= units;
 }
 
-// UTF-32's mark first, as UTF-16's is its beginning. Without a mark only longer texts are judged.
+// UTF-32's byte order mark comes first, because UTF-16's is its beginning. Without a mark only
+// longer texts are judged.
 std::string_view wide_text(std::string_view head) noexcept {
   constexpr auto kUtf16 = "UTF-16 text; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"sv;
   constexpr auto kUtf32 = "UTF-32 text; save it as UTF-8 (iconv -f UTF-32 -t UTF-8)"sv;
@@ -95,7 +97,7 @@ std::string_view wide_text(std::string_view head) noexcept {
   if (head.starts_with("\0\0\xFE\xFF"sv) && is_wide_text(head, 4, 4, true)) return kUtf32;
   if (head.starts_with("\xFF\xFE"sv) && is_wide_text(head, 2, 2, false)) return kUtf16;
   if (head.starts_with("\xFE\xFF"sv) && is_wide_text(head, 2, 2, true)) return kUtf16;
-  constexpr std::size_t kProof = 16;  // where no mark is before it
+  constexpr std::size_t kProof = 16;  // the bytes needed without a byte order mark
   const bool is_long = head.size() >= kProof;
   return is_long && (is_wide_text(head, 0, 2, false) || is_wide_text(head, 0, 2, true)) &&
                  head.substr(0, kProof).find('\0') != std::string_view::npos
@@ -108,7 +110,7 @@ bool begins_with_tag(std::string_view text, std::string_view lower_case) noexcep
 }
 
 // The answer of a web server or an object store, saved in place of the file. Object stores answer
-// with a document <Error><Code>...; other XML is left to its reader.
+// with a document <Error><Code>...; other XML is left to the format that reads it.
 std::string_view error_page(std::string_view head) noexcept {
   const auto text = head.substr(std::min(head.find_first_not_of("\xEF\xBB\xBF \t\r\n"), head.size()));
   for (const auto tag : {"<!doctype html"sv, "<html"sv, "<head"sv, "<body"sv}) {

@@ -1,10 +1,10 @@
-// Recognises folders that are parts of a dataset ("train", "images", "masks") and not classes, by
-// their names. Without this, a folder of train/ and val/ would silently be a dataset of two
+// Recognises, by their names, folders that are parts of a dataset ("train", "images", "masks") and
+// not classes. Without this, a folder of train/ and val/ would silently be a dataset of two
 // classes.
 //
-// refuse_roles_as_classes is called once when a tree of class folders has been found (build.cpp),
-// and throws an error that proposes commands, each of which reads one sensible part: Choices looks
-// through the tree for them. Nothing is opened here; everything is decided by the scan's names.
+// refuse_roles_as_classes is called once, when a tree of class folders has been found (build.cpp).
+// It throws an error that proposes commands, each of which reads one sensible part; Choices looks
+// through the tree for them. Nothing is opened here: the names in the scan decide everything.
 //
 // Names of classes may contain such words ("freight_train", "with_mask"), so a word within a name
 // counts less than a name that is the word.
@@ -27,8 +27,8 @@ namespace {
 // spelling.
 struct Role {
   std::string_view word;   // "train", "images"; "" if it says nothing
-  bool is_target = false;  // what belongs to images and is none
-  bool is_exact = false;   // the whole name, and not a part of it ("freight_train", "train_images")
+  bool is_target = false;  // belongs to images, as masks do, but is none
+  bool is_exact = false;   // the whole name, not a part of it as in "freight_train" or "train_images"
 };
 
 struct Spelling {
@@ -96,8 +96,8 @@ constexpr std::array kSpellings{
     Spelling{"trimaps", "segmentation", true},
 };
 
-// "Train2017" as "train", "fold_3" as "fold".
-// Digits at the end are numbers of folds or years.
+// "Train2017" becomes "train", "fold_3" becomes "fold": digits at the end are years or numbers of
+// folds.
 std::string plain_name(std::string_view name) {
   std::string text = lower_case(name);
   std::ranges::replace_if(
@@ -112,7 +112,7 @@ const Spelling* find_spelling(std::string_view name) {
   return found == kSpellings.end() ? nullptr : &*found;
 }
 
-// A word of targets wins over one of splits: "train_masks" holds masks.
+// A word for targets wins over one for splits: "train_masks" holds masks.
 Role role_of(std::string_view name) {
   const std::string text = plain_name(name);
   if (const Spelling* whole = find_spelling(text)) return {whole->word, whole->is_target, true};
@@ -126,8 +126,8 @@ Role role_of(std::string_view name) {
   return role;
 }
 
-// More than half of the names, or a quarter of them and two different words, must be roles exactly.
-// Chosen so that one class called "test" or "train" among many is no reason to refuse.
+// Exact roles must be more than half of the names, or a quarter of them with two different words.
+// Chosen so that one class called "test" or "train" among many is not refused.
 bool are_roles(const std::vector<std::string_view>& names) {
   std::size_t exact = 0;
   std::size_t any = 0;
@@ -149,8 +149,8 @@ bool are_roles(const std::vector<std::string_view>& names) {
   return names.size() > 1 && any == names.size() && (words.size() > 1 || stems.size() == 1);
 }
 
-// Whether the folders in the root would be wrong classes: because of their names, or of those of the folders in them.
-// Two levels: train/cat and images/train/cat are both common.
+// Whether the folders in `folder` would be wrong classes, because of their names or those of the
+// folders in them. Two levels are enough: train/cat and images/train/cat are both common.
 bool would_mislead(const Scan& scan, std::string_view folder) {
   const std::vector<std::string_view> names = folders_with_images(scan, folder);
   if (are_roles(names)) return true;
@@ -172,10 +172,9 @@ bool lies_among_targets(std::string_view path) {
   return false;
 }
 
-// "../../masks/{stem}.png" for images in `folder`, if a folder of targets holds such a file of the first image: best
-// one for the same split ("trainannot" for "train").
-// The pattern is made from one mask of the first image; the user sees the command before it is
-// used.
+// "../../masks/{stem}.png" for images in `folder`, if a folder of targets holds such a file of the
+// first image; the file of the same split is preferred ("trainannot" for "train"). One mask of the
+// first image is enough, because the user sees the command before it is used.
 std::optional<std::string> pattern_of_masks(const Scan& scan, const std::string& folder) {
   const auto first = std::ranges::lower_bound(scan.images.view(), folder + "/");
   const std::string_view stem = stem_of(*first);
@@ -194,8 +193,8 @@ std::optional<std::string> pattern_of_masks(const Scan& scan, const std::string&
   return pattern + join_path(parent_folder(*mask), "{stem}") + std::string(rest);
 }
 
-// Recursive over folders that are roles, down to ones whose folders are classes or which hold
-// images alone.
+// Composes the proposals. Goes down through folders that are roles, to ones whose folders are
+// classes or which hold images alone.
 class Choices {
  public:
   Choices(const BuildContext& context, const Scan& scan) : context_(context), scan_(scan) {}
@@ -227,7 +226,7 @@ class Choices {
     }
   }
 
-  // Images that are in no class.
+  // Proposes how to read a folder whose images are in no class.
   void add_images(const std::string& folder) {
     if (const auto pattern = pattern_of_masks(scan_, folder)) {
       return limited("the images of " + printable(folder) + " with their masks",
@@ -237,7 +236,7 @@ class Choices {
     without_classes_.push_back(folder);
   }
 
-  // Where what belongs to images lies, if no command above uses it.
+  // Names the folders of targets, if no command above uses one.
   void add_targets() {
     if (text_.find("{stem}") != std::string::npos) return;
     std::vector<std::string_view> folders = folders_with_images(scan_, "");
@@ -246,7 +245,7 @@ class Choices {
     text_ += "\n  " + first_names(folders) + " may hold masks: make them a field (docs/recipes.md)";
   }
 
-  // Files that may say what the images show.
+  // Proposes files that may say what the images show.
   void add_files() {
     constexpr std::size_t kMost = 4;
     std::vector<std::string_view> files;
@@ -263,7 +262,7 @@ class Choices {
     const std::string& path = context_.options.path;
     return "forebay index " + as_argument(printable(below.empty() ? path : join_path(path, below)));
   }
-  // Chosen: six commands are more than anyone reads.
+  // Chosen: nobody reads more than six commands.
   void limited(const std::string& meaning, const std::string& command) {
     constexpr int kMost = 6;
     ++shown_ <= kMost ? choice(meaning, command) : static_cast<void>(++more_);
@@ -283,8 +282,8 @@ class Choices {
 
 }  // namespace
 
-// From the scan's sorted list, by one search; names differ from their neighbours at changes of the
-// first component.
+// The scan's images are sorted: one search finds the first below the folder, and images with the
+// same first component are adjacent.
 std::vector<std::string_view> folders_with_images(const Scan& scan, std::string_view folder) {
   const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
   const auto images = scan.images.view();
@@ -306,8 +305,8 @@ bool is_split_list(std::string_view path) noexcept {
   return path.ends_with(".txt") && equals_ignoring_case(sets, kSets);
 }
 
-// VOC and ILSVRC come as one tree with lists of its splits; reading the tree means reading all of
-// them.
+// VOC and ILSVRC come as one tree with lists of its splits; to read the tree means to read all
+// splits.
 std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
   const auto is_split = [](std::string_view path) {
     const Role role = role_of(stem_of(path));

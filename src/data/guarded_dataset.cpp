@@ -1,6 +1,6 @@
-// A wall around datasets that a program brings. Reading threads call them, and so does the thread
-// that sets up a run; what they throw must be told in words of the sample or function concerned,
-// and must never end the process or pass for an error of Forebay's own. Datasets of an index are
+// Wraps datasets that a program brings. Reader threads call them, and so does the thread that sets
+// up a run. Whatever they throw must be reported together with the sample or function concerned,
+// and must neither end the process nor pass for an error of Forebay's own. Datasets of an index are
 // not wrapped.
 
 #include "guarded_dataset.hpp"
@@ -32,7 +32,7 @@ std::string what_was_thrown() {
   }
 }
 
-// sample(17)
+// "sample(17)", for messages.
 std::string call_of(const char* function, std::uint64_t id) {
   return std::string(function) + "(" + std::to_string(id) + ")";
 }
@@ -48,10 +48,10 @@ auto guard(const Dataset& dataset, const std::string& function, Call&& function_
   }
 }
 
-// Keeps what reserve() threw: that ends the read, whatever the dataset does with it. A dataset that catches everything
-// must not turn the reader's own signals into errors of the sample.
-// A read may call reserve() more than once, as for a second attempt; only the failure of the last
-// call counts.
+// Remembers what reserve() threw, because that ends the read, whatever the dataset does with it: a
+// dataset that catches everything must not turn the reader's own exceptions into errors of the
+// sample. A read may call reserve() more than once, for example for a second attempt; only a
+// failure of the last call counts.
 class WatchedTarget final : public ReadTarget {
  public:
   explicit WatchedTarget(ReadTarget& target) : target_(target) {}
@@ -77,8 +77,8 @@ class WatchedTarget final : public ReadTarget {
   std::exception_ptr failure_;
 };
 
-// Wraps a dataset that the program brought (C++, C or Python): foreign code, called from Forebay's
-// threads, of which an exception of an unknown type would end the process. Errors of reading become
+// Wraps a dataset that the program brought (C++, C or Python): foreign code that runs on Forebay's
+// threads, where an exception of an unknown type would end the process. Errors of reading become
 // errors of the sample, everything else an Error that names the function. What the interface
 // declares noexcept is passed on as it is.
 class GuardedDataset final : public Dataset {
@@ -131,10 +131,10 @@ class GuardedDataset final : public Dataset {
   }
 
  private:
-  // SampleError passes unchanged: it is how a dataset says that a sample is bad, perhaps only for
-  // now (is_transient). A lack of memory concerns the process and ends the run, where any other
-  // exception costs the sample only. Not calling reserve() would leave the sample with whatever was
-  // in the memory before.
+  // SampleError passes unchanged: with it a dataset says that a sample is bad, perhaps only for now
+  // (is_transient). A lack of memory concerns the process and ends the run, whereas any other
+  // exception costs only the sample. A read that did not call reserve() would leave the sample with
+  // whatever was in the memory before.
   template <typename Read>
   static void read_part(const char* function, std::uint64_t id, ReadTarget& target, Read&& read) {
     const auto call = [&] { return std::string(function) + " of sample " + std::to_string(id); };
@@ -160,14 +160,15 @@ class GuardedDataset final : public Dataset {
 
 }  // namespace
 
-// Forebay's own datasets keep the rules, and their reads are the hot path: no wrapper there.
+// Forebay's own datasets keep the contract, and their reads are on the hot path, so they get no
+// wrapper.
 std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
   if (image_of(*dataset) != nullptr) return dataset;
   return std::make_shared<const GuardedDataset>(std::move(dataset));
 }
 
-// When a run is set up, on the caller's thread: what fails here fails with a clear message and not
-// in the first batch.
+// Called when a run is set up, on the caller's thread, so that errors appear there with a clear
+// message and not in the first batch.
 void try_out(const Dataset& dataset, const ClipOptions& clip) {
   (void)fingerprint(dataset);
   if (dataset.size() == 0) return;

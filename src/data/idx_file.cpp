@@ -1,9 +1,11 @@
-// An idx file: two zero bytes, the type of elements, the number of dimensions, a big-endian number
-// of 32 bits for each, then the elements (yann.lecun.com/exdb/mnist). Plain or compressed by gzip;
-// only unsigned bytes are read, since neither images nor labels of MNIST-like datasets have others.
+// An idx file: two zero bytes, the type of elements, the number of dimensions, each dimension as a
+// big-endian number of 32 bits, then the elements (yann.lecun.com/exdb/mnist). Plain or compressed
+// by gzip. Only unsigned bytes are read, because images and labels of MNIST-like datasets have no
+// other type.
 //
-// The constructor reads the header. check_size compares a plain file's size with it exactly; load()
-// reads all elements, which for a compressed file is the only way to check them.
+// The constructor reads the header. check_size() requires a plain file to have exactly the size
+// that follows from it. load() reads all elements, which is the only way to check a compressed
+// file.
 
 #include "idx_file.hpp"
 
@@ -80,7 +82,8 @@ IdxFile::IdxFile(const std::string& path) : file_(store::open_patiently(path)) {
   header_ = read_header();
 }
 
-// The product is bounded by 2^62, so that sizes can be added to it without overflow.
+// The product of the dimensions is bounded by 2^62, so that sizes can be added to it without
+// overflow.
 IdxHeader IdxFile::read_header() {
   const auto fill = [this](std::span<std::byte> bytes, std::size_t offset) {
     const std::size_t got = source_->read(bytes);
@@ -133,7 +136,7 @@ std::vector<std::byte> IdxFile::load() {
   }
 }
 
-// The memory grows with what has been read, as a header may promise far more than there is.
+// The memory grows with what has been read, because a header may promise far more than there is.
 std::vector<std::byte> IdxFile::load_payload() {
   constexpr std::size_t kFirst = std::size_t{1} << 20U;
   const auto payload = static_cast<std::size_t>(header_.payload);
@@ -148,7 +151,7 @@ std::vector<std::byte> IdxFile::load_payload() {
                         in_words(header_) + ") promises " + std::to_string(header_.size() + payload) + " bytes");
     }
   }
-  // Reading past the end also makes the decompressor compare its checksum.
+  // Reading past the end also makes the decompressor verify its checksum.
   std::array<std::byte, 1> extra{};
   if (source_->read(extra) != 0) {
     throw SampleError("its contents go on after byte " + std::to_string(header_.size() + payload) +

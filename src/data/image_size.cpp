@@ -1,11 +1,11 @@
-// The size of an image file as it is displayed, from its header alone: what label formats need that
-// have boxes as shares of the image. No decoder is involved: only a few KB are read per file, by
+// The size of an image file as it is displayed, from its header alone, for label formats whose
+// boxes are fractions of the image. No decoder is involved: only a few KB are read per file, by
 // many threads at once.
 //
 // displayed_size looks at the first bytes and calls the reader of that format. Each finds width and
-// height, and the EXIF orientation where the format has one, since turned images are displayed (and
-// labelled) with their sides swapped. make/ decodes with the libraries; the two must agree on which
-// size an image has.
+// height, and the EXIF orientation if the format has one, because rotated images are displayed (and
+// labelled) with their sides swapped. make/ decodes with the libraries; both must agree on the size
+// of an image.
 
 #include "image_size.hpp"
 
@@ -34,14 +34,15 @@ namespace {
 constexpr std::array<std::byte, 6> kExifHeader{std::byte{'E'}, std::byte{'x'}, std::byte{'i'},
                                                std::byte{'f'}, std::byte{0},   std::byte{0}};
 constexpr std::uint16_t kOrientationTag = 0x0112;
-// Types of a number; the standard says SHORT, and some writers do not keep to it.
+// TIFF's types of whole numbers. The standard requires SHORT for an orientation, but some writers
+// use others.
 enum TiffType : std::uint16_t { kByte = 1, kShort = 3, kLong = 4, kSignedByte = 6, kSignedShort = 8, kSignedLong = 9 };
 constexpr std::size_t kTiffEntryBytes = 12;
 constexpr int kAsStored = 1;
 
-// A TIFF structure in either byte order; a read that would leave it gives nothing.
-// EXIF is a TIFF structure (TIFF 6.0, section 2). It is read for every JPEG that is decoded, from
-// bytes that anyone may have written: nothing is trusted and nothing is allocated.
+// A TIFF structure in either byte order; a read past its end gives nothing. EXIF is a TIFF
+// structure (TIFF 6.0, section 2). It is read for every JPEG that is decoded, from bytes that
+// anyone may have written: nothing is trusted and nothing is allocated.
 class Tiff {
  public:
   explicit Tiff(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
@@ -65,7 +66,8 @@ class Tiff {
     const std::uint32_t low = big_endian_ ? *second : *first;
     return high << 16U | low;
   }
-  // One that is not negative, of this type.
+  // The number of this type at an offset; nothing if the type is not a whole number. A negative one
+  // is read as a large one.
   [[nodiscard]] std::optional<std::uint32_t> number(std::uint16_t type, std::size_t at) const noexcept {
     switch (type) {
       case kByte:
@@ -95,9 +97,9 @@ int exif_orientation(std::span<const std::byte> segment) noexcept {
   return is_exif(segment) ? tiff_orientation(segment.subspan(kExifHeader.size())) : kAsStored;
 }
 
-// Byte order, 42, the place of the first directory. Its entries have a tag, a type, a count, and
-// the value in place if it fits into four bytes. Anything odd counts as not turned, as other
-// programs have it.
+// A TIFF structure begins with the byte order, 42, and the offset of the first directory. The
+// entries of a directory have a tag, a type, a count, and the value itself if it fits into four
+// bytes. Anything odd counts as not rotated, as in other programs.
 int tiff_orientation(std::span<const std::byte> structure) noexcept {
   Tiff tiff(structure);
   if (!tiff.find_byte_order() || tiff.u16(2) != 42) return kAsStored;
@@ -125,8 +127,8 @@ class HeaderBytes {
  public:
   explicit HeaderBytes(const OpenFile& file) : file_(file) {}
 
-  // The bytes at an offset, fewer at the end of the file. They stay until the next call.
-  // Pieces of 16 KiB: most headers need one, and a large EXIF segment is jumped over.
+  // The bytes at an offset, fewer at the end of the file; valid until the next call. Reads pieces
+  // of 16 KiB: most headers need one, and a large EXIF segment is skipped.
   [[nodiscard]] HeaderPart at(std::uint64_t offset, std::size_t bytes) {
     if (offset >= file_.size) return {};
     bytes = std::min<std::uint64_t>(bytes, file_.size - offset);
@@ -163,7 +165,8 @@ class HeaderBytes {
   std::uint64_t begin_ = 0;
 };
 
-// For EXIF data outside of a JPEG, of which only the beginning matters. Chosen.
+// The most that is read of EXIF data outside of a JPEG; only the beginning matters. Chosen: far
+// more than an orientation needs.
 constexpr std::uint64_t kMostExif = std::uint64_t{1} << 20U;
 
 ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
@@ -176,9 +179,9 @@ ImageExtent turned(std::uint64_t width, std::uint64_t height, int orientation) {
           static_cast<std::int32_t>(swaps_sides ? width : height)};
 }
 
-// Up to the scan, as libjpeg reads a header: what stands between segments is skipped (ITU-T T.81, annex B).
-// Markers of frames are C0 to CF without C4 (Huffman tables), C8 (reserved) and CC (arithmetic
-// coding). The first APP1 segment (E1) that is EXIF counts.
+// Reads segments up to the scan, as libjpeg reads a header; what stands between them is skipped
+// (ITU-T T.81, annex B). Markers of frames are C0 to CF without C4 (Huffman tables), C8 (reserved)
+// and CC (arithmetic coding). The first APP1 segment (E1) that is EXIF counts.
 ImageExtent size_of_jpeg(HeaderBytes& header) {
   std::uint64_t width = 0;
   std::uint64_t height = 0;
@@ -211,8 +214,8 @@ ImageExtent size_of_jpeg(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
-// The chunks that libpng drops: those that are too short, have a wrong checksum, or do not begin
-// like TIFF.
+// Whether an eXIf chunk counts: libpng drops those that are too short, have a wrong checksum, or do
+// not begin like TIFF.
 bool is_png_exif(HeaderBytes& header, std::uint64_t at, std::uint64_t length) {
   if (length < 2) return false;
   const auto first = header.big(at + 8, 1);
@@ -224,8 +227,8 @@ bool is_png_exif(HeaderBytes& header, std::uint64_t at, std::uint64_t length) {
   return sum == header.big(at + 8 + length, 4);
 }
 
-// IHDR is always the first chunk. Chunks have 4 bytes of length, 4 of name, the data, 4 of CRC;
-// eXIf stands before the data or behind it, here the first counts, and only before.
+// IHDR is always the first chunk. Chunks have 4 bytes of length, 4 of name, the data, and 4 of CRC.
+// eXIf may stand before or after the pixels (IDAT); only the first one before them counts.
 ImageExtent size_of_png(HeaderBytes& header) {
   const std::uint64_t width = header.big(16, 4);
   const std::uint64_t height = header.big(20, 4);
@@ -240,9 +243,9 @@ ImageExtent size_of_png(HeaderBytes& header) {
   return turned(width, height, orientation.value_or(1));
 }
 
-// RFC 9649. With an extended header, the size is the canvas's.
-// 14 bits each in VP8; one less than the size in VP8L and VP8X. Chunks are padded to even lengths. What stands behind
-// the end that the RIFF header states is none of it.
+// RFC 9649. With an extended header, the size is that of the canvas. Sides have 14 bits in VP8;
+// VP8L and VP8X store them minus one. Chunks are padded to even lengths. Bytes after the end that
+// the RIFF header states do not belong to the image.
 ImageExtent size_of_webp(HeaderBytes& header) {
   constexpr std::uint64_t kExifFlag = 8;
   constexpr std::uint64_t kFirst = 12;
@@ -270,9 +273,10 @@ ImageExtent size_of_webp(HeaderBytes& header) {
   return turned(width, height, orientation);
 }
 
-// TIFF 6.0, and BigTIFF, whose numbers have twice the bytes. Tags 256 and 257 are the sides, 274 is the orientation. As
-// in libtiff: of several pages the first counts, and of entries with one tag; entries may be in any order, and a number
-// of any whole type; one that does not fit its place stands where the place says.
+// TIFF 6.0, and BigTIFF, whose offsets and counts have twice the bytes. Tags 256 and 257 are the
+// sides, 274 is the orientation. As in libtiff, the first of several pages counts, and the first of
+// several entries with one tag; entries may be in any order, and numbers of any whole type. A
+// number that does not fit into its entry is at the offset that the entry has instead.
 ImageExtent size_of_tiff(HeaderBytes& header) {
   const bool is_big_endian = header.holds(0, "MM");
   const auto number = [&](std::uint64_t at, std::size_t bytes) { return header.number(at, bytes, is_big_endian); };
@@ -302,12 +306,12 @@ ImageExtent size_of_tiff(HeaderBytes& header) {
 ImageExtent size_of_bmp(HeaderBytes& header) {
   const std::size_t side = header.little(14, 4) == 12 ? 2 : 4;
   const auto width = static_cast<std::int32_t>(header.little(18, side));
-  const auto height = static_cast<std::int32_t>(header.little(18 + side, side));  // below 0: rows from the top
+  const auto height = static_cast<std::int32_t>(header.little(18 + side, side));  // negative: rows from the top
   return turned(static_cast<std::uint64_t>(std::max(width, 0)),
                 static_cast<std::uint64_t>(std::abs(std::int64_t{height})), 1);
 }
 
-// Two numbers in digits, with blanks and comments before each.
+// Two decimal numbers, with blanks and comments before each.
 ImageExtent size_of_pnm(HeaderBytes& header) {
   std::uint64_t at = 2;
   const auto number = [&] {
@@ -329,7 +333,7 @@ ImageExtent size_of_pnm(HeaderBytes& header) {
   return turned(width, number(), 1);
 }
 
-// Channels last where the shape is ambiguous.
+// The channels are last where the shape is ambiguous.
 ImageExtent size_of_npy(HeaderBytes& header) {
   constexpr std::size_t kLongestHeader = 65536 + 12;
   std::size_t begin = 0;
@@ -346,7 +350,7 @@ ImageExtent size_of_npy(HeaderBytes& header) {
 
 }  // namespace
 
-// By content, not by name, as decoders do.
+// Recognises the kind of file by content, not by name, as decoders do.
 ImageExtent displayed_size(const OpenFile& file) {
   HeaderBytes header(file);
   if (header.holds(0, "\xFF\xD8\xFF")) return size_of_jpeg(header);

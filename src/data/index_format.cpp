@@ -1,10 +1,10 @@
-// The bytes of a serialized index: index_format.hpp shows the parts. seal_index writes header,
-// sums, record, content and state into one vector, in this order, and fills in header and sums
-// last, when all that they sum up is there.
+// The bytes of a serialized index; index_format.hpp describes its parts. seal_index writes header,
+// sums, record, content and state into one vector, in this order. Header and sums are filled in
+// last, when everything that they cover is there.
 //
-// Opening takes the header first, whose own checksum is verified before any size in it is believed;
-// then the sizes must add up to the size of the file exactly; then sums and record are verified
-// against the header. Content and state are verified by index_image.cpp when they are used.
+// To open an index, the header comes first: its own checksum is verified before any size in it is
+// believed. Then the sizes must add up to exactly the size of the file, and the sums and the record
+// are verified against the header. index_image.cpp verifies content and state when they are used.
 
 #include "index_format.hpp"
 
@@ -27,8 +27,8 @@ constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // delete the file, and it is built again.
 constexpr std::uint32_t kVersion = 10;
 
-// Written as it lies in memory; without padding, as the assertion says, or the checksum would cover
-// bytes of no value.
+// Written as it is in memory. It must have no padding, as the assertion checks, because the
+// checksum would otherwise cover indeterminate bytes.
 struct Header {
   std::array<char, 8> magic = kMagic;
   std::uint32_t version = kVersion;
@@ -45,7 +45,8 @@ static_assert(std::has_unique_object_representations_v<Header> && sizeof(Header)
 
 std::uint64_t sum_of(const Header& header) { return XXH3_64bits(&header, offsetof(Header, header_sum)); }
 
-// Seeded with the size, so that contents with the same chunks' sums but another end differ.
+// Seeded with the size, so that contents of different sizes differ even if the sums of their chunks
+// are equal.
 std::uint64_t fingerprint_of(std::span<const std::byte> sums, std::uint64_t content_bytes) {
   return XXH3_64bits_withSeed(sums.data(), sums.size(), content_bytes);
 }
@@ -101,7 +102,7 @@ Error damaged_index(std::string_view origin, std::string_view what) {
 
 std::uint64_t chunk_sum(std::span<const std::byte> chunk) noexcept { return XXH3_64bits(chunk.data(), chunk.size()); }
 
-// `content_bytes` is promised before anything is written, so that the one vector gets its final
+// The caller promises `content_bytes` before anything is written, so that the vector gets its final
 // size at once: growing an index of gigabytes would need twice the memory for a moment.
 std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content_bytes,
                                   const std::function<void(IndexWriter&)>& write, std::span<const std::byte> state) {
@@ -141,13 +142,14 @@ std::vector<std::byte> seal_index(const IndexRecord& record, std::size_t content
   return bytes;
 }
 
-// The magic only: an index of another version is one, too, and gets its own message.
+// Compares only the magic number: an index of another version is an index, too, and gets its own
+// message.
 bool begins_as_index(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-// Each part is subtracted from what is left instead of summed, since sums of damaged sizes could
-// overflow to the right result.
+// Each part is subtracted from what is left rather than summed, because a sum of damaged sizes
+// could overflow to the right result.
 IndexLayout read_index_layout(std::span<const std::byte> begin, std::size_t size, std::string_view origin) {
   if (!begins_as_index(begin)) throw Error(std::string(origin) + ": not an index of Forebay" + nature_as_cause(begin));
   Header header;

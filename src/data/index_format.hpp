@@ -33,7 +33,7 @@ struct IndexOrigin {
   SampleUnit samples = SampleUnit::objects;
   std::vector<std::string> fields = {};  // describe_fields()
   ClipOptions clip = {};
-  std::uint64_t source_hash = 0;  // of the list and labels files of a file list; 0 for other formats
+  std::uint64_t source_hash = 0;  // Format::hash() of the options; 0 for formats without one
 
   friend bool operator==(const IndexOrigin&, const IndexOrigin&) = default;
 };

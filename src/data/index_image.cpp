@@ -1,15 +1,14 @@
-// Gives out bytes of a serialized index, verified, in one of two ways. IndexInMemory has all bytes
-// (small files, or an index that was just built or came from another rank), and verifies each chunk
-// of 64 KiB when it is first used. IndexOnDisk leaves the file where it is, and reads 4 KiB per
-// look-up.
+// Returns verified bytes of a serialized index, in one of two ways. IndexInMemory has all bytes (of
+// a small file, or of an index that was just built or came from another rank), and verifies each
+// chunk of 64 KiB when it is first used. IndexOnDisk leaves the file where it is and reads 4 KiB
+// per look-up.
 //
 // Why not mmap: a file that is shortened under a mapping ends the process by SIGBUS, and one that
-// is overwritten changes samples without a word. Both are read(2) here, so the first is an error
-// and the second is found by the checksums. The page cache holds the pages once for all processes
-// of a node.
+// is overwritten silently changes samples. With pread(2) the first is an error, and checksums find
+// the second. The page cache holds the pages once for all processes of a node.
 //
 // Every thread that reads samples calls this, without locks: flags and pointers per chunk are
-// atomic, and two threads that come to a new chunk at once both verify it, with the same result.
+// atomic. If two threads come to a new chunk at once, both verify it, with the same result.
 
 #include "index_image.hpp"
 
@@ -48,12 +47,13 @@ class IndexInMemory final : public IndexImage {
   void copy(std::uint64_t offset, std::span<std::byte> to) const override {
     if (to.empty()) return;
     for (std::size_t chunk = offset / kIndexChunk; chunk <= (offset + to.size() - 1) / kIndexChunk; ++chunk) {
-      // Relaxed: the bytes never change, the flag only saves work.
+      // Relaxed, because the bytes never change and the flag only saves work.
       if (!checked_[chunk].load(std::memory_order_relaxed)) check_chunk(chunk);
     }
     std::memcpy(to.data(), content_.data() + offset, to.size());
   }
-  // The flag is set after the check only; a damaged chunk is checked, and fails, each time.
+  // The flag is set only after a successful check; a damaged chunk is checked, and fails, each
+  // time.
   void check_chunk(std::size_t chunk) const {
     if (!is_sound(chunk, content_.subspan(chunk * kIndexChunk, chunk_size(chunk)), sums_)) throw damaged_chunk(chunk);
     checked_[chunk].store(true, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ class IndexInMemory final : public IndexImage {
 };
 
 // The unit that is read and checked for a look-up. Chosen: a page, which the page cache reads
-// anyway, and 1/16 of a chunk, since a look-up of a few bytes should not read and hash 64 KiB.
+// anyway, and 1/16 of a chunk, because a look-up of a few bytes should not read and hash 64 KiB.
 constexpr std::size_t kPiece = std::size_t{4} << 10U;
 constexpr std::size_t kPieces = kIndexChunk / kPiece;
 
@@ -82,8 +82,8 @@ class WatchedFile {
 
   [[nodiscard]] std::size_t size() const noexcept { return file_.size; }
 
-  // A short read may be a failing store or a file that was shortened; if size or times differ from
-  // those at opening, repeating it cannot help, and the error says what happened.
+  // A short read may be a failing store or a file that was shortened. If size or times differ from
+  // those at opening, repeating the read cannot help, and the error says what happened.
   void read(std::uint64_t at, std::span<std::byte> to) const {
     try {
       read_patiently(origin_, [&] {
@@ -156,7 +156,7 @@ class IndexOnDisk final : public IndexImage {
       const std::uint64_t begin = chunk * kIndexChunk + piece * kPiece;
       std::array<std::byte, kPiece> buffer;
       const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, content_bytes() - begin));
-      // Before the file is read: computing the sums for the first time reads the whole chunk.
+      // Before the piece is read, because for a new chunk this reads all of it.
       const std::uint64_t expected = sums_of(chunk)[piece];
       file_.read(content_at() + begin, bytes);
       if (chunk_sum(bytes) != expected) throw file_.changed();
@@ -167,8 +167,8 @@ class IndexOnDisk final : public IndexImage {
       offset += wanted.size();
     }
   }
-  // Acquire and release: a visible pointer leads to complete sums. Two threads may both compute them; one result is
-  // kept.
+  // Acquire and release, so that a visible pointer leads to complete sums. Two threads may both
+  // compute them; one result is kept.
   [[nodiscard]] const PieceSums& sums_of(std::size_t chunk) const {
     if (const PieceSums* sums = pieces_[chunk].load(std::memory_order_acquire)) return *sums;
     const std::vector<std::byte> bytes = read_chunk(chunk);
@@ -181,8 +181,8 @@ class IndexOnDisk final : public IndexImage {
     return *made.release();
   }
 
-  // Whether it is damage on the disk or a later write decides what the user should do, so the two
-  // have different errors.
+  // Damage on the disk and a later write have different errors, because they ask different things
+  // of the user.
   [[nodiscard]] std::vector<std::byte> read_chunk(std::size_t chunk) const {
     std::vector<std::byte> bytes(chunk_size(chunk));
     file_.read(content_at() + chunk * kIndexChunk, bytes);
@@ -192,7 +192,7 @@ class IndexOnDisk final : public IndexImage {
 
   WatchedFile file_;
   std::vector<std::byte> sums_;
-  std::unique_ptr<std::atomic<const PieceSums*>[]> pieces_;  // by chunk; null until it is used
+  std::unique_ptr<std::atomic<const PieceSums*>[]> pieces_;  // by chunk; null until the chunk is used
 };
 
 std::vector<std::byte> read_part(const WatchedFile& file, std::uint64_t at, std::size_t bytes) {
@@ -233,8 +233,7 @@ std::unique_ptr<IndexImage> index_in_memory(IndexBytes bytes, std::string origin
   return std::make_unique<IndexInMemory>(std::move(bytes), layout, std::move(record), std::move(origin));
 }
 
-// A small file is read whole: its look-ups then cost no system call, and 64 MiB are little on any
-// node.
+// A small file is read whole: look-ups then cost no system call, and 64 MiB are little on any node.
 std::unique_ptr<IndexImage> open_index_file(const std::string& file, std::size_t most_in_memory) {
   const std::string origin = "index " + file;
   try {
@@ -253,7 +252,7 @@ std::unique_ptr<IndexImage> open_index_file(const std::string& file, std::size_t
   }
 }
 
-// Never throws: it is asked about any file that a command is given.
+// Unreadable files are no error: a command may be given any file.
 bool is_saved_index(const std::string& file) {
   try {
     std::array<std::byte, 8> head{};
@@ -302,7 +301,7 @@ void IndexImage::require(bool holds, std::string_view what) const {
   if (!holds) throw damaged_index(origin(), what);
 }
 
-// Without adding the two, which could overflow for numbers from a damaged index.
+// Avoids adding the two, which could overflow for numbers from a damaged index.
 void IndexImage::require_within(std::uint64_t offset, std::uint64_t bytes) const {
   require(offset <= content_bytes() && bytes <= content_bytes() - offset, "a part of it reaches past its end");
 }
