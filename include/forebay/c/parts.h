@@ -69,8 +69,9 @@ typedef struct forebay_dataset {
   // Writes a sample's path or other name, for logs and errors, to `name`, which has FOREBAY_MESSAGE_SIZE bytes. Null:
   // samples go by their numbers.
   void (*name_of)(void* context, uint64_t id, char* name);
-  // Called once for each forebay_feeder_new(), after all other callbacks and on any thread, even if that call fails,
-  // unless with FOREBAY_ERROR_ARGUMENT, which takes nothing over. May be null.
+  // Called once for each forebay_feeder_new(), after all other callbacks and on any thread, even if
+  // that call fails, unless it fails with FOREBAY_ERROR_ARGUMENT: then nothing was taken over. May
+  // be null.
   void (*destroy)(void* context);
 } forebay_dataset;
 
