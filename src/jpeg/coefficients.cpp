@@ -8,15 +8,15 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Rounded up; of positive numbers.
+// Division rounded up, for positive numbers.
 std::int32_t quotient_up(std::int32_t dividend, std::int32_t divisor) noexcept {
   return (dividend + divisor - 1) / divisor;
 }
 
 }  // namespace
 
-// As ITU-T T.81 (A.1.1) has it: an MCU covers 8 * max_h by 8 * max_v pixels, and a component's size
-// is the image's, scaled by its own sampling and rounded up.
+// As in ITU-T T.81 (A.1.1): an MCU covers 8 * max_h by 8 * max_v pixels, and the size of a
+// component is that of the image, scaled by its sampling factors and rounded up.
 void JpegFrame::complete() noexcept {
   max_h = max_v = 1;
   for (std::size_t k = 0; k < components; ++k) {
@@ -34,8 +34,8 @@ void JpegFrame::complete() noexcept {
 
 void CoefficientRow::Free::operator()(std::int16_t* memory) const noexcept { ::operator delete(memory, kAlignment); }
 
-// Everything is 0 afterwards: entropy decoding writes only coefficients that differ from 0. Each
-// row of blocks begins with a whole group, so that vectors need not look at where a row ends.
+// All coefficients are 0 afterwards, because entropy decoding writes only those that are not. Each
+// row of blocks begins with a whole group, so that vector code need not consider where a row ends.
 void CoefficientRow::reset(const JpegFrame& frame, std::size_t components, const McuRegion& region) {
   components_ = components;
   left_ = region.left;

@@ -1,12 +1,12 @@
 // The file of points from which JPEG files can be decoded in the middle. `forebay index
-// --decode-index` writes it with DecodeIndexWriter; each rank opens it at the start of a run, and
-// decoder threads call find() for every image, with the hash of the image's bytes as the key. A
-// look-up is two reads: the entries that share the first bits of the key, then the record.
+// --decode-index` writes it with DecodeIndexWriter. Each rank opens it at the start of a run, and
+// decoder threads call find() for every image, with a hash of the image's bytes as the key. A
+// look-up takes two reads: the entries that share the first bits of the key, then the record.
 //
-// Nothing in the file is trusted: header and counts are checked when it is opened, and a record
-// against its own checksum, seeded by the key, whenever it is read. Any mismatch means "no points",
-// and the image is decoded from its beginning. A read that fails disables the index for the rest of
-// the run, with one log line, because images can be decoded without it.
+// Nothing in the file is trusted. Header and counts are checked when it is opened. A record is
+// checked against its checksum, which is seeded with the key, whenever it is read. Any mismatch
+// means "no points", and the image is decoded from its beginning. If a read fails, the index is off
+// for the rest of the run, with one log line, because images can be decoded without it.
 
 #include "decode_index.hpp"
 
@@ -33,13 +33,13 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "decode indexes are written in the machine's byte order");
 
 constexpr std::array<char, 8> kIndexMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'J'};
-// Raised whenever the meaning of the bytes changes, or which files may have points.
+// Incremented whenever the meaning of the bytes changes, or the set of files that may have points.
 constexpr std::uint32_t kIndexVersion = 2;
 
 struct IndexHeader {
   std::array<char, 8> magic = kIndexMagic;
   std::uint32_t version = kIndexVersion;
-  std::uint32_t bits = 0;  // of a key, that the counts are by
+  std::uint32_t bits = 0;  // leading bits of a key that index the counts
   std::uint64_t files = 0;
   std::uint64_t record_bytes = 0;
   std::uint64_t counts_sum = 0;
@@ -47,14 +47,14 @@ struct IndexHeader {
 };
 static_assert(std::has_unique_object_representations_v<IndexHeader>);
 
-// Sorted by hash.
+// Entries are sorted by hash.
 struct IndexEntry {
   std::uint64_t hash = 0;
-  std::uint64_t at = 0;  // among the records
+  std::uint64_t at = 0;  // offset within the records
 };
 static_assert(std::has_unique_object_representations_v<IndexEntry>);
 
-// Before the points.
+// Precedes the points.
 struct RecordHead {
   std::uint64_t size = 0;  // of the JPEG file
   std::uint64_t sum = 0;
@@ -63,11 +63,11 @@ static_assert(std::has_unique_object_representations_v<RecordHead>);
 
 // From this many files on, each count covers 32 to 64 entries on average.
 constexpr std::uint64_t kEntriesOfCount = 64;
-// Bounds what a hostile file can make a look-up read.
-constexpr std::uint64_t kMostOfCount = 4096;  // no file whose keys are hashes has as many
-// The table of counts has 2^bits + 1 entries of 8 bytes in memory, on each rank.
+// Limits how much a hostile file can make a look-up read.
+constexpr std::uint64_t kMostOfCount = 4096;  // hashed keys never get as many
+// The table of counts has 2^bits + 1 entries of 8 bytes, in the memory of each rank.
 constexpr std::uint32_t kMostIndexBits = 32;
-// Large enough that a spinning disk or a network file system delivers at its full rate.
+// Large enough for a spinning disk or a network file system to deliver at its full rate.
 constexpr std::size_t kPieceAhead = std::size_t{1} << 20U;
 constexpr std::size_t kPieceWritten = std::size_t{1} << 20U;
 
@@ -75,12 +75,12 @@ std::uint64_t sum_of_header(const IndexHeader& header) {
   return XXH3_64bits(&header, offsetof(IndexHeader, header_sum));
 }
 
-// Seeded with the key, so that a record that lies at the wrong place is found out too.
+// Seeded with the key, which detects a record at the wrong place, too.
 std::uint64_t sum_of_points(const JpegKey& key, std::span<const std::byte> points) {
   return XXH3_64bits_withSeed(points.data(), points.size(), key.hash + key.size);
 }
 
-// A shift by 64 is undefined, hence the case of no bits.
+// Without bits the shift would be by 64, which is undefined.
 std::uint64_t count_of(std::uint64_t hash, std::uint32_t bits) noexcept { return bits == 0 ? 0 : hash >> (64 - bits); }
 
 std::uint64_t counts_bytes(std::uint32_t bits) noexcept {
@@ -103,8 +103,7 @@ Error damaged(const char* what) {
   return error;
 }
 
-// Before anything is allocated by what the header says, its sizes must add up to the size of the
-// file.
+// The sizes in the header must add up to the file's size before anything is allocated by them.
 IndexHeader read_header(const OpenFile& file) {
   IndexHeader header;
   if (file.size < sizeof(header)) throw Error("not a decode index of Forebay");
@@ -115,7 +114,7 @@ IndexHeader read_header(const OpenFile& file) {
                 std::to_string(kIndexVersion));
   }
   if (header.header_sum != sum_of_header(header)) throw damaged("the checksum of its header does not match");
-  // Each alone first, so that no sum wraps.
+  // Each size is compared by itself first, so that their sum cannot wrap around.
   const std::uint64_t rest = file.size - sizeof(header);
   if (header.bits != bits_of(header.files) || counts_bytes(header.bits) > rest ||
       header.files > rest / sizeof(IndexEntry) || header.record_bytes > rest ||
@@ -125,7 +124,8 @@ IndexHeader read_header(const OpenFile& file) {
   return header;
 }
 
-// Ascending from 0 to the number of files: then every pair of neighbours is a range of entries.
+// The counts must ascend from 0 to the number of files; then each pair of neighbours is a range of
+// entries.
 std::vector<std::uint64_t> read_counts(const OpenFile& file, const IndexHeader& header) {
   std::vector<std::uint64_t> before(counts_bytes(header.bits) / sizeof(std::uint64_t));
   const auto bytes = std::as_writable_bytes(std::span(before));
@@ -166,8 +166,8 @@ DecodeIndex::DecodeIndex(const std::string& file, Warning warn)
   }
 }
 
-// Through the page cache, which all ranks of the node share, and no more than a sixteenth of the memory: an index that
-// is larger belongs to data that compete for the rest.
+// Reads through the page cache, which the ranks of a node share, and at most a sixteenth of the
+// memory: a larger index belongs to data that compete for the rest.
 void DecodeIndex::read_ahead() {
   const auto memory =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -181,22 +181,22 @@ void DecodeIndex::read_ahead() {
               read_at(file_, at, std::span(piece).first(std::min<std::uint64_t>(piece.size(), end - at)));
             }
           } catch (const SampleError&) {
-            return;  // find() meets it too, and says so
+            return;  // find() meets the error too, and reports it
           }
         });
   } catch (const Error&) {
-    return;  // where there is no thread to be had, decoders wait for their reads
+    return;  // without this thread, decoders wait for their reads
   }
 }
 
 void DecodeIndex::read(std::uint64_t at, std::span<std::byte> to) const {
   read_patiently(
-      name_, [&] { read_at(file_, at, to); }, kBriefly);  // images are decoded without it
+      name_, [&] { read_at(file_, at, to); }, kBriefly);  // brief: images need no index
 }
 
 ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& frame,
                              std::vector<std::byte>& memory) const {
-  // Relaxed: the flag only saves reads.
+  // Relaxed is enough: the flag only saves reads.
   if (is_off_.load(std::memory_order_relaxed)) return {};
   try {
     return search(key_of(jpeg), frame, memory);
@@ -207,7 +207,7 @@ ScanPoints DecodeIndex::find(std::span<const std::byte> jpeg, const JpegFrame& f
   }
 }
 
-// Every offset is compared with what is left of the file by subtraction, so that no sum overflows.
+// Offsets are compared with the rest of the file by subtraction, so that no sum can overflow.
 ScanPoints DecodeIndex::search(const JpegKey& key, const JpegFrame& frame, std::vector<std::byte>& memory) const {
   const auto bits = static_cast<std::uint32_t>(std::bit_width(before_.size() - 1) - 1);
   const std::uint64_t count = count_of(key.hash, bits);
@@ -243,7 +243,7 @@ std::uint64_t DecodeIndexWriter::bytes() const noexcept {
   return bytes;
 }
 
-// Files with the same bytes have the same points: one of them is kept.
+// Files with the same bytes have the same points, so one of them is kept.
 void DecodeIndexWriter::save(const std::string& path) {
   std::ranges::stable_sort(files_, {}, [](const File& file) { return file.key.hash; });
   const auto is_same = [](const File& a, const File& b) { return a.key.hash == b.key.hash; };

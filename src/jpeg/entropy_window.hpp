@@ -7,20 +7,21 @@
 
 namespace forebay::jpeg {
 
-// A moving window over the bytes of an entropy-coded segment up to the next marker, without the byte stuffed after each
-// 0xff.
+// A moving window over the bytes of an entropy-coded segment, up to the next marker, without the
+// byte stuffed after each 0xff.
 //
-// Invariant: end() <= memory + kCapacity, and kMargin bytes after end() may be read; they are meaningless.
+// Invariant: end() <= memory + kCapacity, and kMargin bytes after end() are readable; their values
+// are meaningless.
 class EntropyWindow {
  public:
   static constexpr std::size_t kMargin = 2560;
-  // So many bytes before what advance() is given stay, if they have been here.
+  // Bytes before the position given to advance() that stay in the window, if there are as many.
   static constexpr std::size_t kKept = 8;
 
-  // Begins at the first of these bytes, which must stay valid, and returns its position in the window.
+  // Begins at the first of these bytes, which must stay valid. Returns its position in the window.
   const std::uint8_t* open(std::span<const std::byte> bytes) noexcept;
 
-  // Behind the last byte that is here.
+  // After the last byte in the window.
   [[nodiscard]] const std::uint8_t* end() const noexcept { return memory_.data() + size_; }
   // The number of input bytes before `at`, including stuffed ones and markers. REQUIRES: `at` points into the window.
   [[nodiscard]] std::size_t place_of(const std::uint8_t* at) const noexcept;
@@ -28,16 +29,16 @@ class EntropyWindow {
   [[nodiscard]] bool is_short(const std::uint8_t* at) const noexcept {
     return !ended_ && end() - at < static_cast<std::ptrdiff_t>(kMargin);
   }
-  // Drops all but kKept bytes before `at`, adds the following ones, and returns the new position of `at`. REQUIRES:
-  // is_short(at).
+  // Drops all but kKept bytes before `at`, appends more of the segment, and returns the new
+  // position of `at`. REQUIRES: is_short(at).
   const std::uint8_t* advance(const std::uint8_t* at) noexcept;
 
   // Whether the window contains the rest of the segment.
   [[nodiscard]] bool is_whole() const noexcept { return ended_; }
-  // The second byte of the marker that ends the segment; 0 if there is none, or if more than one 0xff precedes it.
-  // REQUIRES: is_whole()
+  // The second byte of the marker that ends the segment; 0 if there is none, or if more than one
+  // 0xff precedes it. REQUIRES: is_whole().
   [[nodiscard]] unsigned marker() const noexcept;
-  // Begins after that marker, and returns the position. REQUIRES: marker() is not 0.
+  // Continues after that marker, and returns the new position. REQUIRES: marker() is not 0.
   const std::uint8_t* pass_marker() noexcept;
 
  private:
@@ -48,8 +49,8 @@ class EntropyWindow {
 
   std::array<std::uint8_t, kCapacity + kMargin> memory_{};
   std::size_t size_ = 0;
-  std::size_t given_ = 0;            // bytes in all
-  std::span<const std::byte> rest_;  // not yet copied
+  std::size_t given_ = 0;            // bytes given to open()
+  std::span<const std::byte> rest_;  // not copied yet
   bool ended_ = false;               // `rest_` is empty or begins with a marker
 };
 

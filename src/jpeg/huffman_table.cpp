@@ -1,12 +1,12 @@
-// Tables that decode Huffman codes of JPEG (T.81, annex C and F.2.2.3), several symbols per look
-// where they are short. build() makes the basic table, by which one look of kBits bits gives a
-// symbol together with its value's bits; prepare() adds the tables of two and of many symbols,
-// which are made once expect() announces enough blocks to pay for them. Longer codes go through
-// find_long().
+// Tables that decode the Huffman codes of JPEG (T.81, annex C and F.2.2.3), several symbols per
+// look-up if they are short. build() makes the basic table, in which one look-up of kBits bits
+// gives a symbol together with its value. prepare() adds the tables of two and of many symbols;
+// they are made once expect() has announced enough blocks to pay for them. Longer codes go through
+// find_long(). One table belongs to one decoder thread.
 //
-// What is refused here (codes of all ones, more symbols than 256, DC sizes above 15) is either
-// against the standard or would make a look read what is not there; the file then goes to
-// libjpeg-turbo, which decides.
+// Some codes are refused (all ones, more than 256 symbols, DC sizes above 15). They are against the
+// standard, or would make a look-up leave the table. The file then goes to libjpeg-turbo, which
+// decides.
 
 #include "huffman_table.hpp"
 
@@ -17,35 +17,36 @@
 namespace forebay::jpeg {
 namespace {
 
-// A DC difference of an 8-bit image has at most 11 bits; libjpeg accepts up to 15.
+// A DC difference of an 8-bit image has at most 11 bits, but libjpeg accepts 15.
 constexpr std::uint32_t kMostDcBits = 15;
 
-// The entry's fields: bits taken in all, how far the position moves, the value.
+// An entry for a symbol with its value: all bits consumed, how far the position advances, the
+// value.
 constexpr HuffmanTable::One whole(std::uint32_t bits, std::uint32_t step, std::int32_t value) noexcept {
   return {bits | step << 8U | static_cast<std::uint32_t>(static_cast<std::uint16_t>(value)) << 16U};
 }
 
-// A code whose value does not fit into the look: bits() of 0 says so.
+// An entry for a code whose value does not fit into the look-up; bits() is 0.
 constexpr HuffmanTable::One only_code(std::uint32_t length, std::uint32_t symbol) noexcept {
   return {length << 8U | symbol << 16U};
 }
 
 }  // namespace
 
-// Canonical codes: those of a length are consecutive numbers, and continue with twice the next
-// number at the next length.
+// Codes are canonical: those of one length are consecutive numbers, and the next length begins with
+// twice the number that follows.
 bool HuffmanTable::build(const HuffmanCode& code, HuffmanKind kind) {
   one_.fill({});
   is_prepared_ = false;
   expected_ = 0;
   symbols_ = code.symbols;
-  std::uint32_t next = 0;   // code
-  std::uint32_t taken = 0;  // symbols
+  std::uint32_t next = 0;   // the next code
+  std::uint32_t taken = 0;  // symbols used so far
   for (std::uint32_t length = 1; length <= HuffmanCode::kLongest; ++length) {
     const std::uint32_t count = code.counts[length];
     if (taken + count > HuffmanCode::kMost) return false;
     first_[length] = static_cast<std::int32_t>(taken) - static_cast<std::int32_t>(next);
-    // No code is all ones.
+    // No code may be all ones.
     if (next + count >= 1U << length && count > 0) return false;
     for (std::uint32_t i = 0; i < count; ++i, ++next, ++taken) {
       const std::uint32_t symbol = code.symbols[taken];
@@ -58,7 +59,8 @@ bool HuffmanTable::build(const HuffmanCode& code, HuffmanKind kind) {
   return true;
 }
 
-// Each entry whose leading bits are this code, and behind it every value of the symbol's bits.
+// Fills all entries that begin with this code: one group for each value if the value's bits fit,
+// otherwise one entry for the code alone.
 void HuffmanTable::add(std::uint32_t code, std::uint32_t length, std::uint32_t symbol, HuffmanKind kind) noexcept {
   const std::uint32_t size = symbol & 15U;
   const std::uint32_t zeros = symbol >> 4U;
@@ -92,14 +94,14 @@ void HuffmanTable::prepare() noexcept {
   is_prepared_ = true;
 }
 
-// What comes behind the first `bits` bits of these, if that is there whole; else something without bits(). Those that
-// are not there are looked up as 0; what comes of it counts if it needs none of them.
+// The symbol after the first `bits` bits of an index, if it is complete; otherwise an entry whose
+// bits() is 0. Missing bits are taken as 0, so an entry counts only if it needs none of them.
 HuffmanTable::One HuffmanTable::after(std::size_t index, std::uint32_t bits) const noexcept {
   const One next = one_[index << bits & (kEntries - 1)];
   return bits + next.bits() <= kBits ? next : One{};
 }
 
-// Nothing follows an end of block within the same block, so then there is one symbol only.
+// Nothing follows an end of block within the same block; then there is only one symbol.
 HuffmanTable::Two HuffmanTable::two_of(std::size_t index) const noexcept {
   const One first = one_[index];
   if (first.bits() == 0) return {std::uint64_t{kNothing} << 16U};
@@ -113,8 +115,8 @@ HuffmanTable::Two HuffmanTable::two_of(std::size_t index) const noexcept {
   return packed(first.bits() + next.bits(), first.step() + next.step(), next.value());
 }
 
-// For blocks whose values are not wanted: as many symbols as fit, but none beyond the block's last
-// coefficient.
+// Serves blocks whose values are not wanted: as many symbols as fit, but none beyond the last
+// coefficient of the block.
 HuffmanTable::Many HuffmanTable::many_of(std::size_t index) const noexcept {
   constexpr std::uint32_t kLast = kBlockSize - 1;
   std::uint32_t bits = one_[index].bits();
@@ -129,8 +131,8 @@ HuffmanTable::Many HuffmanTable::many_of(std::size_t index) const noexcept {
   return {static_cast<std::uint16_t>(bits | step << 8U)};
 }
 
-// The first length at which the bits are below the end of its codes is the code's length. The
-// modulo keeps a damaged stream inside the table.
+// The code's length is the first at which the bits are below the end of that length's codes. The
+// modulo keeps a damaged stream within the table.
 HuffmanTable::Found HuffmanTable::find_long(std::uint32_t bits) const noexcept {
   for (std::uint32_t length = kBits + 1; length <= HuffmanCode::kLongest; ++length) {
     if (bits >= below_[length]) continue;

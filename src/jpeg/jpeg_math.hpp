@@ -7,15 +7,16 @@
 
 #include "coefficients.hpp"
 
-// The definition of the pixels of a sequential JPEG file: libjpeg's accurate integer DCT, its fancy upsampling, and its
-// colours. It defines the plain pixel kernels, and with them all others. All functions are pure; any thread may call.
+// Defines the pixels of a sequential JPEG file: libjpeg's accurate integer DCT, fancy upsampling,
+// and colour conversion. The plain pixel kernels use these functions, and all other kernels must
+// equal them. All functions are pure; any thread may call.
 namespace forebay::jpeg {
 
-// The DCT's constants are times 2^13. Its first dimension is columns.
+// The DCT's constants are scaled by 2^13. Columns are transformed first.
 constexpr int kColumnShift = 11;
 constexpr int kRowShift = 18;
 
-// One dimension of the inverse DCT on eight numbers `step` apart, in place.
+// One dimension of the inverse DCT: eight numbers, `step` apart, in place.
 constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift) noexcept {
   const std::int32_t in[8] = {line[0],        line[step],     line[2 * step], line[3 * step],
                               line[4 * step], line[5 * step], line[6 * step], line[7 * step]};
@@ -44,12 +45,12 @@ constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift)
   return value < 0 ? 0 : value > 255 ? 255 : value;
 }
 
-// The sample that the inverse DCT's result stands for.
+// The sample for a result of the inverse DCT.
 [[nodiscard]] constexpr std::uint8_t jpeg_sample(std::int32_t value) noexcept {
   return static_cast<std::uint8_t>(clamped_byte(value + 128));
 }
 
-// Pixels as words: red in the lowest byte, then green and blue.
+// A pixel is a word: red in the lowest byte, then green and blue.
 [[nodiscard]] constexpr std::uint32_t rgb_word(std::int32_t red, std::int32_t green, std::int32_t blue) noexcept {
   return static_cast<std::uint32_t>(red) | static_cast<std::uint32_t>(green) << 8U |
          static_cast<std::uint32_t>(blue) << 16U;
@@ -64,13 +65,13 @@ constexpr void inverse_dct_line(std::int32_t* line, std::size_t step, int shift)
                   clamped_byte(luma + ((116130 * blue + kHalf) >> 16)));
 }
 
-// All but the last: as libjpeg's fancy one.
+// `repeat` repeats samples; across, down and both are libjpeg's fancy upsampling.
 enum class Upsampling : std::uint8_t { none, across, down, both, repeat };
 
 // How a component is upsampled to the size of the image.
 struct Enlargement {
   Upsampling kind = Upsampling::none;
-  std::int32_t across = 1;  // pixels for each sample
+  std::int32_t across = 1;  // pixels per sample
   std::int32_t down = 1;
 
   [[nodiscard]] constexpr bool mixes_columns() const noexcept {
@@ -81,7 +82,7 @@ struct Enlargement {
   }
 };
 
-// As libjpeg-turbo's jdsample.c chooses.
+// The choice of libjpeg-turbo's jdsample.c.
 [[nodiscard]] constexpr Enlargement enlargement_of(const JpegFrame& frame, std::size_t component) noexcept {
   const JpegComponent& part = frame.component[component];
   Enlargement how{Upsampling::repeat, frame.max_h / part.h, frame.max_v / part.v};
@@ -93,8 +94,8 @@ struct Enlargement {
   return how;
 }
 
-// The sample that fancy upsampling mixes with the one of `pixel`: the next one for odd pixels, the one before for even
-// ones, at the image's edges its own.
+// The sample that fancy upsampling mixes into `pixel` beside its own: the next one for odd pixels,
+// the previous one for even pixels, its own at the edges of the image.
 [[nodiscard]] constexpr std::int32_t far_sample(std::int32_t pixel, std::int32_t samples) noexcept {
   const std::int32_t far = pixel / 2 + (pixel % 2 == 0 ? -1 : 1);
   return far < 0 ? 0 : far < samples ? far : samples - 1;
@@ -106,8 +107,8 @@ constexpr void widen_to(std::int32_t& first, std::int32_t& end, std::int32_t uni
   end = unit < end ? end : unit + 1;
 }
 
-// The MCUs with coefficients for these pixels of the first `components` components.
-// REQUIRES: the region within the image, not empty; PixelStage::serves(frame, ...)
+// The MCUs that contribute to these pixels of the first `components` components. REQUIRES: the
+// region is within the image and not empty; PixelStage::serves(frame, ...).
 [[nodiscard]] constexpr McuRegion needed_mcus(const JpegFrame& frame, const Box& region,
                                               std::size_t components) noexcept {
   constexpr std::int32_t kSide = 8;

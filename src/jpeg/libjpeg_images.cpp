@@ -1,7 +1,7 @@
-// The linked libjpeg-turbo as a reference: an image of noise, encoded; the same file decoded to
-// pixels, and to coefficients. Used at the start of a run by pixel_check.cpp, and by tests; never
+// The linked libjpeg-turbo as a reference: encodes an image of noise, and decodes the file both to
+// pixels and to coefficients. Used at the start of a run by pixel_check.cpp, and by tests; never
 // for a sample. libjpeg reports errors by longjmp(), so each of its calls runs inside completes(),
-// whose frames hold nothing with a destructor.
+// and no stack frame in between holds anything with a destructor.
 
 #include "libjpeg_images.hpp"
 
@@ -17,10 +17,10 @@
 namespace forebay::jpeg {
 namespace {
 
-// libjpeg reports failure by a callback that must not return. It jumps back to completes(), so between that and libjpeg
-// no frame may hold anything with a destructor.
+// libjpeg reports errors through a callback that must not return. The callback longjmp()s to
+// completes(), so no stack frame in between may hold anything with a destructor.
 struct JumpingErrors {
-  jpeg_error_mgr manager;  // first: libjpeg knows nothing else
+  jpeg_error_mgr manager;  // first member: all that libjpeg knows of this
   std::jmp_buf escape;
 
   JumpingErrors() {
@@ -72,8 +72,8 @@ struct Compressor {
   }
 };
 
-// A single component is not interleaved, so its sampling factors mean nothing (T.81, A.2.2) and
-// stay 1.
+// The only component of a file is not interleaved, so its sampling factors mean nothing (T.81,
+// A.2.2) and stay 1.
 bool set_frame(const jpeg_decompress_struct& info, JpegFrame& frame) noexcept {
   frame = {};
   frame.width = static_cast<std::int32_t>(info.image_width);
@@ -101,8 +101,8 @@ bool set_frame(const jpeg_decompress_struct& info, JpegFrame& frame) noexcept {
 
 }  // namespace
 
-// jpeg_read_coefficients() gives blocks in natural order, in arrays that go with the decompressor,
-// hence the copy.
+// jpeg_read_coefficients() returns blocks in natural order, in arrays that live only as long as the
+// decompressor, so they are copied.
 bool LibjpegCoefficients::open(std::span<const std::byte> file) {
   Decompressor from;
   jvirt_barray_ptr* arrays = nullptr;
@@ -129,14 +129,14 @@ bool LibjpegCoefficients::open(std::span<const std::byte> file) {
   return true;
 }
 
-// As ScanDecoder::read(): the extent is the zigzag position of a block's last coefficient.
+// As in ScanDecoder::read(), the extent of a block is the zigzag position of its last coefficient.
 bool LibjpegCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
   for (std::size_t k = 0; k < row.components(); ++k) {
     const Plane& plane = planes_[k];
     const JpegComponent& component = frame_.component[k];
     for (std::int32_t r = 0; r < component.v; ++r) {
       const std::int32_t y = mcu_row * component.v + r;
-      if (y >= plane.down) break;  // what fills the last MCU row is not seen
+      if (y >= plane.down) break;  // padding of the last MCU row is never seen
       std::int16_t* const blocks = row.blocks(k, static_cast<std::size_t>(r));
       std::uint8_t* const extents = row.extents(k, static_cast<std::size_t>(r));
       const std::int32_t left = row.left() * component.h;
@@ -158,13 +158,13 @@ bool LibjpegCoefficients::read(std::int32_t mcu_row, CoefficientRow& row) {
 }
 
 std::vector<std::byte> encoded_noise(const NoiseImage& image) {
-  // Flat, smooth and rough parts, up to the extremes, so that coding keeps few coefficients of some blocks and all of
-  // others, and clamping happens.
+  // Flat, smooth and rough parts, up to the extreme values. So some blocks keep few coefficients
+  // and others all, and some samples are clamped.
   const std::size_t row_size = static_cast<std::size_t>(image.width) * 3;
   std::vector<std::uint8_t> pixels(row_size * static_cast<std::size_t>(image.height));
   std::uint32_t state = 1;
   for (std::size_t i = 0; i < pixels.size(); ++i) {
-    // The generator of Numerical Recipes: the same noise everywhere.
+    // The generator of Numerical Recipes, which gives the same noise everywhere.
     state = state * 1664525 + 1013904223;
     const std::size_t x = i % row_size / 3;
     const std::size_t y = i / row_size;

@@ -8,23 +8,25 @@
 
 #include "coefficients.hpp"
 
-// Encodes and decodes images in memory with the linked libjpeg-turbo, as references for the pixel stage.
+// Encodes and decodes images in memory with the linked libjpeg-turbo, as references for the pixel
+// stage.
 namespace forebay::jpeg {
 
-// An image of noise to be.
+// Describes an image of noise.
 struct NoiseImage {
   std::int32_t width = 1;
   std::int32_t height = 1;
-  std::int32_t h = 1;  // of the first component
+  std::int32_t h = 1;  // sampling factors of the first component
   std::int32_t v = 1;
   bool grey = false;
   int quality = 75;
 };
 
-// The coefficients of a file, all of them at once.
+// All coefficients of a file.
 class LibjpegCoefficients final : public CoefficientSource {
  public:
-  // False for what libjpeg refuses and for colours other than JpegColour's; then nothing else may be called.
+  // Returns false if libjpeg refuses the file, or for colours that JpegColour lacks; then nothing
+  // else may be called.
   [[nodiscard]] bool open(std::span<const std::byte> file);
 
   [[nodiscard]] const JpegFrame& frame() const noexcept { return frame_; }
@@ -41,10 +43,10 @@ class LibjpegCoefficients final : public CoefficientSource {
   std::array<Plane, JpegFrame::kMostComponents> planes_;
 };
 
-// A file; empty if libjpeg fails.
+// The encoded file; empty if libjpeg fails.
 [[nodiscard]] std::vector<std::byte> encoded_noise(const NoiseImage& image);
 
-// All pixels of a file, RGB, or with `luma` one byte each; empty if libjpeg fails.
+// All pixels of a file: RGB, or one byte each with `luma`; empty if libjpeg fails.
 [[nodiscard]] std::vector<std::uint8_t> decoded_by_libjpeg(std::span<const std::byte> file, bool luma);
 
 }  // namespace forebay::jpeg

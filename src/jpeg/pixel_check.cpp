@@ -1,9 +1,9 @@
-// Decides at the start of a run whether Forebay's own JPEG decoder may be used. A few images of
-// noise are encoded and decoded by the linked libjpeg-turbo; from the same coefficients the pixel
-// stage makes pixels with each set of kernels, and the first set whose pixels are equal, byte for
-// byte, is trusted. It takes a few milliseconds, on the thread that starts the run. Why:
-// libjpeg-turbo's pixels are the contract, and distributions build it with other options or
-// patches.
+// Decides at the start of a run whether Forebay's own JPEG decoder may be used. The linked
+// libjpeg-turbo encodes and decodes a few images of noise. The pixel stage computes pixels from the
+// same coefficients with each set of kernels. The first set whose pixels are equal, byte for byte,
+// is trusted. This takes a few milliseconds, on the thread that starts the run. It is needed
+// because libjpeg-turbo's pixels are the contract, and distributions build it with different
+// options and patches.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,8 @@
 namespace forebay::jpeg {
 namespace {
 
-// Samplings that libjpeg enlarges in different ways, and wide enough that vectors see more than an edge.
+// Sampling factors for which libjpeg upsamples differently; wide enough that vector code sees more
+// than an edge.
 constexpr std::array<NoiseImage, 7> kTrials{{{.width = 83, .height = 19, .grey = true},
                                              {.width = 83, .height = 19},
                                              {.width = 91, .height = 35, .h = 2, .quality = 40},
@@ -42,8 +43,7 @@ struct Trial {
   std::vector<std::uint8_t> pixels;
 };
 
-// Empty where libjpeg-turbo itself fails: then there is nothing to compare with, and nothing is
-// trusted.
+// Empty if libjpeg-turbo itself fails: without a reference nothing is trusted.
 std::vector<Trial> make_trials() {
   std::vector<Trial> trials(kTrials.size());
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -78,8 +78,8 @@ const PixelKernels* trusted_pixel_kernels(std::span<const PixelKernels> candidat
 
 PixelKernelChoice choose_pixel_kernels() { return choose_pixel_kernels(supported_pixel_kernels()); }
 
-// Plain code gives the right pixels and loses to libjpeg-turbo's own vectors, so it is not used; it
-// tells which of the two reasons is named.
+// The plain loops give the right pixels but are slower than libjpeg-turbo's vector code, so they
+// are not used. Whether they are trusted decides which reason is given.
 PixelKernelChoice choose_pixel_kernels(std::span<const PixelKernels> candidates) {
   const PixelKernels* const trusted = trusted_pixel_kernels(candidates);
   if (trusted == nullptr)

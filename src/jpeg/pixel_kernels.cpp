@@ -1,8 +1,8 @@
-// The pixel kernels as plain loops, which say what every vector kernel has to give, and the list of
-// kernels that this processor can run. The arithmetic is libjpeg's, from jidctint.c, jdsample.c and
-// jdcolor.c: an integer DCT with 13-bit constants, "fancy" upsampling with weights 3 and 1, and
-// colours from 16-bit tables. simd_transform.cpp and simd_rows.cpp do the same with Highway; tests
-// compare them bit by bit.
+// The pixel kernels as plain loops, which define what every vector kernel must give, and the list
+// of kernels that this processor can run. The arithmetic is libjpeg's (jidctint.c, jdsample.c and
+// jdcolor.c): an integer DCT with 13-bit constants, "fancy" upsampling with weights 3 and 1, and
+// colours in 16-bit fixed point. simd_transform.cpp and simd_rows.cpp do the same with Highway;
+// tests compare them bit by bit.
 
 #include "pixel_kernels.hpp"
 
@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kSide = CoefficientRow::kSide;
 using Block = std::array<std::int32_t, kBlockSize>;
 
-// Vectors compute in 16 bits. Values beyond these bounds would wrap there and not in libjpeg, so a
-// block that has one is refused, and the file goes to libjpeg-turbo.
+// Vector code computes in 16 bits. Values beyond these bounds would wrap around there, but not in
+// libjpeg, so a block with such a value is refused, and the file goes to libjpeg-turbo.
 bool lies_within(const Block& block, std::int32_t limit) noexcept {
   return std::ranges::all_of(block, [limit](std::int32_t value) { return value >= -limit && value < limit; });
 }
@@ -46,8 +46,7 @@ bool transform_scalar(std::int16_t* blocks, const std::uint8_t* /*extents*/, std
     for (std::size_t i = 0; i < kBlockSize; ++i) {
       std::int16_t& coefficient =
           blocks[CoefficientRow::place_of(b) + i / kSide * CoefficientRow::kGroup * kSide + i % kSide];
-      // Taken and cleared in one pass: the row of coefficients must be all zeros for the next MCU
-      // row.
+      // Cleared while being read, because the row must be all zeros for the next MCU row.
       block[i] = coefficient * quantiser[i];
       coefficient = 0;
     }
@@ -57,8 +56,8 @@ bool transform_scalar(std::int16_t* blocks, const std::uint8_t* /*extents*/, std
 }
 
 // libjpeg's h2v1 and h2v2 upsampling: 3/4 of the near sample and 1/4 of the far one, in both
-// directions where rows mix as well. The different roundings (8 and 7, 1 and 2) of left and right
-// pixels are libjpeg's.
+// directions if rows are mixed as well. libjpeg rounds left and right pixels differently (8 and 7,
+// 1 and 2).
 void double_across_scalar(const ChromaRows& rows, std::size_t count, std::uint16_t* sums, std::uint8_t* out) noexcept {
   const bool mixes = rows.far != nullptr;
   const std::uint8_t* const near = rows.near - 1;
@@ -74,7 +73,7 @@ void double_across_scalar(const ChromaRows& rows, std::size_t count, std::uint16
   }
 }
 
-// h1v2, with the bias 1 for upper rows and 2 for lower ones.
+// libjpeg's h1v2 upsampling, with a bias of 1 for upper rows and 2 for lower ones.
 void mix_rows_scalar(const ChromaRows& rows, std::size_t count, int bias, std::uint8_t* out) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     out[i] = static_cast<std::uint8_t>((3 * rows.near[i] + rows.far[i] + bias) >> 2);

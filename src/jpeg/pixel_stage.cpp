@@ -1,11 +1,11 @@
-// Computes pixels from coefficients, one row of MCUs at a time, on a decoder's thread: decode()
-// asks the source for the row's coefficients, transforms them into strips of samples, one strip per
-// component, enlarges subsampled components row by row, mixes colours, and hands each finished row
-// to the caller. What one step writes is still in the first-level cache when the next reads it.
+// Computes pixels from coefficients, one row of MCUs at a time, on a decoder thread. decode() asks
+// the source for the coefficients of a row and transforms them into strips of samples, one strip
+// per component. It then upsamples components row by row, converts colours, and hands each finished
+// row to the caller. What one step writes is still in the first-level cache when the next reads it.
 //
-// Fancy upsampling mixes a row with its neighbour above or below, so the last row of an MCU row
-// waits for the next one, and a copy of it is kept above the strip (keep_last_rows). Strips have
-// margins on the left and slack on the right, because kernels read whole vectors.
+// Fancy upsampling mixes a row with its neighbour above or below. So the last row of an MCU row
+// waits for the next MCU row, and a copy of it is kept above the strip (keep_last_rows()). Strips
+// have a margin on the left and slack on the right, because kernels read whole vectors.
 
 #include "pixel_stage.hpp"
 
@@ -16,7 +16,8 @@ namespace forebay::jpeg {
 namespace {
 
 constexpr std::int32_t kBlockSide = CoefficientRow::kSide;
-// Before the first sample of a row, so that what is left of it can be read, and rows begin with a cache line.
+// The margin before the first sample of a row: what is left of it can be read, and rows begin with
+// a cache line.
 constexpr std::size_t kLeftMargin = 64;
 
 std::size_t size_of_count(std::int32_t count) noexcept { return static_cast<std::size_t>(count); }
@@ -29,8 +30,8 @@ std::size_t PixelStage::wanted_components(const JpegFrame& frame, Colours colour
   return colours == Colours::luma ? 1 : frame.components;
 }
 
-// Sampling factors that divide the largest ones, which nearly all files have; quantisers above
-// kMostQuantiser would leave 16 bits.
+// Sampling factors must divide the largest ones, as in nearly all files. Quantisers above
+// kMostQuantiser would exceed 16 bits.
 bool PixelStage::serves(const JpegFrame& frame, Colours colours) noexcept {
   if (colours == Colours::luma && frame.colour == JpegColour::rgb) return false;
   for (std::size_t k = 0; k < wanted_components(frame, colours); ++k) {
@@ -47,8 +48,8 @@ McuRegion PixelStage::needed(const JpegFrame& frame, const Box& region, Colours 
   return needed_mcus(frame, region, wanted_components(frame, colours));
 }
 
-// One block of memory for all strips, which grows and is kept from image to image. The row above a
-// strip belongs to it.
+// One block of memory holds all strips; it grows and is kept from image to image. The row above a
+// strip is part of the strip.
 void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours colours) {
   components_ = wanted_components(frame, colours);
   coefficients_.reset(frame, components_, mcus);
@@ -62,7 +63,8 @@ void PixelStage::prepare(const JpegFrame& frame, const McuRegion& mcus, Colours 
     strip.rows = kBlockSide * part.v;
     strip.height = part.height;
     strip.stride = kLeftMargin + padded_to_line(coefficients_.stride(k) * CoefficientRow::kSide + PixelKernels::kSlack);
-    // Counted from the strip's first column: the image's right edge, where it is mixed with itself.
+    // Counted from the strip's first column; at the right edge of the image the last column is
+    // mixed with itself.
     strip.last_column = size_of_count(part.width - 1 - mcus.left * kBlockSide * part.h);
     total += strip.stride * size_of_count(strip.rows + 1) + enlarged;
   }
@@ -89,7 +91,8 @@ bool PixelStage::transform(const JpegFrame& frame) {
              good;
     }
     if (!strip.enlargement.mixes_columns()) continue;
-    // At its edges an image is mixed with itself. Where the strip ends before the image, nothing needs what is there.
+    // At the edges of an image, samples are mixed with themselves. If the strip ends before the
+    // image does, nothing needs the sample beyond it.
     const std::size_t end = coefficients_.width(k) * CoefficientRow::kSide;
     for (std::int32_t row = 0; row < strip.rows; ++row) {
       std::uint8_t* const samples = strip.row(row);
@@ -107,7 +110,7 @@ void PixelStage::keep_last_rows() noexcept {
   }
 }
 
-// Only the columns that the region shows, one sample more on either side for mixing.
+// Only the columns that the region shows, and one more sample on either side for mixing.
 const std::uint8_t* PixelStage::enlarged_row(const Strip& strip, std::int32_t y, std::int32_t mcu_row) noexcept {
   const std::int32_t first = mcu_row * strip.rows;
   const Enlargement& how = strip.enlargement;
@@ -134,9 +137,8 @@ const std::uint8_t* PixelStage::enlarged_row(const Strip& strip, std::int32_t y,
   return strip.enlarged;
 }
 
-// False once something does not fit: a source that stops, or values beyond the kernels' bounds.
-// Rows that were handed out by then are worthless, and the caller decodes the image with
-// libjpeg-turbo from its beginning.
+// Returns false if the source stops, or if values exceed the kernels' bounds. Rows handed out by
+// then are worthless; the caller decodes the image with libjpeg-turbo from the beginning.
 bool PixelStage::decode(const JpegFrame& frame, const Box& region, Colours colours, CoefficientSource& source,
                         RgbRows& rows) {
   const McuRegion mcus = needed(frame, region, colours);

@@ -1,12 +1,12 @@
-// Entropy decoding of one scan, on a decoder's thread, a row of MCUs at a time: open() builds or
-// finds the Huffman tables and plans the blocks of an MCU; read() decodes the blocks of a row
-// between two columns and skips the others, whose bits must still be parsed. With points
-// (scan_seeking.cpp) a row begins near its first wanted MCU instead; with two rows in flight
-// (scan_lanes.cpp) the latency of table look-ups overlaps.
+// Entropy decoding of one scan, on a decoder thread, one row of MCUs at a time. open() builds or
+// finds the Huffman tables and plans the blocks of an MCU. read() decodes the blocks of a row
+// between two columns and skips the others, whose bits must be parsed nevertheless. With points
+// (scan_seeking.cpp) a row begins near its first wanted MCU instead. With two rows in flight
+// (scan_lanes.cpp) the latencies of table look-ups overlap.
 //
-// Anything unusual returns false, and libjpeg-turbo decodes the file. That is the safety argument
-// of src/jpeg: this code may refuse what libjpeg accepts, but must never accept what libjpeg
-// refuses, warns about, or decodes differently.
+// For anything unusual the functions return false, and libjpeg-turbo decodes the file. This is the
+// safety argument of src/jpeg: the code may refuse what libjpeg accepts, but must never accept what
+// libjpeg refuses, warns about, or decodes differently.
 
 #include "scan_decoder.hpp"
 
@@ -20,16 +20,16 @@ namespace {
 
 using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
 
-// One symbol at a time: for the ends of blocks, and for codes whose tables are not prepared. Out of
-// line, or its array would grow every caller's frame.
+// Parses one symbol at a time, at the ends of blocks and for codes whose larger tables are not
+// prepared. Out of line, because its array would enlarge every caller's stack frame.
 [[gnu::noinline]] Rest skip_singly(Bits bits, const HuffmanTable& table, std::uint32_t position) noexcept {
   std::array<std::int16_t, 256> nowhere;  // NOLINT(cppcoreguidelines-pro-type-member-init): written, not read
   return take_singly(bits, table, position, nowhere.data());
 }
 
-// Takes the coefficients of a block but the first, and gives back Rest::position. A refill brings
-// bits for kLooks looks, of which the block's first symbol, the DC, has used one. Each look stores
-// two values without asking how many symbols it holds: if one only, it is stored twice.
+// Reads the AC coefficients of a block and returns Rest::position. A refill provides bits for
+// kLooks look-ups, of which the DC symbol has used one. Each look-up stores two values without
+// asking how many symbols it holds; if there is only one, its value is stored twice.
 [[gnu::always_inline]] inline std::uint32_t take_ac(Bits& bits, const HuffmanTable& table,
                                                     std::int16_t* block) noexcept {
   const auto take_rest = [&](std::uint32_t from) {
@@ -46,8 +46,8 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
       const HuffmanTable::Two two = table.two(look(bits, HuffmanTable::kBits));
       const std::uint32_t reached = position + two.step();
       if (reached >= kLast) {
-        // Two symbols in one look that pass the block's end: the first alone may end it rightly.
-        if (two.bits() != 0 && !is_end(reached)) return take_rest(position);  // the first one may be the last
+        // The two symbols pass the end of the block. The first alone may still end it properly.
+        if (two.bits() != 0 && !is_end(reached)) return take_rest(position);
         if (two.bits() != 0) {
           block[kPlaces[position + two.first()]] = two.first_value();
           block[kPlaces[reached]] = two.value();
@@ -70,7 +70,7 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
   }
 }
 
-// As take_ac(), without values.
+// Like take_ac(), without values.
 [[gnu::always_inline]] inline bool skip_ac(Bits& bits, const HuffmanTable& table) noexcept {
   const auto skip_rest = [&](std::uint32_t from) {
     const Rest rest = skip_singly(bits, table, from);
@@ -86,7 +86,8 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
       const HuffmanTable::Many many = table.many(look(bits, HuffmanTable::kBits));
       const std::uint32_t reached = position + many.step();
       if (reached >= kLast) {
-        if (many.bits() != 0 && !is_end(reached)) return skip_rest(position);  // one before the last may be the last
+        // The symbols before the last may still end the block.
+        if (many.bits() != 0 && !is_end(reached)) return skip_rest(position);
         if (many.bits() != 0) {
           drop(bits, many.bits());
           return true;
@@ -106,7 +107,7 @@ using namespace scan;  // NOLINT(google-build-using-namespace): its own parts
 
 }  // namespace
 
-// The place to build a table in: a free one, or the least recently used.
+// Where to build a table: an unused entry, or the least recently used one.
 HuffmanTables::Known& HuffmanTables::oldest() {
   auto* found = known_.data();
   for (auto& known : known_) {
@@ -134,8 +135,8 @@ HuffmanTable* HuffmanTables::find(const HuffmanCode& code, HuffmanKind kind) {
   return known.is_valid ? &known.table : nullptr;
 }
 
-// Tables first: a code that is refused ends it before anything else is done. expect() is told about
-// how many blocks will be passed, so that the larger tables are made only where they pay.
+// Begins with the tables, so that a refused code ends it at once. expect() is told roughly how many
+// blocks will be parsed, so that the larger tables are made only if they pay off.
 bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
   std::array<HuffmanTable*, JpegFrame::kMostComponents> dc{};
   std::array<HuffmanTable*, JpegFrame::kMostComponents> ac{};
@@ -147,7 +148,8 @@ bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
     blocks += frame.component[i].h * frame.component[i].v;
   }
   if (blocks > static_cast<std::int32_t>(kMostBlocks)) return false;
-  // With points those of the region are decoded, and in each row those from a point to it; else all up to its end.
+  // With points, only the MCUs of the region are parsed, and in each row those between a point and
+  // the region; otherwise all MCUs up to the region's end.
   const std::int64_t mcus = scan.points.empty()
                                 ? std::int64_t{frame.mcus_across} * scan.wanted.bottom
                                 : std::int64_t{scan.wanted.width() + scan.points.step()} * scan.wanted.height();
@@ -170,7 +172,7 @@ bool ScanDecoder::open(const JpegFrame& frame, const Scan& scan) {
   return true;
 }
 
-// The order of blocks in an MCU: component by component, in each by rows (T.81, A.2.3).
+// Blocks of an MCU are ordered by component, and within a component row by row (T.81, A.2.3).
 void ScanDecoder::plan_blocks(const JpegFrame& frame, const std::array<HuffmanTable*, JpegFrame::kMostComponents>& dc,
                               const std::array<HuffmanTable*, JpegFrame::kMostComponents>& ac) noexcept {
   block_count_ = 0;
@@ -184,7 +186,7 @@ void ScanDecoder::plan_blocks(const JpegFrame& frame, const std::array<HuffmanTa
   }
 }
 
-// Without points: everything before the row, and in it before its first wanted column, is decoded
+// Without points, everything before the row, and in it before its first wanted column, is parsed
 // without values.
 bool ScanDecoder::read(std::int32_t mcu_row, CoefficientRow& row) {
   if (!points_.empty()) return read_from_points(mcu_row, row);
@@ -199,7 +201,7 @@ bool ScanDecoder::finish(std::int32_t mcu_row) {
   return skip_mcus(rows * frame_->mcus_across);
 }
 
-// The window is refilled here, once per MCU: it then holds more than the longest MCU can take.
+// Refills the window once per MCU; it then holds more than the longest MCU can take.
 bool ScanDecoder::begin_mcu(Bits& bits) noexcept {
   if (restart_interval_ > 0) {
     if (until_restart_ == 0 && !restart(bits)) return false;
@@ -209,15 +211,15 @@ bool ScanDecoder::begin_mcu(Bits& bits) noexcept {
   return true;
 }
 
-// All bits before the marker belong to the MCUs before it, less than a byte of padding apart.
+// All bits before the marker belong to the MCUs before it, except for less than a byte of padding.
 bool ScanDecoder::is_at_marker(const Bits& bits, unsigned marker) const noexcept {
   const EntropyWindow& window = *at_.window;
   const std::ptrdiff_t left = (window.end() - bits.next) * 8 + static_cast<std::ptrdiff_t>(bits.count);
   return window.is_whole() && left < 8 && window.marker() == marker;
 }
 
-// Markers count modulo 8 and have to be the expected one. libjpeg would resynchronise, with a
-// warning.
+// Restart markers count modulo 8, and each must be the expected one. libjpeg would resynchronise,
+// with a warning.
 bool ScanDecoder::restart(Bits& bits) noexcept {
   if (!is_at_marker(bits, kFirstRestart + next_restart_)) return false;
   bits = {.next = at_.window->pass_marker()};
@@ -227,9 +229,9 @@ bool ScanDecoder::restart(Bits& bits) noexcept {
   return true;
 }
 
-// Components that are not wanted (chroma, for grey output) are passed over without values.
-// `at_.has(bits)` finds a scan whose bits have run out; what was decoded from the zeros behind it
-// does not count.
+// Components that are not wanted (chroma, for grey output) are parsed without values.
+// `at_.has(bits)` detects that the scan's bits have run out; what was decoded from the bytes after
+// its end does not count.
 bool ScanDecoder::read_mcus(std::int32_t count, CoefficientRow& row) noexcept {
   std::array<Place, kMostBlocks> places{};
   for (std::size_t i = 0; i < block_count_; ++i) {

@@ -1,8 +1,8 @@
-// Decodes two rows of MCUs at once, where points say where both begin. Each look at a Huffman table
-// depends on the one before it, so a single row keeps the processor waiting for the first-level
-// cache; two rows do not wait for each other. read_two() steps both lanes in turn until one ends,
-// finishes the other, and keeps the lower row for the next call. Same results as
-// ScanDecoder::read_mcus(), and the same refusals. On a decoder's thread.
+// Decodes two rows of MCUs at once, if points say where both begin. Each look-up in a Huffman table
+// depends on the previous one, so with a single row the processor waits for the first-level cache;
+// two rows do not wait for each other. read_two() steps both lanes alternately until one ends,
+// finishes the other, and keeps the lower row for the next call. Results and refusals equal those
+// of ScanDecoder::read_mcus(). Runs on a decoder thread.
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@ namespace forebay::jpeg {
 
 namespace {
 
-// The state that changes with every look.
+// The state that changes with every look-up.
 struct LaneState {
   scan::Bits bits;
   const HuffmanTable* table = nullptr;  // null: the lane has ended
@@ -26,7 +26,8 @@ struct LaneState {
 
 }  // namespace
 
-// The rest of a lane. Bits for kLooks - 1 looks are left by whatever gives back a state.
+// Decodes one row of MCUs, look-up by look-up. Every function that returns a state leaves bits for
+// at least kLooks - 1 look-ups.
 class ScanDecoder::Lane {
  public:
   Lane(const ScanDecoder& decoder, Cursor& cursor, CoefficientRow& row) noexcept
@@ -37,11 +38,11 @@ class ScanDecoder::Lane {
     }
   }
 
-  // What advance() changes lives in a LaneState that is passed by value: the compiler keeps it in
+  // The state that advance() changes is passed by value, so that the compiler keeps it in
   // registers.
   [[nodiscard]] LaneState begin() noexcept { return begin_mcu({.bits = cursor_.bits}); }
 
-  // One look. False where the lane has ended.
+  // One look-up. Returns false when the lane has ended.
   [[gnu::always_inline]] bool advance(LaneState& state) noexcept {
     const HuffmanTable::Two two = state.table->two(scan::look(state.bits, HuffmanTable::kBits));
     const std::uint32_t reached = state.position + two.step();
@@ -56,11 +57,11 @@ class ScanDecoder::Lane {
     return true;
   }
 
-  // It has ended because it is complete.
+  // Whether the lane ended because its row is complete.
   [[nodiscard]] bool is_complete() const noexcept { return left_ == 0; }
 
  private:
-  // A look that ends the block, or finds less than a symbol.
+  // Handles a look-up that ends the block, or that holds no complete symbol.
   [[gnu::always_inline]] LaneState turn(LaneState state) noexcept {
     const HuffmanTable::Two two = state.table->two(scan::look(state.bits, HuffmanTable::kBits));
     const std::uint32_t reached = state.position + two.step();
@@ -70,7 +71,7 @@ class ScanDecoder::Lane {
       scan::drop(state.bits, two.bits());
       return end_block(state, reached);
     }
-    if (two.bits() != 0) {  // the first one may be the last
+    if (two.bits() != 0) {  // the first symbol alone may end the block
       const scan::Rest rest = scan::take_singly(state.bits, *state.table, state.position, state.block);
       state.bits = rest.bits;
       return end_block(state, rest.position);
@@ -103,7 +104,7 @@ class ScanDecoder::Lane {
     return begin_block(state);
   }
 
-  // Sees to it that all of the MCU is in the window, if that goes so far.
+  // Ensures that the window holds the whole MCU, if the segment goes that far.
   [[gnu::always_inline]] LaneState begin_mcu(LaneState state) noexcept {
     EntropyWindow& window = *cursor_.window;
     if (window.is_short(state.bits.next)) state.bits.next = window.advance(state.bits.next);
@@ -125,20 +126,20 @@ class ScanDecoder::Lane {
   const ScanDecoder& decoder_;
   Cursor& cursor_;
   std::array<Place, kMostBlocks> places_{};
-  std::size_t block_ = 0;  // of the MCU
-  std::int32_t left_ = 0;  // MCUs
+  std::size_t block_ = 0;  // index in the MCU
+  std::int32_t left_ = 0;  // MCUs to decode
 };
 
-// Not with restart markers, not where chroma is skipped, and only once the tables of two symbols
-// are made.
+// Not with restart markers, not if chroma is skipped, and only once the tables of two symbols
+// exist.
 bool ScanDecoder::can_read_two(std::int32_t mcu_row, const CoefficientRow& row) const noexcept {
   return mcu_row + 1 < wanted_.bottom && restart_interval_ == 0 && row.components() == frame_->components &&
          std::all_of(blocks_.begin(), blocks_.begin() + static_cast<std::ptrdiff_t>(block_count_),
                      [](const Block& block) { return block.ac->is_prepared(); });
 }
 
-// below_ is the cursor of the lower row. Both rows have to end where the next points say; otherwise
-// the points are not the file's.
+// below_ is the cursor of the lower row. Both rows must end where the next points say; otherwise
+// the points belong to another file.
 bool ScanDecoder::read_two(std::int32_t mcu_row, CoefficientRow& row) {
   if (!begin_row(mcu_row + 1, row)) return false;
   std::swap(at_, below_);

@@ -6,8 +6,8 @@
 namespace forebay::jpeg {
 namespace {
 
-// Chosen: a region is begun 64 pixels too early on average, and a point of a colour image takes 10
-// bytes.
+// A choice: decoding begins 64 pixels before a region on average, and a point of a colour image
+// takes 10 bytes.
 constexpr std::int32_t kPixelsBetweenPoints = 128;
 
 constexpr std::size_t point_bytes(std::size_t components) noexcept {

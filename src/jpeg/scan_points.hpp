@@ -10,25 +10,26 @@
 
 namespace forebay::jpeg {
 
-// Where the entropy-coded data of an MCU begin, before a preceding restart marker.
+// Where the entropy-coded data of an MCU begins. If a restart marker precedes the MCU, the point
+// lies before the marker.
 struct ScanPoint {
-  std::uint32_t bit = 0;  // offset in the scan's bytes as stored in the file, first bit on top
+  std::uint32_t bit = 0;  // offset in the scan as stored; a byte's first bit is its top one
   std::array<std::int16_t, JpegFrame::kMostComponents> predictors{};
 
   [[nodiscard]] std::size_t byte() const noexcept { return bit / 8; }
   friend bool operator==(const ScanPoint&, const ScanPoint&) = default;
 };
 
-// The entry points of a file: one at the start of each row of MCUs, and one at each multiple of 128 pixels, so that a
-// decoder can begin near any MCU. They are not validated here; the owner of the bytes knows whether they belong to the
-// file.
+// The entry points of a file: one at the start of each row of MCUs, and one at each multiple of 128
+// pixels, so that a decoder can begin near any MCU. They are not validated here; the owner of the
+// bytes knows whether they belong to the file.
 class ScanPoints {
  public:
   ScanPoints() = default;
-  // REQUIRES: `packed` has bytes_of(frame) bytes, and stays
+  // REQUIRES: `packed` has bytes_of(frame) bytes and stays valid.
   ScanPoints(const JpegFrame& frame, std::span<const std::byte> packed) noexcept;
 
-  // MCUs from point to point.
+  // MCUs from one point to the next.
   [[nodiscard]] static std::int32_t step_of(const JpegFrame& frame) noexcept;
   [[nodiscard]] static std::int32_t points_of_row(const JpegFrame& frame) noexcept;
   [[nodiscard]] static std::size_t bytes_of(const JpegFrame& frame) noexcept;
@@ -37,7 +38,7 @@ class ScanPoints {
 
   [[nodiscard]] bool empty() const noexcept { return packed_.empty(); }
   [[nodiscard]] std::int32_t step() const noexcept { return step_; }
-  // REQUIRES: 0 <= mcu_row < mcus_down; 0 <= number < points_of_row()
+  // REQUIRES: 0 <= mcu_row < mcus_down; 0 <= number < points_of_row().
   [[nodiscard]] ScanPoint at(std::int32_t mcu_row, std::int32_t number) const noexcept;
 
  private:

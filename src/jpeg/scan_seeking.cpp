@@ -5,10 +5,10 @@
 
 #include "scan_decoder.hpp"
 
-// Where a scan can be begun in the middle, and beginning there.
+// Finding the positions where decoding can begin in the middle of a scan, and beginning there.
 namespace forebay::jpeg {
 
-// REQUIRES: at_.has(at_.bits)
+// REQUIRES: at_.has(at_.bits).
 ScanPoint ScanDecoder::point() const noexcept {
   const scan::Bits& bits = at_.bits;
   const std::size_t place = at_.begun_at + at_.window->place_of(bits.next - (bits.count + 7) / 8);
@@ -20,7 +20,7 @@ ScanPoint ScanDecoder::point() const noexcept {
   return here;
 }
 
-// A point states its bit as 32 bits, so files of half a gigabyte have none.
+// A point stores its bit offset in 32 bits, so files of half a gigabyte have no points.
 bool ScanDecoder::locate(std::vector<std::byte>& packed) {
   if (bytes_.size() > std::numeric_limits<std::uint32_t>::max() / 8) return false;
   const std::int32_t step = ScanPoints::step_of(*frame_);
@@ -44,17 +44,18 @@ void ScanDecoder::begin_restarts(std::int64_t mcu) noexcept {
   if (restart_interval_ == 0) return;
   const std::int64_t passed = mcu / restart_interval_;
   const std::int64_t since = mcu % restart_interval_;
-  // A point lies before the marker.
+  // A point lies before the restart marker.
   const bool is_due = since == 0 && mcu > 0;
   until_restart_ = is_due ? 0 : restart_interval_ - static_cast<std::uint32_t>(since);
   next_restart_ = static_cast<unsigned>((is_due ? passed - 1 : passed) % 8);
 }
 
-// With the bytes up to the first point at or behind MCU `right` of the row: no more are copied.
+// The window gets the bytes up to the first point at or after MCU `right` of the row; no more need
+// be copied.
 bool ScanDecoder::begin_at(std::int32_t mcu_row, std::int32_t number, std::int32_t right) noexcept {
   const ScanPoint from = points_.at(mcu_row, number);
   const auto behind = point_behind(mcu_row, right);
-  // That point's byte, and what may be stuffed behind it.
+  // Up to that point's byte, and a byte that may be stuffed after it.
   const std::size_t end = behind ? std::min(behind->byte() + 2, bytes_.size()) : bytes_.size();
   at_.begun_at = from.byte();
   if (at_.begun_at > end) return false;
@@ -66,21 +67,21 @@ bool ScanDecoder::begin_at(std::int32_t mcu_row, std::int32_t number, std::int32
   return true;
 }
 
-// From the last point at or before the first wanted MCU; the few MCUs between are decoded without
-// values.
+// Begins at the last point at or before the first wanted MCU; the few MCUs in between are parsed
+// without values.
 bool ScanDecoder::begin_row(std::int32_t mcu_row, const CoefficientRow& row) noexcept {
   const std::int32_t number = row.left() / points_.step();
   return begin_at(mcu_row, number, row.right()) && skip_mcus(row.left() - number * points_.step());
 }
 
-// Where the next point follows at once, this must be it.
+// If a point follows immediately, the position must equal it.
 bool ScanDecoder::is_behind(std::int32_t mcu_row, const CoefficientRow& row) const noexcept {
   if (row.right() != frame_->mcus_across && row.right() % points_.step() != 0) return true;
   const auto behind = point_behind(mcu_row, row.right());
   return !behind || point() == *behind;
 }
 
-// The row may be here already: the second one of a pair that was decoded together.
+// The row may have been decoded already, as the lower row of a pair.
 bool ScanDecoder::read_from_points(std::int32_t mcu_row, CoefficientRow& row) {
   if (ahead_row_ == mcu_row) {
     std::swap(row, ahead_);

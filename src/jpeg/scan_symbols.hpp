@@ -14,27 +14,27 @@
 // The steps of decoding a scan. Callers ensure that there are enough bits.
 namespace forebay::jpeg::scan {
 
-// Bits that have been read, first one on top.
+// A bit buffer, first bit on top.
 struct Bits {
   std::uint64_t buffer = 0;
-  std::uint64_t count = 0;             // that are valid; more may be there, as they will be read again
-  const std::uint8_t* next = nullptr;  // byte
+  std::uint64_t count = 0;             // valid bits; more may be present, to be read again
+  const std::uint8_t* next = nullptr;  // next byte to read
 };
 
-inline constexpr std::uint32_t kLast = kBlockSize - 1;  // position in a block
+inline constexpr std::uint32_t kLast = kBlockSize - 1;  // last position in a block
 inline constexpr std::uint32_t kEndOfBlock = HuffmanTable::kEndOfBlock;
 inline constexpr unsigned kBuffer = 64;  // bits
-// A refill gives at least 56 bits, enough for five looks.
+// A refill leaves at least 56 bits, enough for five look-ups.
 inline constexpr int kLooks = 5;
 static_assert(kLooks * HuffmanTable::kBits <= 56);
 
-// No MCU takes as many bytes as may be read behind the end: 10 blocks of 64 codes and values, what the buffer holds
-// beyond them, and the eight bytes of the last refill.
+// No MCU takes more bytes than may be read past the end: 10 blocks of 64 codes with values, what
+// the buffer holds beyond them, and the eight bytes of the last refill.
 inline constexpr std::size_t kMostBytes = 10 * 64 * (16 + 15) / 8 + 16;
 static_assert(kMostBytes <= EntropyWindow::kMargin);
 
-// Where positions lie; those that an end of block, or damage, leads to lie where the last one does. An end of block
-// writes 0 there, which it is then anyway.
+// Where positions are stored. Positions to which an end of block or damage leads are stored at the
+// last coefficient. An end of block writes 0 there, which it is anyway.
 inline constexpr auto kPlaces = [] {
   std::array<std::uint8_t, 256> places{};
   places.fill(CoefficientRow::kPlaces.back());
@@ -49,7 +49,7 @@ inline constexpr auto kPlaces = [] {
   return value;
 }
 
-// Refills to 56 bits or more. Bits beyond `count` that are already in the buffer stay the same.
+// Refills to 56 bits or more. Bits beyond `count` that are in the buffer already do not change.
 [[gnu::always_inline]] inline void refill(Bits& bits) noexcept {
   bits.buffer |= load_big_endian(bits.next) >> bits.count;
   bits.next += (kBuffer - 1 - bits.count) >> 3U;
@@ -71,7 +71,8 @@ struct Symbol {
   std::int16_t value = 0;
 };
 
-// A symbol that a single look does not give; `one` is the result of that look. False if there is none.
+// Reads a symbol that one look-up does not give; `one` is the result of that look-up. Returns false
+// if there is none.
 [[gnu::always_inline]] inline bool take_long(Bits& bits, const HuffmanTable& table, HuffmanTable::One one,
                                              Symbol& symbol) noexcept {
   refill(bits);
@@ -83,7 +84,7 @@ struct Symbol {
   drop(bits, found.length);
   const std::uint32_t size = found.symbol & 15U;
   symbol.step = step_of(found.symbol >> 4U, size);
-  // A shift in two steps, for a size of 0.
+  // Shifts in two steps, because size may be 0.
   const auto value = static_cast<std::uint32_t>(bits.buffer >> 1U >> (kBuffer - 1 - size));
   symbol.value = static_cast<std::int16_t>(value_of(value, size));
   drop(bits, size);
@@ -91,7 +92,7 @@ struct Symbol {
   return true;
 }
 
-// Leaves bits for kLooks - 1 looks.
+// Leaves bits for kLooks - 1 look-ups.
 [[gnu::always_inline]] inline bool take_dc(Bits& bits, const HuffmanTable& table, std::int32_t& predictor) noexcept {
   refill(bits);
   const HuffmanTable::One one = table.one(look(bits, HuffmanTable::kBits));
@@ -103,23 +104,23 @@ struct Symbol {
     if (!take_long(bits, table, one, symbol)) return false;
     predictor += symbol.value;
   }
-  // libjpeg would wrap it.
+  // libjpeg would wrap around.
   return predictor == static_cast<std::int16_t>(predictor);
 }
 
-// Whether a block is complete at the position where these symbols end. An end of block behind the last coefficient, or
-// a coefficient behind it, cannot be one of the block's.
+// Whether a block is complete at the position that its symbols lead to. Neither an end of block
+// after the last coefficient nor a coefficient after it can belong to the block.
 constexpr bool is_end(std::uint32_t position) noexcept {
   return position == kLast || (position >= kEndOfBlock && position < kEndOfBlock + kLast);
 }
 
-// The rest of a block.
+// The result of reading the rest of a block.
 struct Rest {
-  Bits bits;                   // what is left
-  std::uint32_t position = 0;  // where it ended: is_end(); 0 if it is not one, or has more coefficients than there are
+  Bits bits;                   // the bits that follow
+  std::uint32_t position = 0;  // where the block ended, as is_end() requires; 0 if it is damaged
 };
 
-// From this position, one symbol after the other.
+// Reads the rest of a block from this position, one symbol at a time.
 [[gnu::noinline]] inline Rest take_singly(Bits bits, const HuffmanTable& table, std::uint32_t position,
                                           std::int16_t* block) noexcept {
   while (position < kLast) {

@@ -2,9 +2,10 @@
 
 #include <hwy/highway.h>
 
-// FOREBAY_CALL_COMPILED(target, call) calls N_AVX2::call if `target`, a variable, is HWY_AVX2, and so on for the kinds
-// of processors that this file is compiled for; nothing for others. Included once Highway's headers have been included
-// for the last of them, and used in namespace forebay.
+// FOREBAY_CALL_COMPILED(target, call) calls N_AVX2::call if the variable `target` is HWY_AVX2, and
+// so on for the targets that the file is compiled for; nothing for others. Include this header
+// after Highway's headers have been included for the last target, and use the macro in namespace
+// forebay.
 #if HWY_TARGETS & HWY_AVX3_DL
 #define FOREBAY_IF_AVX3_DL(target, call) \
   if ((target) == HWY_AVX3_DL) return N_AVX3_DL::call

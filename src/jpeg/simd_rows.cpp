@@ -1,8 +1,8 @@
-// Rows of pixels with Highway: enlarging chroma, mixing rows, and colours. This file is compiled
-// once for each kind of processor by foreach_target.h; the function at its end puts the kernels of
-// one target into the table. What each kernel computes is said by the plain loops of
-// pixel_kernels.cpp, and the results are equal bit by bit. All of them read and write whole vectors
-// and rely on the slack behind each row.
+// Rows of pixels with Highway: upsampling chroma, mixing rows, and converting colours.
+// foreach_target.h compiles this file once for each kind of processor; the function at its end puts
+// the kernels of one target into the table. The plain loops of pixel_kernels.cpp define what each
+// kernel computes, and the results are equal bit by bit. All kernels read and write whole vectors
+// and rely on the slack after each row.
 
 #include <array>
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 #include "pixel_kernels.hpp"
 
-// This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd_rows.cpp"
-// Blocks of 16 bytes are put together to vectors of a known size; SSSE3 would serve processors of 2006.
+// Scalable vectors (SVE, RVV) are excluded because the code combines 16-byte blocks into vectors of
+// known size, SSSE3 because only processors of 2006 would need it.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -35,8 +35,8 @@ HWY_INLINE V16 samples_at(const std::uint8_t* row) {
 
 HWY_INLINE V16 three_times(V16 value) { return hn::Add(value, hn::Add(value, value)); }
 
-// Even and odd output pixels are computed in vectors of their own and joined as the lower and upper
-// byte of 16 bits.
+// Even and odd output pixels are computed in separate vectors, and joined as the lower and upper
+// bytes of 16-bit lanes.
 template <bool kMixes>
 HWY_INLINE void double_sums(const std::uint16_t* sums, std::size_t count, std::uint8_t* out) {
   const D16 d;
@@ -91,9 +91,9 @@ struct Colours16 {
   V16 blue;
 };
 
-// For chroma from which 128 was subtracted. libjpeg multiplies by 1.402, 1.772, 0.34414 and 0.71414
-// in 16 bits of fraction and rounds; these products are equal to its tables for all 256 indices.
-// Factors beyond 1 are split, because the fixed-point multiplication takes 15 bits.
+// Takes chroma from which 128 was subtracted. libjpeg multiplies by 1.402, 1.772, 0.34414 and
+// 0.71414 with 16 fractional bits and rounds. These products equal its tables for all 256 indices.
+// Factors above 1 are split, because the fixed-point multiplication has only 15 bits.
 HWY_INLINE Colours16 coloured(V16 luma, V16 cb, V16 cr) {
   const D16 d;
   // 1.402 = 1 + 0.402, 1.772 = 2 - 0.228
@@ -105,7 +105,7 @@ HWY_INLINE Colours16 coloured(V16 luma, V16 cb, V16 cr) {
   return {hn::Add(luma, red), hn::Add(luma, green), hn::Add(luma, blue)};
 }
 
-// Calls store(x, to) for every vector of pixels; the last one goes through memory of its own unless it is a whole one.
+// Calls store(x, to) for every vector of pixels; an incomplete last vector goes through a buffer.
 template <class Store>
 HWY_INLINE void store_pixels(std::size_t count, std::uint8_t* out, const Store& store) {
   std::size_t x = 0;

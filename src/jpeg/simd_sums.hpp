@@ -1,4 +1,5 @@
-// Included once for each kind of processor, by the files that are compiled for each: no #pragma once.
+// Included once per kind of processor, by the files that are compiled for each; so it has no
+// #pragma once.
 #if defined(FOREBAY_SIMD_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef FOREBAY_SIMD_SUMS
 #undef FOREBAY_SIMD_SUMS
@@ -11,7 +12,7 @@
 
 #include <hwy/highway.h>
 
-// Vectors of samples and coefficients, 16 bits each, and their weighted sums.
+// Vectors of 16-bit samples and coefficients, and their weighted sums.
 HWY_BEFORE_NAMESPACE();
 namespace forebay::jpeg::HWY_NAMESPACE {
 #if HWY_TARGET != HWY_SCALAR
@@ -29,7 +30,8 @@ using V8 = hn::Vec<D8>;
 constexpr std::size_t kLanes = hn::MaxLanes(D16());
 constexpr std::size_t kBytes = 2 * kLanes;
 
-// Lanes clamped to bytes; those of a 16-byte block of `first`, then those of the same block of `second`.
+// Lanes clamped to bytes. Each 16-byte block of the result holds the lanes of that block of
+// `first`, then those of `second`.
 HWY_INLINE V8 packed(V16 first, V16 second) {
 #if HWY_TARGET == HWY_AVX3
   return V8{_mm512_packus_epi16(first.raw, second.raw)};
@@ -44,7 +46,8 @@ HWY_INLINE V8 packed(V16 first, V16 second) {
 #endif
 }
 
-// Twice as many lanes of 32 bits as of 16: those of the lower and of the upper halves of all blocks of 16 bytes.
+// 32-bit sums for the lanes of a V16: `low` for the lower half of each 16-byte block, `high` for
+// the upper half.
 struct Sums {
   V32 low;
   V32 high;

@@ -1,11 +1,11 @@
-// The inverse DCT with Highway: dequantise, columns, transpose, rows, and store as bytes, for as
-// many blocks at a time as a vector has rows of eight. Equal to libjpeg's jidctint bit by bit as
-// long as nothing leaves 16 bits, which is checked along the way in Excess: a single OR per value
-// instead of branches, and looked at once for a whole row of blocks. If a bound is exceeded the
-// caller passes the file to libjpeg-turbo.
+// The inverse DCT with Highway: dequantises, transforms columns, transposes, transforms rows, and
+// stores bytes, for as many blocks at a time as a vector holds rows of eight. It equals libjpeg's
+// jidctint bit by bit as long as nothing exceeds 16 bits. Excess checks that along the way: by one
+// OR per value instead of branches, evaluated once for a whole row of blocks. If a bound is
+// exceeded the caller passes the file to libjpeg-turbo.
 //
-// Most blocks of photographs have coefficients in their corner of 4 x 4 only; for those
-// (are_corners) the multiplications with zeros are left out.
+// Most blocks of photographs have coefficients only in their corner of 4 x 4. For those
+// (are_corners()) the multiplications with zeros are left out.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,10 @@
 #include "coefficients.hpp"
 #include "pixel_kernels.hpp"
 
-// This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd_transform.cpp"
-// Blocks of 16 bytes are put together to vectors of a known size; SSSE3 would serve processors of 2006.
+// Scalable vectors (SVE, RVV) are excluded because the code combines 16-byte blocks into vectors of
+// known size, SSSE3 because only processors of 2006 would need it.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -32,10 +32,10 @@ void set_transform(PixelKernels& /*kernels*/) {}
 
 #else
 constexpr std::size_t kSide = CoefficientRow::kSide;
-constexpr std::size_t kRowStep = CoefficientRow::kGroup * kSide;  // between two rows of a block
-constexpr std::size_t kBlocks = kLanes / kSide;                   // of which a vector has a row
+constexpr std::size_t kRowStep = CoefficientRow::kGroup * kSide;  // between rows of a block
+constexpr std::size_t kBlocks = kLanes / kSide;                   // per vector, one row of each
 
-// Rounded, the results of one dimension: what the even numbers give, and what the odd ones add or take away.
+// The rounded results of one dimension: the even part plus and minus the odd part.
 template <int kShift>
 HWY_INLINE void combine(const Sums (&even)[4], const Sums (&odd)[4], V16* v) {
   for (std::size_t i = 0; i < 4; ++i) {
@@ -44,8 +44,9 @@ HWY_INLINE void combine(const Sums (&even)[4], const Sums (&odd)[4], V16* v) {
   }
 }
 
-// One dimension of the inverse DCT, eight numbers that are eight vectors, in place. The constants are cosines times
-// 2^13, those of libjpeg's algorithm multiplied out. With kCorner the last four numbers are 0.
+// One dimension of the inverse DCT: eight numbers, each in its own vector, in place. The constants
+// are cosines times 2^13, those of libjpeg's algorithm multiplied out. With kCorner the last four
+// numbers are 0.
 template <bool kCorner, int kShift>
 HWY_INLINE void transform_lines(V16* v, V32 half) {
   const Sums rounding{half, half};
@@ -71,7 +72,7 @@ HWY_INLINE void transform_lines(V16* v, V32 half) {
   }
 }
 
-// Of elements of D, within each block of 16 bytes.
+// Interleaves elements of D within each block of 16 bytes.
 template <class D>
 HWY_INLINE void interleave(V16 a, V16 b, V16& lower, V16& upper) {
   const D d;
@@ -79,7 +80,7 @@ HWY_INLINE void interleave(V16 a, V16 b, V16& lower, V16& upper) {
   upper = hn::BitCast(D16(), hn::InterleaveUpper(d, hn::BitCast(d, a), hn::BitCast(d, b)));
 }
 
-// Rows become columns in each block of 8 x 8. With kCorner only the first four of the new rows are made.
+// Transposes each block of 8 x 8. With kCorner only the first four of the new rows are computed.
 template <bool kCorner>
 HWY_INLINE void transpose(V16* v) {
   V16 a[8];
@@ -92,7 +93,7 @@ HWY_INLINE void transpose(V16* v) {
   }
 }
 
-// Stores eight rows of samples for the eight columns in v, as bytes.
+// Stores eight rows of samples as bytes, given the eight columns in v.
 HWY_INLINE void store_columns(const V16* v, std::uint8_t* out, std::size_t stride) {
   const D8 d8;
   const D16 d16;
@@ -108,7 +109,7 @@ HWY_INLINE void store_columns(const V16* v, std::uint8_t* out, std::size_t strid
   const auto c23 = hn::BitCast(d16, hn::InterleaveLower(d8, p26, p37));
   const auto c67 = hn::BitCast(d16, hn::InterleaveUpper(d8, p26, p37));
   const auto store = [&](V16 left, V16 right, std::uint8_t* to) HWY_ATTR {
-    // A block of 16 bytes has two rows of a block of 8 x 8.
+    // A block of 16 bytes holds two rows of a block of 8 x 8.
     const auto rows01 = hn::BitCast(d64, hn::InterleaveLower(d32, hn::BitCast(d32, left), hn::BitCast(d32, right)));
     const auto rows23 = hn::BitCast(d64, hn::InterleaveUpper(d32, hn::BitCast(d32, left), hn::BitCast(d32, right)));
     const auto rows02 = hn::BitCast(d8, hn::ConcatEven(d64, rows23, rows01));
@@ -122,11 +123,11 @@ HWY_INLINE void store_columns(const V16* v, std::uint8_t* out, std::size_t strid
   store(hn::InterleaveUpper(d16, c01, c23), hn::InterleaveUpper(d16, c45, c67), out + 4 * stride);
 }
 
-// Bits that stay 0 while all is within the bounds that PixelKernels::transform() states.
+// Bits that stay 0 while all values are within the bounds of PixelKernels::transform().
 struct Excess {
   V16 coefficients;
-  V16 values;   // the sign counts
-  V16 samples;  // the upper six bits count
+  V16 values;   // only the sign bit counts
+  V16 samples;  // only the upper six bits count
 
   HWY_INLINE bool is_none() const {
     const D16 d;
@@ -136,7 +137,8 @@ struct Excess {
   }
 };
 
-// The blocks of a vector. With kCorner only the first four coefficients of their first four rows may differ from 0.
+// Transforms the blocks of a vector. With kCorner only the first four coefficients of their first
+// four rows may be non-zero.
 template <bool kCorner>
 HWY_INLINE void transform_blocks(std::int16_t* blocks, const std::uint16_t* quantiser, std::uint8_t* out,
                                  std::size_t stride, Excess& excess) {
@@ -148,7 +150,7 @@ HWY_INLINE void transform_blocks(std::int16_t* blocks, const std::uint16_t* quan
     hn::Store(hn::Zero(d), d, blocks + i * kRowStep);
     const V16 factors = hn::BitCast(d, hn::LoadDup128(DU16(), quantiser + i * kSide));
     v[i] = hn::Mul(coefficients, factors);
-    // c * q / 2^14 to nearest: 0 for -8192 to 8191.
+    // c * q / 2^14, rounded to nearest, is 0 for -8192 to 8191.
     excess.coefficients = hn::Or(excess.coefficients, hn::MulFixedPoint15(coefficients, hn::Add(factors, factors)));
   }
   transform_lines<kCorner, 11>(v, hn::Set(D32(), 1 << 10));
@@ -157,7 +159,7 @@ HWY_INLINE void transform_blocks(std::int16_t* blocks, const std::uint16_t* quan
     excess.values = hn::Or3(excess.values, hn::Add(v[i], middle), hn::Add(v[i + 1], middle));
   }
   transpose<kCorner>(v);
-  // Rounds, and moves samples by 128.
+  // Rounds, and adds 128 to the samples.
   transform_lines<kCorner, 18>(v, hn::Set(D32(), (1 << 17) + (128 << 18)));
   const V16 lowest = hn::Set(d, 512 - 128);
   for (std::size_t i = 0; i < 8; i += 2) {
@@ -166,7 +168,8 @@ HWY_INLINE void transform_blocks(std::int16_t* blocks, const std::uint16_t* quan
   store_columns(v, out, stride);
 }
 
-// Whether the blocks of a vector have nothing but their corners of 4 x 4: the zigzag reaches position 10 outside.
+// Whether all blocks of a vector have coefficients only in their corners of 4 x 4: the first zigzag
+// position outside is 10.
 HWY_INLINE bool are_corners(const std::uint8_t* extents) {
   std::uint32_t all = 0;
   std::memcpy(&all, extents, kBlocks);

@@ -6,9 +6,10 @@
 
 namespace forebay::jpeg {
 
-// The kernels that this processor can run, the best first, and last `scalar`: plain loops, which run anywhere.
-// `set(target, kernels)` puts those of one of Highway's targets in place of the plain ones, and leaves the plain ones
-// for targets that are not compiled. `one`: a kernel that every other target has.
+// The kernels that this processor can run, the best first and `scalar` last: plain loops, which run
+// anywhere. `set(target, kernels)` replaces the plain kernels with those of one of Highway's
+// targets, and leaves them as they are for targets that are not compiled. `one`: a kernel that
+// every other target implements.
 template <typename Kernels, typename Kernel, typename Set>
 [[nodiscard]] std::vector<Kernels> kernels_that_run_here(const Kernels& scalar, Kernel Kernels::*one, Set set) {
   std::vector<Kernels> all;
