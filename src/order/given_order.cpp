@@ -7,8 +7,8 @@
 
 namespace forebay {
 
-// Two epochs at a time: the one that is served and the one that is planned ahead. The store of
-// held_ comes last, so that a planning thread that sees the epoch sees its ids.
+// Holds two epochs: the one being served and the one planned ahead. held_ is stored last, with
+// release, so that a planning thread that sees the epoch also sees its ids.
 void GivenOrder::give(std::uint64_t epoch, std::vector<std::uint32_t> ids) {
   if (ids.size() != places_) {
     throw ConfigError("the order of epoch " + std::to_string(epoch) + " has " + std::to_string(ids.size()) +

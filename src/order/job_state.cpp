@@ -1,11 +1,12 @@
-// A job's state as text: JSON in one line, whose last member is a checksum of everything before it.
-// to_text() writes it, on all ranks alike; parse_state() reads it, and checks in this order:
-// nesting and size of the text before a parser sees it, the version (other versions may have the
-// checksum elsewhere), the checksum, each member's type, and at last whether the numbers are
+// A job's state as text: one line of JSON, whose last member is a checksum of everything before it.
+// to_text() writes it, alike on all ranks. parse_state() reads it, and checks in this order:
+// nesting and size of the text, before a parser sees it; the version (another version may have its
+// checksum elsewhere); the checksum; the type of each member; and finally whether the numbers are
 // possible for any job: shards, ranks, epochs, and ranges that lie inside them, in order, without
 // overlap.
 //
-// All of that because a state may be years old, cut short by a full disk, or edited; what passes
+// The checks are strict because a state may be years old, cut short by a full disk, or edited. What
+// passes is used without further checks, as sizes and as indexes.
 // here is used without further checks, as sizes and as indexes.
 
 #include "job_state.hpp"
@@ -36,22 +37,23 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kVersionMember = "forebay_state";
 constexpr std::uint64_t kVersion = 2;
 constexpr const char* kContiguousMember = "contiguous";
-// Levels of nested lists and objects. Some JSON code recurses once per level.
+// Levels of nested lists and objects; some JSON code recurses once per level.
 constexpr std::size_t kDeepest = 8;
-// A state has as many as there are settings, which are a hundred or so; those within their values count too.
+// Commas in the text. A state has about as many as there are settings, a hundred or so; commas
+// within values count too.
 constexpr std::ptrdiff_t kMostCommas = 20'000;
-// The end of the text; the checksum of everything before it is between the two parts.
+// How the text ends; the checksum of everything before is between the two parts.
 constexpr std::string_view kBeforeChecksum = R"(,"checksum":")";
 constexpr std::string_view kAfterChecksum = "\"}\n";
 constexpr std::size_t kChecksumDigits = 16;
 constexpr std::size_t kEnd = kBeforeChecksum.size() + kChecksumDigits + kAfterChecksum.size();
 
 constexpr std::uint64_t kMostShards = std::uint64_t{1} << 20U;  // the largest mpi.virtual_shards
-// More means damage or malice: a few bytes could claim to encode more epochs and ranges than fit
-// into memory. Chosen; no job has more than Ledger::kEpochs open.
+// The limit of open epochs is a choice; a job has at most Ledger::kEpochs. More means damage or
+// malice: a few bytes could claim more epochs and ranks than fit into memory.
 constexpr std::uint64_t kMostEpochs = std::uint64_t{1} << 16U;
 static_assert(kMostEpochs >= Ledger::kEpochs);
-// XXH3 is no signature: it finds damage and careless edits, not an attacker.
+// XXH3 is not a signature: it detects damage and careless edits, not attacks.
 std::string checksum(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size()), kChecksumDigits); }
 
 std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
@@ -61,9 +63,9 @@ std::uint64_t blocks_of(const JobState& state, std::uint32_t shard) noexcept {
 
 auto order_of(const BatchRange& range) noexcept { return std::tuple(range.epoch, range.shard, range.begin); }
 
-// The most ranges that a state may have: the ledger's, and in each shard of an open epoch what a
-// rank has planned and what was then handed to another. It does not depend on the ranks: what many
-// of them left may be saved again by a few.
+// The most ranges that a state may have: those of the ledger, and in each shard of an open epoch
+// what a rank has planned and what was then handed to another. The limit does not depend on the
+// number of ranks, because a few ranks may save what many left.
 std::uint64_t most_ranges(const JobState& state) noexcept {
   constexpr std::uint64_t kMostPlanned = std::uint64_t{1} << 22U;
   const Partition partition{.batches = state.batches, .shards = state.virtual_shards, .ranks = state.ranks};
@@ -76,7 +78,7 @@ std::string described(const BatchRange& range) {
          std::to_string(range.shard) + " in epoch " + std::to_string(range.epoch);
 }
 
-// What is wrong with the range by itself; "" if nothing is.
+// What is wrong with a range by itself; "" if nothing is.
 std::string impossible(const JobState& state, const BatchRange& range) {
   if (range.epoch < state.epochs || range.epoch >= state.opened) {
     return "are outside the opened epochs, " + std::to_string(state.epochs) + " to " + std::to_string(state.opened);
@@ -109,7 +111,8 @@ std::string impossible_job(const JobState& state) {
   return {};
 }
 
-// Why these ranges cannot be what is left of the job; "" if they can. REQUIRES: the job is possible.
+// Why these ranges cannot be what is left of the job; "" if they can. REQUIRES: impossible_job()
+// returned "".
 std::string impossible_ranges(const JobState& state) {
   const BatchRange* before = nullptr;
   for (const BatchRange& range : state.left) {
@@ -147,13 +150,13 @@ class StateReader {
   }
 
  private:
-  // The parser's exceptions become one of three messages: cut off, not JSON at some byte, or too
-  // large for memory.
+  // Turns the parser's exceptions into one of three messages: cut off, not JSON at some byte, or
+  // too large for memory.
   [[nodiscard]] Json parsed() const {
     if (text_.empty()) refuse("is empty");
     if (json_depth(text_) > kDeepest) refuse("is not a Forebay state: a state is not nested that deep");
-    // Each value takes many times the memory of its text, and its end may take more. All that is long in a state is
-    // text.
+    // Each parsed value takes many times the memory of its text. The only long values of a state
+    // are strings, so many commas mean something else.
     if (std::ranges::count(text_, ',') > kMostCommas) refuse("is not a Forebay state: a state has fewer members");
     try {
       return Json::parse(text_);
@@ -167,9 +170,9 @@ class StateReader {
     }
   }
 
-  // Checked before the checksum, which another version may have elsewhere.
+  // Checked before the checksum, which may be elsewhere in another version.
   void require_version() const {
-    const auto version = json_.find(kVersionMember);  // there is none unless it is an object
+    const auto version = json_.find(kVersionMember);  // none unless json_ is an object
     if (version == json_.end() || !version->is_number_unsigned()) {
       refuse("is not a Forebay state: it has no \"" + std::string(kVersionMember) + "\" with a version");
     }
@@ -183,8 +186,8 @@ class StateReader {
                       ": resume with the Forebay that saved it");
   }
 
-  // A checksum of the bytes, not of their meaning: a state can be written in only one way, so no
-  // change goes unnoticed.
+  // The checksum covers the bytes, not their meaning: a state can be written in only one way, so
+  // every change is noticed.
   void require_checksum() const {
     if (!text_.ends_with('\n')) refuse_cut();
     constexpr std::string_view kWhy = ": it was edited, reformatted or damaged";
@@ -249,7 +252,8 @@ class StateReader {
     throw ConfigError(std::string(source_) + " " + what + "; resume from an older state, or start again without one");
   }
   [[noreturn]] void refuse_cut() const { refuse("is cut off after " + std::to_string(text_.size()) + " bytes"); }
-  // A text with the right checksum that is not a state was made by hand, or by a faulty Forebay.
+  // A text with a valid checksum that is not a possible state was made by hand, or by a faulty
+  // Forebay.
   [[noreturn]] void refuse_contents(const std::string& what) const { refuse("is not a possible state: " + what); }
 
   std::string_view text_;
@@ -259,7 +263,8 @@ class StateReader {
 
 }  // namespace
 
-// A state that would not be read again is a bug, and better found now than at the resume.
+// A state that could not be read again is a bug, which should be found now and not when the job
+// resumes.
 std::string to_text(const JobState& state) {
   std::string what = impossible_job(state);
   if (what.empty() && state.left.size() > most_ranges(state))
@@ -283,9 +288,9 @@ std::string to_text(const JobState& state) {
             {"settings", std::move(settings)},
             {"left", pack_ranges(state.left)}};
   if (state.contiguous) json.emplace(kContiguousMember, true);
-  // Invalid UTF-8, as in a file's name, is replaced: a state must always be JSON.
+  // Invalid UTF-8, as in the name of a file, is replaced, because a state must be valid JSON.
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  text.pop_back();  // the closing brace, which comes after the checksum
+  text.pop_back();  // the closing brace, which follows the checksum
   const std::string sum = checksum(text);
   return text.append(kBeforeChecksum).append(sum).append(kAfterChecksum);
 }

@@ -1,8 +1,9 @@
-// Computes which rank serves which batches of an epoch, and keeps the ledger of what is left. There
-// are two ways of assigning batches: in turn (batch b belongs to shard b mod V, shard v to rank v
-// mod P), and contiguously (each shard is a run of consecutive batches, which reads files in
-// order). Everything is exact integer arithmetic, in 128 bits where products may be large, because
-// all ranks compute it and must agree. On the thread of next(), at the start and at agreed steps.
+// Computes which rank serves which batches of an epoch, and keeps the ledger of what is left.
+// Batches are assigned in one of two ways. Round-robin: batch b belongs to shard b mod V, and shard
+// v to rank v mod P. Contiguous: each shard is a run of consecutive batches, so that files are read
+// in order. All ranks compute this and must agree, so everything is exact integer arithmetic, in
+// 128 bits where products may be large. Runs on the thread of next(), at the start and at agreed
+// steps.
 
 #include "ledger.hpp"
 
@@ -17,25 +18,25 @@
 namespace forebay::order {
 namespace {
 
-// How many of the numbers 0 ... count-1 are `rest` modulo `divisor`.
+// How many of the numbers 0 ... count-1 are congruent to `rest` modulo `divisor`.
 std::uint64_t count_congruent(std::uint64_t count, std::uint64_t rest, std::uint64_t divisor) noexcept {
   return count > rest ? (count - rest - 1) / divisor + 1 : 0;
 }
 
-// Where the i-th of `parts` nearly equal parts of 0 ... count-1 begins; at most `count`.
-// Neighbouring parts differ by one at most, and the last one ends at `count`.
+// Where the i-th of `parts` nearly equal parts of 0 ... count-1 begins; `count` for i = parts. The
+// sizes of parts differ by at most one.
 std::uint64_t share_begin(std::uint64_t count, std::uint64_t i, std::uint64_t parts) noexcept {
   return static_cast<std::uint64_t>(static_cast<Wide>(count) * i / parts);
 }
 
-// The part that a number is in.
+// The part that contains a number.
 std::uint64_t share_of(std::uint64_t count, std::uint64_t number, std::uint64_t parts) noexcept {
   return static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * parts - 1) / count);
 }
 
-// For a resume with another number of ranks where shards are in one piece: deals the ranges of each
-// epoch to the ranks in equal shares, in order, and cuts those at the ends of shares. Epochs that
-// nobody has begun are dealt like those of a new job, without cuts: many may be open.
+// For a contiguous partition whose job resumes with another number of ranks. Deals the ranges of
+// each epoch to the ranks in equal shares, in order, and splits ranges at the ends of shares.
+// Epochs that nobody has begun are dealt as in a new job, without splits, because many may be open.
 std::vector<BatchRange> dealt_in_order(const std::vector<BatchRange>& ranges, const Partition& partition) {
   std::vector<BatchRange> dealt;
   for (std::size_t first = 0; first < ranges.size();) {
@@ -112,7 +113,7 @@ std::uint64_t first_batch_of(const Partition& partition, std::uint64_t rank) noe
   return share_begin(partition.batches, share_begin(shards, rank, partition.ranks), shards);
 }
 
-// An epoch is whole blocks of V batches, one per shard, and a last partial block.
+// An epoch consists of whole blocks of V batches, one per shard, and a partial block at the end.
 std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcept {
   if (partition.contiguous) {
     return first_batch_of(partition, std::uint64_t{rank} + 1) - first_batch_of(partition, rank);
@@ -121,7 +122,7 @@ std::uint64_t batches_of(const Partition& partition, std::uint32_t rank) noexcep
          count_congruent(partition.batches % partition.shards, rank, partition.ranks);
 }
 
-// The steps of an epoch, if every step is fresh.
+// The number of steps of an epoch if every step is fresh.
 std::uint64_t most_batches(const Partition& partition) noexcept {
   if (!partition.contiguous) return batches_of(partition, 0);  // the longest shards come first
   std::uint64_t most = 0;
@@ -129,11 +130,11 @@ std::uint64_t most_batches(const Partition& partition) noexcept {
   return most;
 }
 
-// Neighbours of one owner become one range, which keeps exchanges and saved states small.
+// Adjacent ranges of one owner are merged, which keeps exchanges and saved states small.
 void tidy(std::vector<BatchRange>& ranges) {
   std::erase_if(ranges, [](const BatchRange& range) { return range.begin == range.end; });
   const auto place = [](const BatchRange& range) { return std::tuple(range.epoch, range.shard, range.begin); };
-  // Usually nothing was cut, and thousands of ranges are in order already.
+  // Usually nothing was split, and thousands of ranges are sorted already.
   if (!std::ranges::is_sorted(ranges, {}, place)) std::ranges::sort(ranges, {}, place);
   std::size_t kept = 0;
   for (std::size_t i = 1; i < ranges.size(); ++i) {
@@ -162,8 +163,8 @@ Ledger::Ledger(const Partition& partition) : partition_(partition) {
   open_more();
 }
 
-// With the same number of ranks each keeps its ranges, so that the batches that follow are those of
-// a run that never stopped; with another number they are dealt out anew.
+// With the same number of ranks each keeps its ranges, so the batches that follow are those of a
+// run that never stopped. With another number the ranges are dealt out anew.
 Ledger::Ledger(const Partition& partition, std::uint64_t completed, std::uint64_t opened, std::vector<BatchRange> left,
                std::uint32_t ranks_before)
     : partition_(partition),
@@ -190,7 +191,7 @@ std::uint64_t Ledger::to_serve(std::uint64_t epoch) const noexcept {
   return is_restored ? restored_[epoch - first_restored_] : partition_.batches;
 }
 
-// Ranges are sorted by epoch, so what belongs to completed ones stands in front.
+// Ranges are sorted by epoch, so those of completed epochs come first.
 void Ledger::complete(std::uint64_t epoch) {
   if (epoch == completed_) return;
   completed_ = epoch;
@@ -205,8 +206,8 @@ void Ledger::replace(std::vector<BatchRange> ranges) {
   open_more();
 }
 
-// At least two epochs are open, so that a rank that is done with one can begin the next; more while
-// ranges are few.
+// At least two epochs are open, so that a rank that is done with one can begin the next. More are
+// opened while there are few ranges.
 void Ledger::open_more() {
   constexpr std::uint64_t kLeast = 2;
   const auto shards = static_cast<std::uint32_t>(used_shards(partition_));

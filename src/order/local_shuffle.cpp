@@ -1,8 +1,8 @@
-// dataset.order = "local". Maps a position to a place in four steps, each a bijection: the served
-// positions of each part are shuffled; the first of them, as many as the part exchanges, are
-// shuffled with those of all parts; a permutation of the part's room gives one of its homes; and a
-// permutation that is the same in every epoch gives the place with this home. So without exchange a
-// part's positions show only its own homes.
+// dataset.order = "local". Maps a position to a place in four steps, each of them a bijection. The
+// served positions of each part are shuffled. The first of them, as many as the part exchanges, are
+// shuffled with those of all other parts. A permutation within the part turns the result into one
+// of the part's homes. A permutation that is the same in every epoch gives the place with this
+// home. So without exchange a part shows only samples of its own homes.
 
 #include "local_shuffle.hpp"
 
@@ -30,15 +30,15 @@ LocalShuffle::LocalShuffle(const OrderOptions& options, std::uint64_t batches) n
       exchanged_(static_cast<std::uint64_t>(std::llround(options.exchange * static_cast<double>(served_)))),
       seed_(options.seed) {}
 
-// Rounded down at each border, so that parts share `count` without gap or overlap. A part exchanges no more positions
-// than it serves, because all exchange no more than is served; and it has room for what it serves, because all samples
-// are at least that many.
+// Borders are rounded down, so that the parts share `count` without gap or overlap. A part
+// exchanges no more positions than it serves, because exchanged_ <= served_. It has room for what
+// it serves, because served_ <= samples_.
 std::uint64_t LocalShuffle::begin(std::uint64_t part, std::uint64_t count) const noexcept {
   const std::uint64_t position = std::min(served_, first_batch_of(partition_, part) * batch_size_);
   return static_cast<std::uint64_t>(static_cast<Wide>(position) * count / served_);
 }
 
-// The part of the last position for which less than `number` + 1 come before: begin() the other way round.
+// The inverse of begin(): the part of the last position before which at most `number` come.
 std::uint64_t LocalShuffle::part_of(std::uint64_t number, std::uint64_t count) const noexcept {
   const auto position = static_cast<std::uint64_t>((static_cast<Wide>(number + 1) * served_ - 1) / count);
   return owner_of(partition_, block_of(partition_, position / batch_size_).shard);
@@ -57,7 +57,7 @@ std::uint64_t LocalShuffle::operator()(std::uint64_t epoch, std::uint64_t positi
       part = part_of(number, exchanged_);
       in_part = number - begin(part, exchanged_);
     }
-  } else {  // what is left out comes behind what is served
+  } else {  // positions that are not served follow those that are
     const std::uint64_t number = position - served_;
     part = part_of(number, samples_ - served_);
     in_part = size(part, served_) + number - begin(part, samples_ - served_);

@@ -1,7 +1,7 @@
-// Measures of how well an order mixes, by which `forebay index` compares dataset.order = "shards"
-// with a full shuffle: how far samples move from their place, whether neighbours stay neighbours,
-// how many of a batch come from one run of the file. Over a sample of batches spread over one
-// epoch.
+// Measures how well an order mixes; `forebay index` compares dataset.order = "shards" with a full
+// shuffle. It measures how far samples move from their place, whether neighbours stay neighbours,
+// and how many samples of a batch come from one run of the file, over a number of batches spread
+// over one epoch.
 
 #include "mixing.hpp"
 
@@ -12,7 +12,7 @@
 namespace forebay::order {
 namespace {
 
-// The largest number of the ascending places that lie within `run` of each other.
+// How many of the ascending places lie within `run` of each other, at most.
 std::size_t most_within(const std::vector<std::uint64_t>& places, std::uint64_t run) {
   std::size_t most = 0;
   for (std::size_t first = 0, end = 0; first < places.size(); ++first) {
@@ -22,7 +22,7 @@ std::size_t most_within(const std::vector<std::uint64_t>& places, std::uint64_t 
   return most;
 }
 
-// Pearson's correlation of pairs that are added one by one.
+// Pearson's correlation, of pairs that are added one by one.
 class Correlation {
  public:
   void add(double x, double y) noexcept {
@@ -72,15 +72,17 @@ Mixing mixing_of(const Order& order, std::uint64_t epoch, std::uint64_t run, std
     std::ranges::sort(places);
     together += static_cast<double>(most_within(places, run));
   }
-  // The mean distance of two random places of [0, 1) is a third.
+  // Two random places in [0, 1) are a third apart on average.
   return {.displacement = 3 * displacement / served,
           .neighbours = neighbours.value(),
           .together = together / static_cast<double>(batches)};
 }
 
-// Two samples of a batch have one home, or lie in one part though they do not. With n parts and y = 1 - exchange a
-// sample is at home with y + (1 - y) / n, so those of one home are together with s = 1 / n + y^2 (1 - 1 / n), and
-// others with (1 - s) / (n - 1). Once to be in a batch and once more to meet again: n (s^2 + (1 - s)^2 / (n - 1)).
+// With n parts and y = 1 - exchange, a sample is served in its home part with probability y + (1 -
+// y) / n. Two samples of the same home are in the same part with probability s = 1 / n + y^2 (1 - 1
+// / n), two of different homes with (1 - s) / (n - 1). Given that two samples are in one batch,
+// they have the same home with probability s. So they meet again n (s^2 + (1 - s)^2 / (n - 1))
+// times as often as in a shuffle, which is the expression below.
 double meetings(const OrderOptions& options) noexcept {
   return 1 + (options.parts - 1.0) * std::pow(1 - options.exchange, 4);
 }

@@ -1,11 +1,11 @@
 // Which sample is at which position of which epoch, as a function: nothing is stored, whatever the
 // size of the dataset, and any thread may ask for any position. A Permutation is an unbalanced
-// Feistel network over rows and columns of a rectangle that is about as large as the dataset;
-// elements beyond its size are walked through once more (cycle walking), of which there are few
-// because the rectangle is hardly larger. The random numbers are hashes of seed, epoch and round
+// Feistel network over the rows and columns of a rectangle about as large as the dataset. A result
+// beyond the dataset's size is permuted again (cycle walking); that is rare because the rectangle
+// is hardly larger than the dataset. The random numbers are hashes of seed, epoch and round
 // (forebay/random.hpp).
 //
-// Changing anything here changes the order that a seed means, and so what saved jobs resume with.
+// Any change here changes the order that a seed means, and with it what saved jobs resume with.
 
 #include <algorithm>
 #include <cmath>
@@ -31,8 +31,7 @@ std::uint64_t root_of(std::uint64_t size) noexcept {
   return root;
 }
 
-// Uniform in [0, n) out of 64 uniform bits.
-// Lemire's multiplication: the upper half of a 128-bit product.
+// Maps 64 uniform bits to [0, n), uniformly: Lemire's method, the upper half of a 128-bit product.
 std::uint64_t below(std::uint64_t bits, std::uint64_t n) noexcept {
   return static_cast<std::uint64_t>((static_cast<Wide>(bits) * n) >> 64U);
 }
@@ -43,7 +42,7 @@ std::uint64_t add_modulo(std::uint64_t a, std::uint64_t b, std::uint64_t n) noex
   return sum >= n ? sum - n : sum;
 }
 
-// "replaced" in ASCII: sets these draws apart from those of the epochs' orders.
+// "replaced" in ASCII; keeps these draws distinct from those of the epochs' orders.
 constexpr std::uint64_t kReplacementKey = 0x7265706c61636564ULL;
 
 std::uint64_t count_batches(const OrderOptions& options) {
@@ -74,8 +73,8 @@ Permutation::Permutation(std::uint64_t size, std::uint64_t seed, std::uint64_t e
   for (int round = 0; round < kRounds; ++round) keys_[round] = key64(seed, epoch, round);
 }
 
-// A round changes the row by a function of the column and then the column by one of the row: each
-// step can be undone, so the whole is a bijection.
+// A round changes the row by a function of the column, then the column by a function of the row.
+// Each step can be undone, so the whole is a bijection.
 std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
   std::uint64_t element = position;
   do {
@@ -86,7 +85,8 @@ std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
       column = add_modulo(column, below(mix64(row ^ keys_[round + 1]), columns_), columns_);
     }
     element = row * columns_ + column;
-    // Cycle walking, for less than one element in sqrt(size). It ends because the cycle leads back to `position`.
+    // Cycle walking, for less than one element in sqrt(size). It ends, because the cycle leads back
+    // to `position`.
   } while (element >= size_);
   return element;
 }
@@ -126,8 +126,8 @@ PositionRange Order::window(std::uint64_t position) const noexcept {
   return is_windowed() ? windows(options_).window(position) : PositionRange{.begin = 0, .end = options_.samples};
 }
 
-// What replaces a bad sample: walks over all other samples in an order that depends on the
-// position. Never the bad sample again, and every sample once before any is tried twice.
+// The sample that replaces a bad one: walks over all other samples in an order that depends on the
+// position. It never returns the bad sample, and no other sample twice before all were tried.
 std::uint64_t Order::replacement(std::uint64_t epoch, std::uint64_t position, std::uint32_t attempt) const noexcept {
   const std::uint64_t samples = options_.selection ? options_.selection->samples() : options_.samples;
   const std::uint64_t others = samples - 1;

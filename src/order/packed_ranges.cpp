@@ -1,8 +1,8 @@
 // The ranges of a state, packed: five columns of numbers, each as differences from the row before,
-// as JSON, compressed by zlib, as base64. Differences of sorted rows are mostly the same small
+// as JSON, compressed with zlib, as base64. Differences of sorted rows are mostly the same small
 // number, so thousands of ranges become a short text. Reading trusts nothing: sizes are compared
-// with what the job can have before anything is inflated, the text is inflated a chunk at a time,
-// and the parser stops at whatever is not five lists of whole numbers.
+// with what the job can have before anything is inflated, the text is inflated in chunks, and the
+// parser stops at anything but five lists of integers.
 
 #include "packed_ranges.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// A range's numbers, by the names of their lists in the text.
+// The numbers of a range, by the names of their lists in the text.
 constexpr std::array<const char*, 5> kColumns{"epoch", "shard", "begin", "end", "owner"};
 using Row = std::array<std::uint64_t, kColumns.size()>;
 using Columns = std::array<std::vector<std::int64_t>, kColumns.size()>;
@@ -33,18 +33,18 @@ using Columns = std::array<std::vector<std::int64_t>, kColumns.size()>;
 Row row_of(const BatchRange& range) noexcept { return {range.epoch, range.shard, range.begin, range.end, range.owner}; }
 
 BatchRange range_of(const Row& row) noexcept {
-  // Numbers that are too large become one that no shard and no rank has.
+  // A number that is too large becomes one that no shard and no rank has.
   const auto small = [](std::uint64_t number) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, std::numeric_limits<std::uint32_t>::max()));
   };
   return {.epoch = row[0], .begin = row[2], .end = row[3], .shard = small(row[1]), .owner = small(row[4])};
 }
 
-// The text that was compressed, a chunk at a time: nobody holds all of it.
+// The decompressed text, one chunk at a time; it is never in memory as a whole.
 class InflatedText {
  public:
   InflatedText(const std::string& packed, std::uint64_t bytes) : bytes_(bytes) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // it is not written to
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));  // zlib only reads it
     stream_.avail_in = static_cast<uInt>(packed.size());
     if (::inflateInit(&stream_) != Z_OK) throw std::bad_alloc();
     refill();
@@ -53,14 +53,15 @@ class InflatedText {
   InflatedText(const InflatedText&) = delete;
   InflatedText& operator=(const InflatedText&) = delete;
 
-  // What is read next; none at the end.
+  // The next character; none at the end.
   [[nodiscard]] bool is_at_end() const noexcept { return at_ == filled_; }
   [[nodiscard]] char front() const noexcept { return chunk_[at_]; }
   void pop() {
     if (++at_ == filled_) refill();
   }
 
-  // Reads the rest. Whether it was compressed without damage, and as long as it should be.
+  // Reads to the end. Returns whether the compressed data were undamaged and the text has the
+  // stated length.
   [[nodiscard]] bool was_whole() {
     while (!is_at_end()) refill();
     return result_ == Z_STREAM_END && stream_.total_out == bytes_;
@@ -85,7 +86,7 @@ class InflatedText {
   std::size_t filled_ = 0;
 };
 
-// Goes through it once.
+// A single-pass iterator over the text.
 class TextIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -101,7 +102,7 @@ class TextIterator {
     text_->pop();
     return *this;
   }
-  // The one that holds no text is the end of all.
+  // An iterator without a text is the end iterator.
   friend bool operator==(const TextIterator& a, const TextIterator& b) noexcept { return a.is_end() == b.is_end(); }
 
  private:
@@ -109,12 +110,12 @@ class TextIterator {
   InflatedText* text_ = nullptr;
 };
 
-// Takes the numbers of an object of lists from a parser, and nothing else; stops it at whatever else there is.
+// SAX handler that accepts an object of lists of integers, and stops the parser at anything else.
 class ColumnReader {
  public:
   ColumnReader(Columns& columns, std::uint64_t most) : columns_(columns), most_(most) {}
 
-  // Throws Error for what is not five lists of whole numbers.
+  // Throws Error unless there were five lists of integers.
   void require_all() const {
     for (std::size_t i = 0; i < kColumns.size(); ++i) {
       if (is_read_[i]) continue;
@@ -122,7 +123,7 @@ class ColumnReader {
     }
   }
 
-  // As the parser calls them; false stops it.
+  // Called by the parser; returning false stops it.
   bool number_integer(std::int64_t number) {
     if (!column_ || !in_list_) return false;
     std::vector<std::int64_t>& numbers = columns_[*column_];
@@ -159,17 +160,17 @@ class ColumnReader {
  private:
   Columns& columns_;
   std::uint64_t most_;
-  std::optional<std::size_t> column_;  // whose list comes, or is read
+  std::optional<std::size_t> column_;  // whose list follows or is being read
   std::array<bool, kColumns.size()> is_read_{};
   bool is_open_ = false;
   bool in_list_ = false;
 };
 
 Columns columns_of(const OrderedJson& left, std::uint64_t most) {
-  constexpr std::uint64_t kFrame = 64;      // bytes of the text beside its numbers
-  constexpr std::uint64_t kLongest = 21;    // of a number and its comma
-  constexpr std::uint64_t kShrinks = 1032;  // zlib makes no more than so many bytes of one
-  const auto bytes = left.find("bytes");    // there is none unless it is an object
+  constexpr std::uint64_t kFrame = 64;      // bytes of the text other than numbers
+  constexpr std::uint64_t kLongest = 21;    // a number and its comma
+  constexpr std::uint64_t kShrinks = 1032;  // zlib's greatest expansion of a byte
+  const auto bytes = left.find("bytes");    // none unless `left` is an object
   const auto zlib = left.find("zlib");
   if (bytes == left.end() || zlib == left.end() || !bytes->is_number_unsigned() || !zlib->is_string()) {
     throw Error(R"(left is not an object with the number "bytes" and the text "zlib")");
@@ -202,7 +203,7 @@ OrderedJson pack_ranges(const std::vector<BatchRange>& ranges) {
   for (const BatchRange& range : ranges) {
     const Row row = row_of(range);
     for (std::size_t i = 0; i < row.size(); ++i) {
-      // Unsigned, so it may wrap; unpack_ranges() wraps it back.
+      // An unsigned difference may wrap around; unpack_ranges() reverses that.
       numbers[i].push_back(static_cast<std::int64_t>(row[i] - before[i]));
     }
     before = row;
@@ -212,7 +213,7 @@ OrderedJson pack_ranges(const std::vector<BatchRange>& ranges) {
   const std::string text = columns.dump();
   uLongf size = ::compressBound(text.size());
   std::string packed(size, '\0');
-  // The fastest level, because a step waits for it.
+  // The fastest level, because a step waits for this.
   if (::compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
                   text.size(), Z_BEST_SPEED) != Z_OK) {
     throw std::bad_alloc();

@@ -1,10 +1,10 @@
-// The rule by which ranks hand batches over at an exchange: pure, in integers, and computed by
-// every rank from the same numbers, so that all come to the same ledger. Epoch by epoch: a rank
-// deserves a share of what is left in proportion to its pace; one that is beyond its share by more
-// than a quarter gives, those furthest below theirs take, until givers are at their share. Costs n
-// log n in ranges and ranks, since it runs inside a step.
+// The rule by which ranks hand over batches at an exchange. It is pure, uses integers, and every
+// rank computes it from the same numbers, so that all arrive at the same ledger. It goes epoch by
+// epoch. A rank's fair share of what is left is in proportion to its pace. A rank that is above its
+// share by more than a quarter gives until it is at its share; those furthest below their shares
+// take. Costs n log n in ranges and ranks, since it runs inside a step.
 //
-// A giver gives the batches that it would serve last, so that its own plan is not disturbed; one
+// A rank gives away the batches that it would serve last, which does not disturb its own plan. One
 // taker gets all that it lacks before the next gets any, which keeps ranges long.
 
 #include "rebalance.hpp"
@@ -20,25 +20,27 @@
 namespace forebay::order {
 namespace {
 
-// A smaller difference is due to uneven shards and a noisy queue. In batches; where the others wait for the end of an
-// epoch, in steps, and at least one batch, so that a slow rank is tried again.
+// Smaller differences come from uneven shards and a noisy queue. In batches. If the other ranks
+// wait for the end of an epoch: in steps, and at least one batch, so that a slow rank is tried
+// again.
 constexpr std::uint64_t kTolerated = 4;
 
 std::uint64_t size_of(const BatchRange& range) { return range.end - range.begin; }
 
-// The share of the total that the pace deserves, rounded down, or to the nearest with `rest` = paces / 2. 128 bits
-// because both factors may be large.
+// The share of the total for a pace, rounded down, or to nearest with `rest` = paces / 2. In 128
+// bits, because both factors may be large.
 std::uint64_t share(std::uint64_t total, std::uint64_t pace, std::uint64_t paces, std::uint64_t rest = 0) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(total) * pace + rest) / paces);
 }
 
-// The ranges of one epoch by their owners.
+// The ranges of one epoch, grouped by owner.
 class Owned {
  public:
   Owned(std::span<const BatchRange> ranges, std::size_t first, std::size_t end, std::size_t ranks)
       : ends_(ranks + 1), numbers_(end - first) {
-    // ends_[r + 1] first counts what rank r has, then says where that begins, and in the end where it ends.
+    // A counting sort: ends_[r + 1] is first the number of ranges of rank r, then their end in
+    // numbers_; ends_[r] is where they begin.
     for (std::size_t i = first; i < end; ++i) ++ends_[ranges[i].owner + 1];
     std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
     std::vector<std::size_t> at(ends_.begin(), ends_.end() - 1);
@@ -54,13 +56,13 @@ class Owned {
   std::vector<std::size_t> numbers_;
 };
 
-// The ranks that are below their shares, the one that is furthest below first, the lowest of equals. What is kept of a
-// rank may be out of date and is looked at again when its turn comes, so that a batch that changes hands costs the
-// logarithm of the ranks and not a look at each.
+// The ranks below their shares, in a heap: the furthest below first, and of equals the lowest.
+// Entries may be out of date and are checked again when they come to the top. So a hand-over costs
+// the logarithm of the number of ranks instead of a look at each.
 class Takers {
  public:
   struct Taker {
-    std::uint64_t room = 0;  // batches
+    std::uint64_t room = 0;  // in batches
     std::uint32_t rank = 0;
   };
 
@@ -91,8 +93,8 @@ class Takers {
   std::vector<Taker> heap_;
 };
 
-// `work_` is what each rank has to serve up to the epoch that is being dealt, the batches it has
-// planned included.
+// Deals out one epoch after the other. `work_` is what each rank has to serve up to the end of the
+// current epoch, including the batches it has planned.
 class Dealer {
  public:
   Dealer(std::vector<BatchRange>& ranges, std::span<const RankWork> ranks, const RebalanceRule& rule)
@@ -104,8 +106,8 @@ class Dealer {
     }
   }
 
-  // Epochs beyond the furthest that anybody has planned in are left as they are: nothing is known
-  // of them.
+  // Epochs after the furthest in which any rank has planned are left as they are, because nothing
+  // is known about them.
   void deal() {
     if (paces_ == 0) return;
     const std::uint64_t last = std::max(rule_.last, 1 + std::ranges::max(ranks_, {}, &RankWork::frontier).frontier);
@@ -130,16 +132,16 @@ class Dealer {
       if (gives(rank)) givers.push_back(rank);
     }
     if (givers.empty()) return;
-    // A taker never gives in the same epoch: it is filled to its share, and a giver is beyond that
-    // by a batch at least. So what the givers own is what they own now.
+    // A taker never gives in the same epoch: it is filled up to its share, while a giver is at
+    // least a batch above. So the ranges that givers own now are all that they will give from.
     const Owned owned(ranges_, first, end, work_.size());
     Takers takers;
     for (std::uint32_t rank = 0; rank < work_.size(); ++rank) takers.add({room(rank), rank});
     for (const std::uint32_t giver : givers) give(giver, owned.of(giver), takers);
   }
 
-  // A quarter more than its share, and at least the tolerance: smaller differences are noise, and
-  // each hand-over makes ranges shorter.
+  // More than a quarter above its share, and by more than the tolerance: smaller differences are
+  // noise, and each hand-over makes ranges shorter.
   [[nodiscard]] bool gives(std::uint32_t rank) const {
     const std::uint64_t fair = share(total_, ranks_[rank].pace, paces_);
     return movable_[rank] > 0 && work_[rank] > fair + std::max(fair / 4, tolerated(rank));
@@ -150,7 +152,7 @@ class Dealer {
     return std::max<std::uint64_t>(1, share(kTolerated, ranks_[rank].pace, fastest_));
   }
 
-  // Batches that a rank may be given.
+  // How many batches a rank may be given.
   [[nodiscard]] std::uint64_t room(std::uint32_t rank) const {
     if (rule_.keep_epoch_order && ranks_[rank].frontier > epoch_) return 0;
     const std::uint64_t fair = share(total_, ranks_[rank].pace, paces_, rule_.keep_epoch_order ? paces_ / 2 : 0);
@@ -160,15 +162,15 @@ class Dealer {
   void give(std::uint32_t giver, std::span<const std::size_t> owned, Takers& takers) {
     const std::uint64_t fair = share(total_, ranks_[giver].pace, paces_);
     std::uint64_t surplus = std::min(work_[giver] - fair, movable_[giver]);
-    // The batches that it would serve last are given away first.
+    // The batches that it would serve last come last in `own`, and are given away first.
     std::vector<std::size_t> own;
     std::ranges::copy_if(owned, std::back_inserter(own), [&](std::size_t i) { return size_of(ranges_[i]) > 0; });
     std::ranges::sort(own, {}, [&](std::size_t i) {
       const std::uint64_t shard = ranges_[i].shard;
       return rule_.contiguous ? std::tuple(shard, ranges_[i].end) : std::tuple(ranges_[i].end, shard);
     });
-    // One rank gets all that it lacks before the next gets any: adjacent ranges then go to one rank, which keeps saved
-    // states small.
+    // One rank gets all that it lacks before the next gets any. Adjacent ranges then go to one
+    // rank, which keeps saved states small.
     while (surplus > 0 && !own.empty()) {
       const auto taker = takers.furthest_below([this](std::uint32_t rank) { return room(rank); });
       if (taker.room == 0) break;
@@ -181,8 +183,8 @@ class Dealer {
     takers.add({room(giver), giver});
   }
 
-  // Hands at most `most` batches, from the last of these ranges, to a rank and drops them from the list. Returns how
-  // many.
+  // Hands over at most `most` batches, from the end of the last of these ranges, and drops ranges
+  // that are used up from the list. Returns the number of batches.
   std::uint64_t give_to(std::uint32_t taker, std::uint64_t most, std::vector<std::size_t>& own) {
     std::uint64_t moved = 0;
     while (moved < most && !own.empty()) {
@@ -197,7 +199,7 @@ class Dealer {
         cut_.push_back({range.epoch, range.end, range.end + wanted, range.shard, taker});
         moved = most;
       } else {
-        own.pop_back();  // it must not be cut, so it stays
+        own.pop_back();  // must not be split, so it stays
       }
     }
     return moved;
@@ -208,11 +210,11 @@ class Dealer {
   RebalanceRule rule_;
   std::uint64_t paces_ = 0;
   std::uint64_t fastest_ = 0;
-  std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the epoch being dealt
-  std::vector<std::uint64_t> movable_;  // by rank: of that epoch, not planned
+  std::vector<std::uint64_t> work_;     // by rank: all that it has to serve up to the current epoch
+  std::vector<std::uint64_t> movable_;  // by rank: unplanned batches of the current epoch
   std::vector<BatchRange> cut_;
-  std::uint64_t epoch_ = 0;  // the one being dealt
-  std::uint64_t total_ = 0;  // of `work_`; the same however much is given
+  std::uint64_t epoch_ = 0;  // the current epoch
+  std::uint64_t total_ = 0;  // sum of `work_`; handing over does not change it
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// dataset.weights as a file: lines of a name and a number. Parsed once per rank at the start; every
-// sample is then looked up, on several threads, by its own name, by its file's, and by its class's,
-// in that order. A line that no sample answers to is refused, because a misspelt name would
-// silently leave weights as they were.
+// dataset.weights as a file: lines with a name and a number. Each rank parses it once at the start
+// and looks up every sample on several threads: by its own name, then its file's, then its class's.
+// A line that matches no sample is refused, because a misspelt name would silently leave weights
+// unchanged.
 
 #include "sample_weights.hpp"
 
@@ -23,18 +23,18 @@
 namespace forebay::order {
 namespace {
 
-// Chosen so that sums over 2^32 samples stay exact enough, and finite.
+// A choice: sums over 2^32 samples stay precise enough, and finite.
 constexpr double kLargestWeight = 1e9;
 constexpr std::size_t kLargestWeightFile = std::size_t{1} << 30U;
 constexpr std::size_t kLongestWeightLine = std::size_t{64} << 10U;
 
-// The line is kept for messages.
+// The line number is kept for messages.
 struct Weight {
   Weight(double of, std::size_t in_line) : value(of), line(in_line) {}
 
   double value;
   std::size_t line;
-  std::atomic<bool> is_used{false};  // relaxed: read once all threads have ended
+  std::atomic<bool> is_used{false};  // relaxed: read only after all threads have ended
 };
 using Weights = std::unordered_map<std::string, Weight>;
 
@@ -47,8 +47,8 @@ std::optional<double> weight_in(std::string_view text) {
   return value && *value >= 0 && *value <= kLargestWeight ? value : std::nullopt;
 }
 
-// "cat/0001.jpg 0.5" or "cat,2": the number is the last word.
-// The name may contain blanks and commas: only the last one of either separates.
+// "cat/0001.jpg 0.5" or "cat,2": the number is the last word. The name may contain blanks and
+// commas; only the last of them separates.
 void add_line(Weights& weights, std::string_view text, const std::string& file, std::size_t line) {
   text = without_blanks(text);
   if (text.empty() || text.starts_with('#')) return;
@@ -87,7 +87,7 @@ Weights parse(const std::string& file) {
   return weights;
 }
 
-// Null when the file does not name it.
+// Marks the entry with this name as used; null if the file has none.
 const Weight* use(Weights& weights, const std::string& name) {
   const auto found = weights.find(name);
   if (found == weights.end()) return nullptr;
@@ -95,7 +95,7 @@ const Weight* use(Weights& weights, const std::string& name) {
   return &found->second;
 }
 
-// A name of the file that no sample has; null when there is none.
+// The first entry that no sample has matched; null if there is none.
 const Weights::value_type* first_unused(const Weights& weights) {
   const Weights::value_type* first = nullptr;
   for (const auto& entry : weights) {
@@ -127,8 +127,8 @@ std::string SampleNames::of_source(std::uint64_t id) const {
   return name;
 }
 
-// In chunks, so that threads do not share a cache line per sample; the order in which samples come
-// is not defined.
+// In chunks, so that threads do not share a cache line per sample. The order of calls is
+// unspecified.
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call) {
   constexpr std::uint64_t kAtOnce = 4096;
   data::ParallelTask task;
@@ -143,7 +143,7 @@ void for_each_sample(const Dataset& dataset, const std::function<void(std::uint6
 std::vector<double> read_weights(const std::string& file, const Dataset& dataset, std::span<const std::uint32_t> ids) {
   Weights known = parse(file);
   const SampleNames names(dataset);
-  // All samples, not only those of `ids`: the file may serve every part of a split.
+  // Looks up all samples, not only those of `ids`, because one file may serve all parts of a split.
   std::vector<double> of_all(dataset.size(), 1.0);
   for_each_sample(dataset, [&](std::uint64_t id) {
     const std::int64_t label = dataset.sample(id).label;

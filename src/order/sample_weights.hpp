@@ -10,9 +10,9 @@
 
 namespace forebay::order {
 
-// Names by which samples are told apart wherever the data lie: paths below the dataset's root, as in
-// "cat/0001.jpg#object 2". Names of a program's own dataset stay as they are. The dataset must outlive this. Any
-// thread.
+// Names that identify samples independently of where the data lie: paths below the dataset's root,
+// as in "cat/0001.jpg#object 2". A program's own dataset has its own names. The dataset must
+// outlive this. Any thread may call.
 class SampleNames {
  public:
   explicit SampleNames(const Dataset& dataset);
@@ -26,13 +26,14 @@ class SampleNames {
   std::string below_;  // "/data/train/"; empty for a program's own dataset
 };
 
-// Calls the function for every sample, on several threads and in no order: names and labels of a large index lie in its
-// file. Throws what the function throws.
+// Calls the function for every sample, on several threads and in no particular order. (Names and
+// labels of a large index are read from its file.) Throws what the function throws.
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call);
 
-// The weight of each sample that `ids` names, from a file with a name and a number of 0 or more per line: a sample's
-// name, an image's (for all of its objects), or a class's. The first of these that the file has counts, else the weight
-// is 1. Throws ConfigError naming file and line for a name that is none of these or is listed twice.
+// The weight of each sample in `ids`, from a file that has a name and a number of 0 or more per
+// line. A name is that of a sample, of an image (for all of its objects), or of a class; the first
+// of these that the file has counts. Without any, the weight is 1. Throws ConfigError, naming file
+// and line, for a name that is none of these or is listed twice.
 [[nodiscard]] std::vector<double> read_weights(const std::string& file, const Dataset& dataset,
                                                std::span<const std::uint32_t> ids);
 

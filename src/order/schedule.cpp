@@ -1,12 +1,12 @@
-// The batches that one rank plans, in order: its own ranges of the ledger, epoch by epoch. In an
-// epoch whose shards are assigned in turn, a "row" is walked: block 0 of each of its shards, then
-// block 1, and so on, which gives ascending batch numbers; if shards are contiguous, one range
-// after the other. next() is called by the consumer thread as often as there is room; post() and
-// apply() at exchanges; complete() at agreed ends of epochs. After each change of the ledger the
-// row is built anew (rebuild).
+// The batches that one rank plans, in order: its own ranges of the ledger, epoch by epoch. If
+// shards are assigned round-robin, the rank's ranges of an epoch are the "row" that is walked:
+// block 0 of each of its shards, then block 1, and so on, which gives ascending batch numbers. If
+// shards are contiguous, one range follows the other. The consumer thread calls next() as often as
+// there is room, post() and apply() at exchanges, and complete() at agreed ends of epochs. After
+// each change of the ledger the row is built anew (rebuild()).
 //
-// If epochs are served one after the other, `allowed_` is the last epoch that may be planned:
-// beyond it a rank would take batches before slower ranks have handed over theirs.
+// If epochs are served one after the other, `allowed_` is the last epoch that may be planned.
+// Planning beyond it, a rank would take batches before slower ranks have handed over theirs.
 
 #include "schedule.hpp"
 
@@ -34,12 +34,12 @@ Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool k
   rebuild();
 }
 
-// The row holds indexes of ranges; planning a batch advances its range's begin in the ledger.
+// The row holds indexes of ranges. Planning a batch advances the begin of its range in the ledger.
 std::optional<BatchRef> Schedule::next() {
   if (row_.empty() || awaits_order()) return std::nullopt;
   const auto ranges = ledger_.ranges();
   if (holds_back() && ranges[row_.front()].epoch > allowed_) return std::nullopt;
-  while (ranges[row_[at_]].begin != block_) ++at_;  // begin_row() saw one
+  while (ranges[row_[at_]].begin != block_) ++at_;  // begin_row() made sure that there is one
   const std::size_t range = row_[at_++];
   ledger_.plan(range);
   const BatchRange& planned = ranges[range];
@@ -61,7 +61,7 @@ std::optional<std::uint64_t> Schedule::upcoming() const noexcept {
   return ledger_.ranges()[row_.front()].epoch;
 }
 
-// Any batch of the epoch will do; ranks take different ones.
+// Any batch of the epoch will do. Ranks take different ones.
 BatchRef Schedule::padding() const noexcept {
   BatchRef batch = order_.batch(ledger_.completed(), rank_ % order_.batches());
   batch.padding = true;
@@ -99,8 +99,8 @@ void Schedule::post(std::span<std::int64_t> planned) const {
   }
 }
 
-// The others' plans are checked against what is known: ranks of different builds would hand over
-// different batches, and that shows here first.
+// Checks what the others say they have planned against what is known. Ranks of different builds
+// would hand over different batches, and this is where it shows first.
 void Schedule::apply(std::span<const std::int64_t> planned, std::span<const RankWork> ranks) {
   std::vector<BatchRange> ranges(ledger_.ranges().begin(), ledger_.ranges().end());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -136,8 +136,8 @@ std::uint64_t Schedule::unplanned() const noexcept {
                          [](std::uint64_t sum, const Left& left) { return sum + left.batches; });
 }
 
-// Agreed: at an exchange all ranks learn how far each is, and from then on none plans any batch of an epoch that is not
-// allowed.
+// All ranks agree on the counts: an exchange tells them how far each rank is, and from then on none
+// plans batches of an epoch that is not allowed.
 void Schedule::count_left(std::uint64_t epoch) noexcept {
   const auto ranges = ledger_.ranges();
   for (auto range = std::ranges::lower_bound(ranges, epoch, {}, &BatchRange::epoch);
@@ -146,20 +146,23 @@ void Schedule::count_left(std::uint64_t epoch) noexcept {
   }
 }
 
-// Before the first exchange ranks may have planned what they would not be allowed to plan now, unknown to the others.
-// An upper bound for each rank, so that too little is allowed rather than too much.
+// Before the first exchange, ranks may have planned what would not be allowed now, unknown to the
+// others. So this counts an upper bound for each rank, which allows too little rather than too
+// much.
 void Schedule::guess_left(std::uint64_t epoch) noexcept {
   for (Left& left : left_) left.batches += ledger_.to_serve(epoch) / left_.size() + 1;
 }
 
-// The next epoch may be planned once every rank has so little left that it will be done soon.
+// The next epoch may be planned once every rank will soon have planned what it has left, or if all
+// keep pace.
 void Schedule::allow_more() noexcept {
   const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
   while (allowed_ + 1 < ledger_.opened() && (all_keep_pace_ || std::ranges::all_of(left_, is_done_soon)))
     count_left(++allowed_);
 }
 
-// The slowest has at least three quarters of the fastest's pace, and each has been tried.
+// Whether every rank has been tried, and the slowest has at least three quarters of the fastest's
+// pace.
 bool Schedule::keep_pace(std::span<const Left> ranks) noexcept {
   const auto [slowest, fastest] = std::ranges::minmax(ranks, {}, &Left::pace);
   return slowest.pace > 0 && std::ranges::all_of(ranks, &Left::is_tried) && 4 * slowest.pace >= 3 * fastest.pace;
@@ -171,7 +174,7 @@ void Schedule::rebuild() {
   begin_row();
 }
 
-// The next block of the row that has a range, or the next epoch's row.
+// Goes to the next block in the row that some range has, or to the row of the next epoch.
 void Schedule::begin_row() {
   const auto ranges = ledger_.ranges();
   std::erase_if(row_, [&](std::size_t range) { return ranges[range].begin == ranges[range].end; });

@@ -1,12 +1,12 @@
 // Which samples an epoch serves: a part of a split, a fraction, weights, or an order of the
-// program's own. Chosen by hashes of names and not of numbers, so that a dataset that grows or is
-// packed keeps its split: a sample never moves from training to validation. The hashes do not
-// depend on run.seed either. Made once at the start on every rank, from the same names, and
-// compared by fingerprint.
+// program's own. Samples are chosen by hashes of their names, not their numbers. So a dataset that
+// grows or is packed keeps its split: a sample never moves from training to validation. The hashes
+// do not depend on run.seed either. Every rank makes the selection once at the start, from the same
+// names; fingerprints are compared.
 //
-// Weights are sampled without random numbers per place: places are spread evenly over the line of
-// summed weights, with an offset per epoch, so that each sample comes as often as its weight says,
-// to within one.
+// Weights need no random numbers per place. Places are spread evenly over the line of summed
+// weights, with an offset per epoch, so that each sample comes as often as its weight says, to
+// within one.
 
 #include "selection.hpp"
 
@@ -28,19 +28,20 @@
 namespace forebay {
 namespace {
 
-// Sets the random numbers of selections apart from others of the same seed.
+// Keeps the random numbers of selections distinct from others of the same seed.
 constexpr std::uint64_t kOffsetOfPlaces = 0x77656967687473;
-// The split does not depend on run.seed: another seed would train on what the last one held out.
+// The split does not depend on run.seed, because another seed would train on what the last one held
+// out.
 constexpr std::uint64_t kSplit = 0x73706c6974;
 constexpr std::uint64_t kFraction = 0x6672616374696f6e;
 
-// In [0, 1), the same for equal names.
-// 53 bits, as many as a double in [0, 1) holds; independent for each purpose.
+// A number in [0, 1) that is the same for equal names, and independent for each purpose. It has 53
+// bits, as many as a double holds.
 double place_of(std::string_view name, std::uint64_t purpose) {
   return static_cast<double>(XXH3_64bits_withSeed(name.data(), name.size(), purpose) >> 11) * 0x1p-53;
 }
 
-// The interval within [0, 1) that belongs to the part.
+// The interval within [0, 1) of one part of the split.
 struct Interval {
   double begin = 0;
   double end = 1;
@@ -54,13 +55,15 @@ Interval part_of(const DatasetOptions& options) {
   for (std::size_t i = 0; i <= static_cast<std::size_t>(options.part); ++i) {
     part = {part.end, part.end + options.split[i]};
   }
-  // Shares such as 0.7 + 0.2 + 0.1 add up to a little less than 1: nothing falls between the last part and the end.
+  // Shares such as 0.7 + 0.2 + 0.1 add up to slightly less than 1; nothing may fall between the
+  // last part and 1.
   constexpr double kRounding = 1e-9;
   if (part.end > 1 - kRounding) part.end = 1;
   return part;
 }
 
-// Objects of one image, and clips of one video, share its name here, so they never end up in two parts.
+// The objects of an image, and the clips of a video, share a name here, so they never end up in two
+// parts.
 std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);
@@ -80,7 +83,8 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
   return ids;
 }
 
-// Weights that give every class the same share of an epoch, and its samples equal shares of that.
+// Weights that give every class the same share of an epoch, and all samples of a class equal shares
+// of that.
 std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
   std::vector<std::int64_t> labels(dataset.size());
   order::for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
@@ -98,11 +102,11 @@ std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint
   return weights;
 }
 
-// Sorted by id, as `ids` are.
+// The weights of `ids`, in the order of `ids`. Drops ids of weight 0.
 std::vector<double> weights_of(const Dataset& dataset, const DatasetOptions& options, std::vector<std::uint32_t>& ids) {
   if (options.weights == "balanced") return balanced(dataset, ids);
   std::vector<double> weights = order::read_weights(options.weights, dataset, ids);
-  // A weight of 0 leaves a sample out, so it does not replace a bad one either.
+  // A sample of weight 0 is left out, so that it does not replace a bad sample either.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (weights[i] <= 0) continue;
@@ -152,7 +156,7 @@ Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& 
   ends_.back() = std::uint64_t{ids_.size()} << kPlaceBits;
 }
 
-// Systematic sampling: place k takes the sample whose stretch contains k + offset.
+// Systematic sampling: place k takes the sample whose stretch of the line contains k + offset.
 std::uint64_t Selection::at(std::uint64_t epoch, std::uint64_t place) const noexcept {
   if (given_) return given_->at(epoch, place);
   if (ends_.empty()) return place;

@@ -11,31 +11,33 @@
 
 namespace forebay {
 
-// Which samples of a dataset an epoch serves, and how often: those in a part of a split and a fraction of that part,
-// each once or as often as its weight says. An epoch has as many places as there are samples in the selection.
-// Immutable except for an order given by the program; any thread may call.
+// Which samples of a dataset an epoch serves, and how often: those of one part of a split and a
+// fraction of that part, each once or as often as its weight says. An epoch has as many places as
+// the selection has samples. Immutable, except for an order given by the program; any thread may
+// call.
 class Selection {
  public:
-  // Null if every sample is served once. `eval`: weights are ignored. Reads the weights file, and asks for the name of
-  // every sample. Throws ConfigError naming the key, or file and line, for what cannot be honoured or leaves nothing.
+  // Null if every sample is served once. `eval`: weights are ignored. Reads the weights file, and
+  // asks for the name of every sample. Throws ConfigError, naming the key, or file and line, for
+  // what cannot be honoured or leaves no sample.
   [[nodiscard]] static std::shared_ptr<const Selection> make(const Dataset& dataset, const DatasetOptions& options,
                                                              std::uint64_t seed, bool eval);
 
   // A selection in the order given by the program.
   explicit Selection(std::shared_ptr<const GivenOrder> given) noexcept : seed_(0), given_(std::move(given)) {}
 
-  // Places in an epoch.
+  // The number of places in an epoch.
   [[nodiscard]] std::uint64_t size() const noexcept { return given_ ? given_->places() : ids_.size(); }
-  // Samples.
+  // The number of samples in the selection.
   [[nodiscard]] std::uint64_t samples() const noexcept { return given_ ? given_->samples() : ids_.size(); }
   [[nodiscard]] bool is_given() const noexcept { return given_ != nullptr; }
-  // Whether the order of that epoch is known: the program has given it, or gives none.
+  // Whether the order of that epoch is known: the program has given it, or does not give any.
   [[nodiscard]] bool knows(std::uint64_t epoch) const noexcept { return !given_ || given_->has(epoch); }
-  // The number within the selection of the sample at a place. With weights a sample of share s (its weight over the
-  // mean weight) has floor(s) or ceil(s) places, side by side: systematic sampling, whose offset is drawn for each
-  // epoch. REQUIRES: place < size(), knows(epoch).
+  // The number within the selection of the sample at a place. With weights, a sample of share s
+  // (its weight over the mean weight) has floor(s) or ceil(s) adjacent places: systematic sampling,
+  // whose offset is drawn for each epoch. REQUIRES: place < size(); knows(epoch).
   [[nodiscard]] std::uint64_t at(std::uint64_t epoch, std::uint64_t place) const noexcept;
-  // The sample's id in the dataset. REQUIRES: number < samples().
+  // The id in the dataset of a sample. REQUIRES: number < samples().
   [[nodiscard]] std::uint64_t id(std::uint64_t number) const noexcept { return given_ ? number : ids_[number]; }
   // Equal for equal selections.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;

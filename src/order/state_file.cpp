@@ -1,8 +1,8 @@
-// States on disk. write_state() writes beside the file and renames, so that there is a whole state
-// at every moment; StateWriter does so on a thread of its own, because a step must not wait for a
-// disk. One state is being written and one more may wait; a newer one for the same file replaces
-// the one that waits. Hooks of whoever waits are called every few milliseconds, without the lock,
-// and may throw.
+// States on disk. write_state() writes to a temporary file and renames it, so that there is a whole
+// state at every moment. StateWriter does so on a thread of its own, because a step must not wait
+// for a disk. One state is being written and one more may wait; a newer one for the same file
+// replaces the waiting one. The hook of a waiting caller is called every few milliseconds, without
+// the lock, and may throw.
 
 #include "state_file.hpp"
 
@@ -45,8 +45,8 @@ std::string reason(int error) { return std::generic_category().message(error); }
   throw ConfigError("cannot read the state " + file.string() + ": " + what);
 }
 
-// Whether it is a file that a killed job left behind: exactly the names that replace_file() makes,
-// so that no copy which a user made is ever removed.
+// Whether a killed job left this file behind. Only the exact names that replace_file() makes
+// qualify, so that no user's copy is ever removed.
 bool is_being_saved(std::string_view name, std::string_view file) {
   if (!name.starts_with(file)) return false;
   name.remove_prefix(file.size());
@@ -55,7 +55,7 @@ bool is_being_saved(std::string_view name, std::string_view file) {
   return name.size() == kUnique && std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0; });
 }
 
-// A leftover that cannot be removed does no harm: it is not mistaken for a state.
+// A leftover that cannot be removed does no harm; it is not mistaken for a state.
 void remove_leftovers(const fs::path& file) {
   const std::string name = file.filename().string();
   std::vector<fs::path> leftovers;
@@ -87,7 +87,7 @@ void write_state(const fs::path& path, std::string_view text) {
 }
 
 std::optional<std::string> read_state(const fs::path& file) {
-  // Otherwise opening a FIFO without a writer would block.
+  // O_NONBLOCK, because opening a FIFO without a writer would block.
   const FileDescriptor descriptor(
       retry_interrupted([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (descriptor.get() < 0 && errno == ENOENT) return std::nullopt;
@@ -130,7 +130,7 @@ void StateWriter::finish(const Hook& while_waiting) {
 
 void StateWriter::wait(std::unique_lock<std::mutex>& lock, const Hook& while_waiting,
                        const std::function<bool()>& is_done) {
-  // Chosen: how soon the hook, which looks for signals, is called again.
+  // A choice: the interval at which the hook, which looks for signals, is called.
   constexpr std::chrono::milliseconds kSlice{10};
   if (!while_waiting) return changed_.wait(lock, is_done);
   while (!changed_.wait_for(lock, kSlice, is_done)) {
@@ -145,7 +145,7 @@ std::string StateWriter::take_error() {
   return std::exchange(error_, {});
 }
 
-// An error is kept until somebody asks for it; later states are tried all the same.
+// An error is kept until take_error(); later states are tried nevertheless.
 void StateWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {

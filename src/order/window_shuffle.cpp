@@ -12,14 +12,14 @@ constexpr std::uint64_t kRunsKey = 0x72756e73;
 constexpr std::uint64_t kBeginKey = 0x626567696e;
 constexpr std::uint64_t kWindowKey = 0x77696e646f77;
 
-// a * b / c. REQUIRES: the result has 64 bits.
+// a * b / c. REQUIRES: the result fits 64 bits.
 std::uint64_t scale(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
   return static_cast<std::uint64_t>(static_cast<Wide>(a) * b / c);
 }
 
 }  // namespace
 
-// Runs are cut short by the dataset's end only; a window is a whole number of runs.
+// Only the end of the dataset cuts a run short; a window is a whole number of runs.
 WindowShuffle::WindowShuffle(std::uint64_t size, std::uint64_t window, std::uint64_t run, std::uint64_t seed) noexcept
     : size_(size),
       seed_(seed),
@@ -41,9 +41,9 @@ PositionRange WindowShuffle::window_at(std::uint64_t number) const noexcept {
 
 PositionRange WindowShuffle::window(std::uint64_t position) const noexcept { return window_at(window_of(position)); }
 
-// In three steps: shuffle within the window, exchange runs, and shift by the epoch's starting
-// point. The last run, which may be shorter, keeps its place, because runs of different lengths
-// cannot change places.
+// Three steps: shuffle within the window, permute the runs, and shift by the epoch's starting
+// point. The last run may be shorter and keeps its place, because runs of different lengths cannot
+// be exchanged.
 std::uint64_t WindowShuffle::operator()(std::uint64_t epoch, std::uint64_t position) const noexcept {
   const std::uint64_t number = window_of(position);
   const PositionRange window = window_at(number);
@@ -52,7 +52,8 @@ std::uint64_t WindowShuffle::operator()(std::uint64_t epoch, std::uint64_t posit
   const std::uint64_t whole = size_ / run_;
   std::uint64_t run = at / run_;
   if (run < whole) run = Permutation(whole, key64(seed_, kRunsKey), epoch)(run);
-  // The starting point differs in every epoch, so that the same samples are not always together, nor always last.
+  // The starting point differs in every epoch, so that the same samples are not always together,
+  // nor always last.
   const std::uint64_t begin = Random(key64(seed_, epoch, kBeginKey)).below(size_);
   const std::uint64_t place = run * run_ + at % run_;
   return place >= size_ - begin ? place - (size_ - begin) : place + begin;
