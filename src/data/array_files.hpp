@@ -62,7 +62,7 @@ class ArrayFiles {
 
  private:
   [[nodiscard]] const OpenFile& open(const std::string& name);
-  // The first bytes of an array's file.
+  // Fills `to` with the first bytes of an array's npy file.
   void read(const Found& found, std::span<std::byte> to) const;
 
   std::string path_;

@@ -119,7 +119,7 @@ std::string how_many(const Pairing& pairing, const Scan& scan) {
          " images have an annotation (" + printable(scan.annotations[0]) + ", ...)";
 }
 
-// Throws unless VOC is clearly meant. For a folder that also has class folders.
+// Throws unless VOC is clearly meant. Called for a folder that also has class folders.
 void refuse_unclear_voc(const BuildContext& context, const Scan& scan, const Pairing& pairing) {
   const std::string& path = context.options.path;
   if (!pairing.doubts.empty()) {

@@ -107,7 +107,8 @@ struct IndexDraft {
   DataState state;  // for formats whose index holds names and annotations
 };
 
-// The content of dataset.path. Everything is examined only once, be it to detect the format or to build the index.
+// The content of dataset.path. Everything is examined only once, whether to detect the format or to
+// build the index.
 class PathContents {
  public:
   // The kind of dataset in a folder tree.

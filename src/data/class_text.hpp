@@ -59,8 +59,8 @@ class LabelCensus {
   Kind numbers_;   // class numbers
   Kind large_;     // whole numbers that are not class numbers
   Kind fraction_;  // other numbers
-  Kind missing_;   // words for no value
-  Kind sets_;      // of labels
+  Kind missing_;   // words for a missing value
+  Kind sets_;      // sets of labels
   Kind words_;     // the rest: names
 };
 

@@ -291,7 +291,8 @@ class CocoReader {
     return is_side ? static_cast<std::int32_t>(value.whole) : 0;
   }
 
-  // Each of the three adds the element and returns "", or returns what is wrong with it.
+  // Each of these three functions adds the element and returns "", or returns what is wrong with
+  // it.
   std::string add_image() {
     if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
     if (auto problem = problem_of(file_name, CocoValue::Kind::text); !problem.empty()) return problem;
@@ -346,7 +347,7 @@ class CocoReader {
   const PiecewiseBytes& bytes_;
   unsigned depth_ = 0;
   List list_ = List::none;
-  bool is_list_ = false;     // within the value of the list's key
+  bool is_list_ = false;     // within the array of `list_`
   bool is_element_ = false;  // within one of its elements
   bool is_box_ = false;      // within the element's bbox
   std::uint32_t number_ = 0;

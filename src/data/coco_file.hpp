@@ -76,10 +76,10 @@ struct CocoFile {
 
 enum class CocoMasks : bool { none, all };
 
-// Parses the file as a stream, including the objects' segmentation if `masks` is set; besides the result it needs only
-// memory for the longest text in the file. `progress` receives the number of elements read so far and the share of the
-// bytes. Throws SampleError, with the byte, for a file that is not JSON, not COCO, or nested deeper than any COCO file.
-// One thread.
+// Parses the file as a stream, including the objects' segmentation if `masks` is set; besides the
+// result it needs only memory for the longest text in the file. `progress` receives the number of
+// elements and the share of bytes read so far. Throws SampleError, with the byte, for a file that
+// is not JSON, not COCO, or nested deeper than any COCO file. One thread.
 [[nodiscard]] CocoFile read_coco(const OpenFile& file,
                                  const std::function<void(std::uint64_t elements, double share)>& progress,
                                  CocoMasks masks = CocoMasks::none);

@@ -46,7 +46,7 @@ class DataState {
   struct Comparison {
     std::uint64_t folders = 0;
     std::uint64_t files = 0;
-    std::uint64_t by_contents = 0;  // how many folders and annotations had other times
+    std::uint64_t by_contents = 0;  // how many folders and annotations had other or too recent times
     std::string difference;         // the first: "the folder X has other images, ..."; empty if there is none
   };
   // Compares it with the data as they are now. Relative paths begin at `root`. Throws ConfigError if the store fails.

@@ -14,7 +14,7 @@
 namespace forebay::data {
 namespace {
 
-// The layouts are those of https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
+// The files that are read, and their layout.
 struct CifarFiles {
   static constexpr std::uint32_t kPixelBytes = 32 * 32 * 3;
   static constexpr std::string_view kFineNames = "fine_label_names.txt";

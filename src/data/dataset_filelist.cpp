@@ -65,10 +65,10 @@ List load_list(const std::string& path, const char* key, const IsFile& is_file) 
 
 std::string at_line(const std::string& file, std::size_t line) { return file + ":" + std::to_string(line); }
 
-// Joins the labels of a separate file: by path if a line of it has two fields, else line by line.
-// Paths are normalized, because the two files may name the same images in different ways. Line by
-// line, the counts must match, because a label that slips by one line is wrong for every image
-// after it.
+// Joins the labels of a separate file: by path if any of its lines has two fields, else line by
+// line. Paths are normalized, because the two files may name the same images in different ways.
+// Line by line, the counts must match, because labels that slip by one line are wrong for all
+// images after it.
 void join_labels(Entries& entries, const Entries& records, const DatasetOptions& options, SkipLog& skipped) {
   const std::string& file = options.labels;
   const auto pairs =
@@ -145,7 +145,7 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
   return lists;
 }
 
-// Whether the labels are class numbers. Throws ConfigError for labels that are no classes, without
+// Whether the labels are class numbers. Throws ConfigError for labels that are not classes, without
 // a line number if they are in the other file, whose lines were not kept.
 bool are_numbers(const Entries& entries, const DatasetOptions& options) {
   LabelCensus census(options.classes);

@@ -5,7 +5,7 @@
 // one is inflated into the index. Labels are loaded, and checked against the number of images and
 // of classes. Everything runs on the calling thread.
 //
-// Errors name the byte in the file, because these files have no other places to name.
+// Errors name the byte in the file, because these files have no lines or keys to name.
 
 #include <algorithm>
 #include <filesystem>

@@ -78,8 +78,7 @@ bool is_picture(ContainerBytes& bytes, const Extent& value) {
   return starts_as_picture(bytes.at(value.offset, static_cast<std::size_t>(std::min(value.length, kMagic))));
 }
 
-// Caffe stores the rows of one channel after those of the other, blue first, as OpenCV decodes
-// them.
+// Caffe stores one channel after the other, blue first, as OpenCV decodes them.
 FoundSample sample_of_datum(ContainerBytes& bytes, const Datum& datum) {
   FoundSample sample{.image = *datum.data};
   sample.label = datum.label;

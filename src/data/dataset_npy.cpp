@@ -294,8 +294,8 @@ std::string list_arrays(const ArrayFiles& arrays) {
   return names.empty() ? "" : "; it has " + names;
 }
 
-// The labels, or nothing if there are none. If an array was only guessed and does not fit, its name
-// misled, and there are none either, unless dataset.classes says that there must be labels.
+// The labels, or nothing if there are none. An array that was only guessed and does not fit is not
+// the labels after all, unless dataset.classes says that there must be labels.
 std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles& arrays, const std::string& images,
                                        std::size_t count, SkipLog& skipped) {
   const WantedFields wanted(options);

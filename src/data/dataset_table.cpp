@@ -331,8 +331,8 @@ char separator_of_table(const DatasetOptions& options, std::string_view text) {
 }
 
 // A list of paths and labels looks the same. So it is a table only if a field comes from a column,
-// because labels must not change with a field of files beside the images, and if its first row can
-// be one of names.
+// because labels must not change with a field of files beside the images, and if its first row may
+// hold the names of columns.
 bool is_table(PathContents& contents) {
   const std::vector<FieldOptions>& fields = contents.options().fields;
   const bool is_by_column = std::ranges::any_of(fields, [](const auto& field) { return !is_beside(field); });

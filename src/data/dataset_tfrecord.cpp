@@ -150,8 +150,8 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
   for (std::size_t i = 0; i < sides.size(); ++i) {
     sides[i] = example.floats(named_feature(example, prefix + std::string(kSides[i])), wanted.most());
     // Tells fractions from pixels. Boxes often reach past their image, but pixels are far larger.
-    // Chosen between the two: a fraction beyond 8 is no box, and no useful box in pixels is that
-    // small.
+    // Chosen between the two: no box reaches that far past its image, and no useful box in pixels
+    // is that small.
     constexpr float kFarthest = 8;
     const auto far = std::ranges::find_if(sides[i], [](float side) { return !(std::fabs(side) <= kFarthest); });
     if (far != sides[i].end()) {

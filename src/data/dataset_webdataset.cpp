@@ -30,6 +30,7 @@
 namespace forebay::data {
 namespace {
 
+// The endings in a list such as ".jpg, .png", without their dots.
 constexpr auto members_of(std::string_view endings) {
   std::array<std::string_view, std::ranges::count(kImageEndings, '.')> all{};
   for (std::string_view& each : all) {
@@ -246,8 +247,7 @@ FoundLabel label_of_group(ContainerBytes& bytes, const TarSamples& samples, cons
   return wanted.empty() ? label_of_json(json_of_group(bytes, samples, group), kClassKeys) : FoundLabel{};
 }
 
-// ", and its .json has category, uid"
-// Chosen: 20 keys make a line that can be read.
+// ", and its .json has category, uid". Chosen: a line of 20 keys can still be read.
 std::string keys_of_group(ContainerBytes& bytes, const TarSamples& samples, const TarSamples::Group& group) {
   constexpr std::size_t kNamed = 20;
   const nlohmann::json json = json_of_group(bytes, samples, group);

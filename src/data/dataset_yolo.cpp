@@ -231,7 +231,7 @@ class YoloBuilder {
     run_parallel(task, contents_.context().threads, contents_.context().progress);
   }
 
-  // 64 bits, as the largest number plus one may not fit into 32.
+  // 64 bits, because the largest number plus one may not fit into 32.
   [[nodiscard]] std::size_t count_of_classes() const {
     std::int32_t largest = -1;
     for (const YoloImage& image : read_) {
@@ -240,7 +240,7 @@ class YoloBuilder {
     return static_cast<std::size_t>(std::int64_t{largest} + 1);
   }
 
-  // An image with a wrong label is left out, as by ultralytics, because what it shows is unknown.
+  // An image with a wrong label is left out, as in ultralytics, because what it shows is unknown.
   void add(const std::string& path, const YoloImage& image, YoloClasses& classes, ObjectSamples& samples) {
     draft_.counts.annotations += image.labels.empty() ? 0 : 1;
     if (!image.labels.empty()) draft_.state.add(std::string(name_of(image.labels)), image.state);

@@ -16,9 +16,9 @@
 // one thread.
 namespace forebay::data {
 
-// The field described by these options, with the defaults of its kind; `key` names the section in errors. The number of
-// classes of a multilabel field is set if `options.classes` is given, else left to the builder. Throws ConfigError
-// naming the key for incompatible options.
+// The field described by these options, with the defaults of its kind. The number of classes of a
+// multilabel field is set if `options.classes` is given, else left to the builder. Throws
+// ConfigError naming the key for incompatible options.
 [[nodiscard]] Field field_of(const FieldOptions& options);
 
 // Whether a field's data are the bytes of a file (or of a drawn mask, drawn_mask.hpp) rather than elements.

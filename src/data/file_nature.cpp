@@ -2,7 +2,7 @@
 // supported, a Git LFS pointer, an error page that a download saved, UTF-16 text. Used before a
 // file is parsed and when parsing fails, so that the message names the cause and what to do.
 //
-// Only the first 512 bytes are looked at, and a file that cannot be read is no error here: whoever
+// Only the first 512 bytes are looked at. A file that cannot be read is not an error here: whoever
 // reads it next reports that.
 
 #include "file_nature.hpp"

@@ -27,7 +27,7 @@ namespace {
 // spelling.
 struct Role {
   std::string_view word;   // "train", "images"; "" if it says nothing
-  bool is_target = false;  // belongs to images, as masks do, but is none
+  bool is_target = false;  // what belongs to images, such as masks
   bool is_exact = false;   // the whole name, not a part of it as in "freight_train" or "train_images"
 };
 
@@ -305,7 +305,7 @@ bool is_split_list(std::string_view path) noexcept {
   return path.ends_with(".txt") && equals_ignoring_case(sets, kSets);
 }
 
-// VOC and ILSVRC come as one tree with lists of its splits; to read the tree means to read all
+// VOC and ILSVRC come as one tree with lists of its splits; reading the tree means reading all
 // splits.
 std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {
   const auto is_split = [](std::string_view path) {

@@ -2,7 +2,7 @@
 // sums, record, content and state into one vector, in this order. Header and sums are filled in
 // last, when everything that they cover is there.
 //
-// To open an index, the header comes first: its own checksum is verified before any size in it is
+// An index is opened by its header: the header's own checksum is verified before any size in it is
 // believed. Then the sizes must add up to exactly the size of the file, and the sums and the record
 // are verified against the header. index_image.cpp verifies content and state when they are used.
 

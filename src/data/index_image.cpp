@@ -156,7 +156,7 @@ class IndexOnDisk final : public IndexImage {
       const std::uint64_t begin = chunk * kIndexChunk + piece * kPiece;
       std::array<std::byte, kPiece> buffer;
       const auto bytes = std::span(buffer).first(std::min<std::size_t>(kPiece, content_bytes() - begin));
-      // Before the piece is read, because for a new chunk this reads all of it.
+      // Computed before the piece is read, because for a new chunk this reads all of it.
       const std::uint64_t expected = sums_of(chunk)[piece];
       file_.read(content_at() + begin, bytes);
       if (chunk_sum(bytes) != expected) throw file_.changed();
@@ -252,7 +252,7 @@ std::unique_ptr<IndexImage> open_index_file(const std::string& file, std::size_t
   }
 }
 
-// Unreadable files are no error: a command may be given any file.
+// An unreadable file is not an error: a command may be given any file.
 bool is_saved_index(const std::string& file) {
   try {
     std::array<std::byte, 8> head{};
