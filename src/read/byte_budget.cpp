@@ -1,14 +1,15 @@
 // The memory of encoded samples: a counter with a limit, the threads that wait for room, and a
-// stock of buffers that came back. Readers take and grow on their threads and may block; decoders
-// give back and never do. One mutex guards all; it is held for a few instructions, while buffers
-// are filled and freed outside.
+// stock of returned buffers. Readers take and grow buffers on their threads and may block; decoders
+// return them and never block. One mutex guards everything. It is held briefly: buffers are filled
+// outside it, and freed outside it unless they are idle ones that must make room.
 //
 // Why nothing can deadlock: what is granted belongs to a claimed slot and will be decoded without
 // waiting for anything that is not granted; waiting requests are served in the order in which their
-// samples are needed; and of those that hold memory while they wait (samples with fields, which
-// grow) the first may pass the limit. Memory that is not handed out is poisoned for
-// AddressSanitizer, so that a decoder that reads past its sample is found although the buffer is
-// larger.
+// samples are needed; and of the threads that hold memory while they wait (for samples with fields,
+// which grow) the first may pass the limit.
+//
+// Memory that is not handed out is poisoned for AddressSanitizer, so that a decoder that reads past
+// its sample is detected even if the buffer is larger.
 
 #include "byte_budget.hpp"
 
@@ -27,12 +28,12 @@
 namespace forebay::read {
 namespace {
 
-// A page; smaller buffers are not worth a class of their own.
+// One page: smaller buffers are not worth a class of their own.
 constexpr std::size_t kSmallestBuffer = 4096;
 
-// A power of two, or a quarter, a half or three quarters more.
-// Four classes per power of two waste a quarter at most. Beyond 2^62 no memory can be had anyway,
-// and rounding up would overflow.
+// The capacity of the buffer for so many bytes: a power of two, or a quarter, a half or three
+// quarters more. Four classes per power of two waste at most a quarter. Beyond 2^62 no memory can
+// be had anyway, and rounding up would overflow.
 std::size_t capacity_for(std::size_t bytes) {
   constexpr std::size_t kLargestPower = std::size_t{1} << 62;
   if (bytes > kLargestPower) return bytes;
@@ -41,46 +42,47 @@ std::size_t capacity_for(std::size_t bytes) {
   return (least + quarter - 1) / quarter * quarter;
 }
 
-// Exactly its size may be used of it, or, while it changes, all that it could hold.
+// For AddressSanitizer: exactly the buffer's size is accessible or, while the size changes, its
+// whole capacity.
 void expose_size(const std::vector<std::byte>& buffer) noexcept {
   poison(buffer.data() + buffer.size(), buffer.capacity() - buffer.size());
 }
 void expose_capacity(const std::vector<std::byte>& buffer) noexcept { unpoison(buffer.data(), buffer.capacity()); }
 
-// REQUIRES: capacity >= kSmallestBuffer
-// The exponent and the next two bits: the inverse of capacity_for(), and below 256 for any 64-bit
-// size.
+// The number of the size class with this capacity: the exponent and the next two bits, which
+// inverts capacity_for(). Below 256 for any 64-bit size. REQUIRES: capacity >= kSmallestBuffer.
 std::size_t size_class_of(std::size_t capacity) {
   const auto power = static_cast<std::size_t>(std::bit_width(capacity)) - 1;
   return 4 * power + ((capacity >> (power - 2)) & 3U);
 }
 
-// Frees it, and its pages with it: the C library would keep what a thread frees for that thread.
-// Small buffers are left to it, because the system call would cost more than they hold.
+// Frees a buffer and returns its pages to the system, because the C library would keep the memory
+// for the thread that frees it. For small buffers the system call would cost more than it gains.
 void free_all(std::vector<std::byte> buffer) noexcept {
   constexpr std::size_t kWorthACall = std::size_t{1} << 18U;
   if (buffer.capacity() < kWorthACall) return;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(buffer.data()) % page) % page;
-  // Nobody reads again what was in them. If it fails, the memory stays with the C library.
+  // The contents are not needed again. If the call fails, the memory stays with the C library.
   static_cast<void>(::madvise(buffer.data() + before, (buffer.capacity() - before) / page * page, MADV_DONTNEED));
 }
 
 }  // namespace
 
-// A sample larger than the limit is granted when nothing else is in flight, so it may also grow.
+// A sample larger than the limit is granted when nothing else is in flight, so it may also grow
+// past the limit.
 std::vector<std::byte> ByteBudget::take(std::uint64_t order, std::size_t bytes) {
   wait_for_room(order, bytes, false, [&] { return may_pass(order, bytes); });
   std::vector<std::byte> buffer = buffer_of(bytes);
-  if (bytes > limit_) {  // it is alone, so past_limit_ is free
+  if (bytes > limit_) {  // nothing else is in flight, so past_limit_ is not in use
     const std::lock_guard lock(mutex_);
     past_limit_ = buffer.data();
   }
   return buffer;
 }
 
-// past_limit_ names the one buffer that may be beyond the limit by its address, which enlarge()
-// passes on when the buffer moves.
+// past_limit_ is the address of the one buffer that may exceed the limit. enlarge() updates it when
+// the buffer moves.
 void ByteBudget::grow(std::uint64_t order, std::vector<std::byte>& buffer, std::size_t bytes) {
   const std::byte* const whose = buffer.data();
   wait_for_room(order, bytes, true, [&] {
@@ -109,7 +111,7 @@ void ByteBudget::enlarge(std::vector<std::byte>& buffer, std::size_t bytes) {
     buffer.resize(size);
     return expose_size(buffer);
   }
-  // Its room is already accounted for, so the larger buffer takes over all of it.
+  // The added bytes have already been admitted, so the larger buffer needs no further room.
   std::vector<std::byte> larger;
   try {
     const std::size_t capacity = capacity_for(size);
@@ -143,7 +145,7 @@ std::optional<std::vector<std::byte>> ByteBudget::try_take(std::uint64_t order, 
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || !may_pass(order, bytes)) return std::nullopt;
-    idle = take_idle(size_class_of(capacity_for(bytes)));  // first, or it might have to make room
+    idle = take_idle(size_class_of(capacity_for(bytes)));  // before admit(), which might free it to make room
     admit(bytes);
   }
   return buffer_of(bytes, std::move(idle));
@@ -161,7 +163,7 @@ std::optional<std::vector<std::vector<std::byte>>> ByteBudget::try_take(std::uin
   try {
     buffers.reserve(sizes.size());
     for (const std::size_t size : sizes) {
-      rest -= size;  // buffer_of() releases its own
+      rest -= size;  // if buffer_of() throws, it releases its own share
       buffers.push_back(buffer_of(size));
     }
   } catch (const std::exception&) {
@@ -203,7 +205,7 @@ void ByteBudget::give_back(std::span<EncodedSample> samples) noexcept {
     for (EncodedSample& sample : samples) take_back(sample.bytes);
     wake_first();
   }
-  for (EncodedSample& sample : samples) free_all(std::exchange(sample.bytes, {}));  // what was not kept
+  for (EncodedSample& sample : samples) free_all(std::exchange(sample.bytes, {}));  // those that were not kept idle
 }
 
 void ByteBudget::close() noexcept {
@@ -246,7 +248,7 @@ std::size_t ByteBudget::room() const noexcept { return limit_ - std::min(limit_,
 
 bool ByteBudget::fits(std::size_t bytes) const noexcept { return bytes == 0 ? in_flight_ <= limit_ : bytes <= room(); }
 
-// Those that grow go before those that take, whatever their order, because they hold memory that
+// Threads that grow go before those that take, whatever their order, because they hold memory that
 // the others wait for.
 bool ByteBudget::is_first(std::uint64_t order, bool grows) const {
   return std::ranges::none_of(
@@ -264,7 +266,7 @@ bool ByteBudget::may_grow(std::uint64_t order, const std::byte* buffer) const {
 void ByteBudget::admit(std::size_t bytes) noexcept {
   in_flight_ += bytes;
   most_in_flight_ = std::max(most_in_flight_, in_flight_);
-  // Idle buffers make room for used ones, large ones first.
+  // Frees idle buffers, large ones first, to make room for those in use.
   for (auto buffers = idle_.rbegin(); idle_bytes_ > room() && buffers != idle_.rend(); ++buffers) {
     for (; idle_bytes_ > room() && !buffers->empty(); buffers->pop_back()) {
       idle_bytes_ -= buffers->back().capacity();
@@ -273,9 +275,9 @@ void ByteBudget::admit(std::size_t bytes) noexcept {
   }
 }
 
-// The shortage hook is called after this thread is in waiting_, and without the lock, because it
-// gives buffers back. So a thread that keeps samples sees either the waiter or the room that it
-// needs (coalesced_reads.hpp).
+// The shortage hook is called once this thread is in waiting_, and without the lock, because it
+// gives buffers back. A thread that keeps a sample checks for waiters afterwards. So either it sees
+// this thread, or the hook sees that sample (coalesced_reads.hpp).
 template <typename MayPass>
 void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grows, MayPass&& may_pass) {
   std::unique_lock lock(mutex_);
@@ -295,7 +297,7 @@ void ByteBudget::wait_for_room(std::uint64_t order, std::size_t bytes, bool grow
   wake_first();  // the next in order may fit as well
 }
 
-// Only the one whose turn it is: it wakes the next itself once it has been admitted.
+// Wakes only the thread whose turn it is, which wakes the next once it has been admitted.
 void ByteBudget::wake_first() noexcept {
   const auto turn_of = [](const Waiter* waiter) { return std::pair(!waiter->grows, waiter->order); };
   const auto first = std::ranges::min_element(waiting_, {}, turn_of);
@@ -319,8 +321,8 @@ std::vector<std::byte> ByteBudget::recycled(std::size_t size_class) {
   return take_idle(size_class);
 }
 
-// A buffer of exactly its class: a larger one would waste what others need, a smaller one would be
-// grown at once.
+// Takes only a buffer of exactly this class: a larger one would waste memory that others need, and
+// a smaller one would have to grow immediately.
 std::vector<std::byte> ByteBudget::take_idle(std::size_t size_class) noexcept {
   auto& buffers = idle_[size_class];
   if (buffers.empty()) return {};

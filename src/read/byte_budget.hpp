@@ -17,19 +17,21 @@ namespace forebay::read {
 
 // Bounds the encoded bytes between the store and the decoders, and owns their buffers.
 //
-// Among waiting requests the one with the lowest order is granted first, and nothing later is granted before it; a
-// later one may pass an earlier one that has not asked yet. A sample larger than the whole budget is admitted when
-// nothing else is in flight. Whatever is granted can be decoded without waiting for anything that is not (its slot was
-// claimed before), so the bytes always come back.
+// Among waiting requests the one with the lowest order is granted first, and nothing later is
+// granted before it; a later one may pass an earlier one that has not asked yet. A sample larger
+// than the whole budget is admitted when nothing else is in flight. Whatever is granted can be
+// decoded without waiting for anything that is not granted, because its slot was claimed before. So
+// the bytes always come back.
 //
-// A sample of several parts grows its buffer while it is read, because their sizes are not known beforehand. It holds
-// memory while it waits for more, so two of them could wait for each other; therefore one at a time, the earliest that
-// waits, may grow past the limit. It will be read and decoded without waiting for another, and then gives everything
-// back. Growing goes before taking: whoever grows has memory that others wait for.
+// A sample of several parts grows its buffer while it is read, because their sizes are not known
+// beforehand. It holds memory while it waits for more, so two of them could wait for each other;
+// therefore one at a time, the earliest that waits, may grow past the limit. It will be read and
+// decoded without waiting for another, and then gives everything back. Growing takes precedence
+// over taking, because a thread that grows holds memory that others wait for.
 //
-// Returned buffers are kept for later samples as far as the limit has room beside what is in flight, and freed
-// otherwise: a run holds no more than the limit, or one sample that is larger. (A reused buffer may be up to a quarter
-// larger than its sample needs.)
+// Returned buffers are kept for later samples as far as the limit has room beside what is in
+// flight, and freed otherwise: a run holds no more than the limit, or one sample that is larger. (A
+// reused buffer may be up to a quarter larger than its sample needs.)
 //
 // Any thread may call; readers may block.
 class ByteBudget final : public BufferReturn {
@@ -85,7 +87,7 @@ class ByteBudget final : public BufferReturn {
   };
 
   // These REQUIRE: mutex_ held
-  [[nodiscard]] std::size_t room() const noexcept;  // of the limit, beside what is in flight
+  [[nodiscard]] std::size_t room() const noexcept;  // the part of the limit that is not in flight
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
   [[nodiscard]] bool is_first(std::uint64_t order, bool grows) const;
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;
@@ -113,13 +115,14 @@ class ByteBudget final : public BufferReturn {
   std::size_t most_in_flight_ = 0;
   std::vector<Waiter*> waiting_;  // unsorted; at most one per reader thread
   bool closed_ = false;
-  // The only buffer that may grow past the limit; it did, or may have.
+  // The only buffer that may exceed the limit, by its address. It has exceeded it, or may have.
   const std::byte* past_limit_ = nullptr;
   std::function<void()> shortage_;
 
-  // Idle buffers by their capacity, four kinds to a power of two, so that a small sample never occupies a large buffer.
+  // Idle buffers by size class, four classes per power of two, so that a small sample never
+  // occupies a large buffer.
   std::array<std::vector<std::vector<std::byte>>, 256> idle_;
-  std::size_t idle_bytes_ = 0;  // of capacity; at most room()
+  std::size_t idle_bytes_ = 0;  // their capacities; at most room()
 };
 
 }  // namespace forebay::read

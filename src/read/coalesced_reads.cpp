@@ -1,12 +1,15 @@
-// A coalesced read goes through these steps: plan(), on the issuer's thread, groups the samples of
-// planned batches that lie side by side in a file and puts one request per group into the read
-// queue; request() then marks which members a claimed batch wants, or takes those that are there
-// already; a reader reads the whole group when its first sample is due and calls deliver(), which
-// hands on the wanted members and keeps the others. A group that cannot be read as one is given up,
-// and its members are read one by one.
+// The steps of a coalesced read:
+//  - plan(), on the issuer's thread, groups samples of planned batches that are near each other in a
+//    file, and puts one request per group into the read queue.
+//  - request(), on the same thread, marks which members a claimed batch wants, or takes those that
+//    have already been read.
+//  - A reader reads the whole group when its first sample is due and calls deliver(), which hands on
+//    the wanted members and keeps the others.
+//  - A group that cannot be read as one is given up, and its members are read one by one.
 //
-// mutex_ guards the groups and what is kept; plans_ is the issuer's alone. Kept samples take memory
-// that nobody waits for, so make_room() drops those needed last whenever readers are short of it.
+// mutex_ guards the groups and the kept samples; plans_ is used by the issuer only. Kept samples
+// occupy memory although no batch waits for them yet, so make_room() drops those needed last
+// whenever readers are short of memory.
 
 #include "coalesced_reads.hpp"
 
@@ -24,9 +27,9 @@ struct CoalescedReads::CoalescedRead {
   struct Member {
     State state = State::wanted;
     std::uint64_t sample = 0;
-    std::uint64_t order = 0;  // when it will be needed (ReadRequest)
+    std::uint64_t order = 0;  // when it will be needed (ReadRequest::order)
     data::Placement placement;
-    std::optional<ReadRequest> request;  // set once it was asked for
+    std::optional<ReadRequest> request;  // set once the issuer has asked for it
     std::vector<std::byte> kept;
   };
 
@@ -39,13 +42,13 @@ struct CoalescedReads::CoalescedRead {
 struct CoalescedReads::Plan {
   struct Place {
     std::uint64_t position = 0;
-    std::shared_ptr<CoalescedRead> group = {};  // null: it is read alone
+    std::shared_ptr<CoalescedRead> group = {};  // null: the sample is read alone
     std::uint32_t member = 0;
   };
 
   std::uint64_t epoch = 0;
   std::vector<Place> places;  // ascending
-  std::size_t left = 0;       // of them, those not asked for yet
+  std::size_t left = 0;       // places that have not been asked for yet
 
   [[nodiscard]] const Place* find(std::uint64_t at_epoch, std::uint64_t position) const noexcept {
     if (at_epoch != epoch || position < places.front().position || position > places.back().position) return nullptr;
@@ -54,9 +57,9 @@ struct CoalescedReads::Plan {
   }
 };
 
-// Sorted by file and place, then cut wherever the gap, the bytes or the number of samples would
-// exceed the limits. A sample that overlaps the group's last one is left out of groups: its bytes
-// would be read into two buffers.
+// Sorts the samples by file and place, and begins a new group wherever the gap, the bytes or the
+// number of samples would exceed the limits. A sample that overlaps the group's last one is left
+// out, because bytes that both need would have to be read into two buffers.
 std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<data::Placement>> placements,
                                                const CoalescingLimits& limits) {
   std::vector<std::size_t> order;
@@ -93,9 +96,10 @@ CoalescedReads::CoalescedReads(const data::PlacedSamples& samples, ByteBudget& b
       budget_(budget),
       requests_(requests),
       encoded_(encoded),
-      // Two plans are under way at one time: one is read while the other is decoded.
+      // Two plans are under way at the same time: one is read while the other is decoded.
       most_planned_(budget_bytes / 2) {
-  // An eighth of the budget for one request at most, so that several are under way at once. Chosen.
+  // At most an eighth of the budget for one request, so that several can be under way at once.
+  // Chosen.
   limits_.bytes = std::min<std::uint64_t>(limits_.bytes, budget_bytes / 8);
   budget_.on_shortage([this] { make_room(); });
 }
@@ -110,8 +114,8 @@ bool CoalescedReads::is_planned(std::uint64_t epoch, std::uint64_t position) con
   return std::ranges::any_of(plans_, [&](const Plan& plan) { return plan.find(epoch, position) != nullptr; });
 }
 
-// The whole window if half of the budget holds it; otherwise as many whole batches as fit, the
-// first one in any case.
+// Plans the whole window if half of the budget can hold it; otherwise as many whole batches as fit,
+// and at least one.
 void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   if (requests.empty()) return;
   std::vector<std::optional<data::Placement>> placements;
@@ -120,7 +124,7 @@ void CoalescedReads::plan(std::span<const ReadRequest> requests) {
   for (const ReadRequest& request : requests) {
     placements.push_back(samples_.placement(request.sample));
     bytes += placements.back() ? encoded_bytes(*placements.back()) : 0;
-    // A batch is planned as a whole, and the first one always.
+    // Batches are planned as a whole, and the first one in any case.
     if (bytes > most_planned_ && request.turn != requests.front().turn) {
       const auto is_before = [&](const ReadRequest& other) { return other.turn != request.turn; };
       requests =
@@ -156,7 +160,8 @@ void CoalescedReads::plan(std::span<const ReadRequest> requests) {
     reads.back().coalesced = group->number;
     coalesced_.emplace(group->number, std::move(group));
   }
-  // If a batch is planned twice (once as padding), the entry in a coalesced read is found.
+  // If a batch is planned twice (once as padding), find() must return the entry that is in a
+  // coalesced read.
   std::ranges::sort(plan.places, {}, [](const Plan::Place& place) { return std::pair(place.position, !place.group); });
   plans_.push_back(std::move(plan));
   std::ranges::sort(reads, {}, &ReadRequest::order);
@@ -224,8 +229,8 @@ std::size_t CoalescedReads::read(const CoalescedRead& group, std::span<std::vect
   return static_cast<std::size_t>(group.length);
 }
 
-// Members that were asked for meanwhile go to the decoders; make_room() comes after the others are
-// kept, as the invariant in the header wants it.
+// Members that have been asked for meanwhile go to the decoders. make_room() is called after the
+// others are kept, as the invariant in the header requires.
 void CoalescedReads::deliver(const std::shared_ptr<CoalescedRead>& group, Buffers buffers) {
   std::vector<EncodedSample> wanted;
   bool keeps = false;
@@ -251,8 +256,8 @@ void CoalescedReads::deliver(const std::shared_ptr<CoalescedRead>& group, Buffer
   if (keeps) make_room();
 }
 
-// Urgent: these samples were asked for long ago. Members that were not asked for yet are marked
-// gone, and request() has them read alone.
+// The requests are urgent, because these samples were asked for long ago. Members that have not
+// been asked for are marked gone, and request() has them read alone.
 void CoalescedReads::give_up(std::uint32_t number) {
   std::vector<ReadRequest> alone;
   {

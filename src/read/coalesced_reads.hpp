@@ -21,8 +21,8 @@ namespace forebay::read {
 
 // Limits on what one request may read.
 struct CoalescingLimits {
-  // Unneeded bytes between two samples, or within one, that are read rather than skipped: what a store delivers in the
-  // time of another request.
+  // The most unneeded bytes between two samples, or within one, that are read rather than skipped:
+  // as many as a store delivers in the time of another request.
   std::uint64_t gap = std::uint64_t{128} << 10U;
   std::uint64_t bytes = std::uint64_t{8} << 20U;
   std::size_t samples = 256;
@@ -106,11 +106,11 @@ class CoalescedReads {
   EncodedQueue& encoded_;
   CoalescingLimits limits_;
   std::size_t most_planned_;  // the most encoded bytes of one plan
-  std::deque<Plan> plans_;    // the issuer's: those with samples not yet asked for
+  std::deque<Plan> plans_;    // used by the issuer only: the plans with samples not yet asked for
   std::vector<ReadRequest> asked_;
   std::vector<EncodedSample> there_;
 
-  mutable std::mutex mutex_;  // of what follows and of what changes in coalesced reads
+  mutable std::mutex mutex_;  // guards the members below and the mutable members of coalesced reads
   std::unordered_map<std::uint32_t, std::shared_ptr<CoalescedRead>> coalesced_;  // neither handed on nor given up
   std::map<Kept, KeptAt> kept_;
   std::uint32_t last_number_ = 0;

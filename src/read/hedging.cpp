@@ -1,8 +1,8 @@
 // Finds reads that are far slower than the others and issues them a second time. One thread wakes
-// up when the earliest read in progress could become slow, examines each reader's workload, takes
-// away the requests that wait behind a slow read, and pushes a second request for the slow one,
-// ahead of all others. Their HedgedRead decides, exactly once, which of the two hands the bytes on.
-// How long "slow" is follows from recent reads (HedgeRule in the header).
+// up when the earliest read in progress could become slow, and examines each reader's workload. It
+// takes away the requests that wait behind a slow read, and pushes a second request for the slow
+// one, ahead of all others. The HedgedRead of the two decides, exactly once, which of them hands
+// the bytes on. How long a slow read takes follows from recent reads (HedgeRule in the header).
 
 #include "hedging.hpp"
 
@@ -19,8 +19,9 @@
 namespace forebay::read {
 namespace {
 
-// A microsecond: reads from the page cache, whose time does not matter here.
-constexpr int kFirstBit = 10;  // anything below 2^10 ns is in the first step
+// The first step ends at about a microsecond: shorter reads come from the page cache, and their
+// exact time does not matter.
+constexpr int kFirstBit = 10;  // 2^10 ns
 
 using std::chrono::milliseconds;
 
@@ -28,10 +29,11 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestRest{100};
 constexpr milliseconds kFirstRest{20};
 
-// Spread over the dataset. Chosen: each look costs a few system calls.
+// How many samples may_be_slow() examines, spread over the dataset. Chosen: each costs a few system
+// calls.
 constexpr std::uint64_t kFilesLookedAt = 8;
 
-// The file of a sample's name. Where one file holds many records, no file has that name.
+// The file in a sample's name. The name of a record is not that of an existing file.
 std::string file_of(const std::string& name) { return name.substr(0, name.rfind("#object ")); }
 
 }  // namespace
@@ -54,7 +56,8 @@ void ReadTimes::add(std::chrono::nanoseconds time) noexcept {
   added_[step_of(ns)].fetch_add(1, std::memory_order_relaxed);
 }
 
-// Differences of counters that only grow; unsigned arithmetic makes them right across an overflow.
+// Takes differences of counters that only grow; unsigned arithmetic keeps them right across an
+// overflow.
 std::uint64_t ReadTimes::gather() noexcept {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < kSteps; ++i) {
@@ -86,8 +89,8 @@ std::chrono::nanoseconds ReadTimes::quantile(double share) const noexcept {
   return std::chrono::nanoseconds(end_of(last));
 }
 
-// A local disk answers or fails; only a store at the other end of a network can be slow with one
-// read and quick with its repetition.
+// A local disk answers or fails. Only a store at the other end of a network can be slow with one
+// read and quick when the same read is repeated.
 bool may_be_slow(const std::string& path, const Dataset& dataset) {
   if (!is_on_local_disk(path)) return true;
   const std::uint64_t looks = std::min(kFilesLookedAt, dataset.size());
@@ -112,7 +115,7 @@ void Hedging::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// The entry was put into the map before its request was pushed, so it is there, and each number is
+// The entry was put into the map before its request was pushed, so it exists, and each number is
 // asked for once.
 std::shared_ptr<HedgedRead> Hedging::hedged(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
@@ -129,14 +132,14 @@ void Hedging::run() noexcept {
   }
 }
 
-// Slow reads are hedged in the order in which their samples are needed, for as long as earned
-// second reads last.
+// Slow reads are hedged in the order in which their samples are needed, as long as second reads
+// have been earned.
 WaitPoint::Clock::time_point Hedging::look() {
   rule_.update();
   const auto now = WaitPoint::Clock::now();
   const auto slow_after = rule_.slow_after();
   if (slow_after == HedgeRule::kUnknown) return now + kFirstRest;
-  // A read that begins after this look cannot be slow before.
+  // A read that begins after this look cannot be slow any earlier.
   auto again = now + std::min<std::chrono::nanoseconds>(slow_after, kLongestRest);
   slow_.clear();
   for (Workload& workload : workloads_) {
@@ -152,6 +155,8 @@ WaitPoint::Clock::time_point Hedging::look() {
   return again;
 }
 
+// Takes away what waits behind a slow read: requests go to other readers, and samples that have
+// already been read go to the decoders.
 void Hedging::relieve(Workload& workload) {
   left_.clear();
   read_.clear();

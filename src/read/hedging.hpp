@@ -22,8 +22,8 @@
 
 namespace forebay::read {
 
-// How long reads take: a histogram whose steps are at most a fifth of a value wide. Recent reads weigh most, so that it
-// follows a store that changes.
+// How long reads take: a histogram with four steps per doubling, so that a step is at most a fifth
+// of its upper end wide. Recent reads weigh most, so that it follows a store that changes.
 class ReadTimes {
  public:
   // A read took `time`. Any thread.
@@ -84,7 +84,7 @@ class HedgeRule {
   static constexpr double kShare = 0.05;
   static constexpr double kPrice = 1 + kShare;  // a second read is added like any other, and must earn nothing
   static constexpr double kMostEarned = 16;     // however long no read has been slow
-  static constexpr double kFewestReads = 64;    // that show a tail
+  static constexpr double kFewestReads = 64;    // fewer would not show the tail
   static constexpr int kTimes = 3;
 
   ReadTimes times_;
@@ -139,7 +139,7 @@ class Hedging {
   std::vector<Slow> slow_;
   std::vector<ReadRequest> left_;
   std::vector<EncodedSample> read_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::unordered_map<std::uint32_t, std::shared_ptr<HedgedRead>> hedged_reads_;
   std::uint32_t last_hedged_ = 0;
 

@@ -8,21 +8,24 @@
 
 namespace forebay::read {
 
-// Counts the elements of a queue, or of several queues that share it, and has threads wait for one. A semaphore with
-// many permits wakes a thread for each; here only as many wake as the elements keep busy, at the number that threads
-// take at once: readers of a fast store take many, and waking them all would cost more than they read. It can be
-// closed.
+// Counts the elements of one queue, or of several that share the gate, and lets threads wait for
+// elements. A semaphore would wake a thread for each element. The gate wakes only as many threads
+// as the elements keep busy, given how many a thread takes at once: readers of a fast store take
+// many, and waking them all would cost more than the reads themselves. It can be closed.
 //
 // Invariants
-//  G1  A thread counts itself in asleep_ before it looks at elements_ and closed_ for the last time. Whoever adds
-//      elements, or closes, does so before it looks at asleep_. All of these are seq_cst, so one of the two sees the
-//      other: no thread sleeps beside elements that nobody was woken for.
-//  G2  Whoever lowers asleep_ for a thread that sleeps signals awake_ once, and that thread takes the signal.
-//  G3  A thread that takes and leaves elements behind wakes another. So while there are elements, a thread that has not
-//      yet looked for them since they came is awake, or none sleeps.
+//  G1  A thread counts itself in asleep_ before it checks elements_ and closed_ for the last time.
+//      Whoever adds elements, or closes, does so before it checks asleep_. All of these are seq_cst,
+//      so one of the two sees the other: no thread stays asleep while there are elements for which
+//      no thread was woken.
+//  G2  Whoever lowers asleep_ for a sleeping thread signals awake_ once, and that thread takes the
+//      signal.
+//  G3  A thread that takes elements and leaves some behind wakes another. So while there are
+//      elements, a thread that has not looked for them since they were added is awake, or none
+//      sleeps.
 class QueueGate {
  public:
-  // After the elements were put into the queues. Any thread.
+  // Call after the elements have been put into the queues. Any thread.
   void add(std::size_t elements) noexcept {
     elements_.fetch_add(static_cast<std::int64_t>(elements), std::memory_order_seq_cst);  // G1
     const std::size_t at_once = std::max<std::size_t>(1, at_once_.load(std::memory_order_relaxed));
@@ -32,7 +35,7 @@ class QueueGate {
   // Waits for elements, then takes as many as there are, at most `most`. 0 once the gate is closed, even if some are
   // left. The queues hold that many for this thread, though a try_dequeue may miss them at first. Any thread.
   [[nodiscard]] std::size_t take(std::size_t most) noexcept {
-    // A hint.
+    // Only a hint for add().
     if (at_once_.load(std::memory_order_relaxed) != most) at_once_.store(most, std::memory_order_relaxed);
     for (int spins = 0; !closed_.load(std::memory_order_seq_cst); ++spins) {
       if (const std::size_t taken = try_take(static_cast<std::int64_t>(most))) return taken;
@@ -52,7 +55,7 @@ class QueueGate {
   }
 
  private:
-  static constexpr int kSpins = 64;  // a waiting worker must leave its core to the decoders and the trainer
+  static constexpr int kSpins = 64;  // a waiting worker must soon leave its core to the decoders and the trainer
 
   [[nodiscard]] std::size_t try_take(std::int64_t most) noexcept {
     std::int64_t there = elements_.load(std::memory_order_relaxed);
@@ -70,7 +73,7 @@ class QueueGate {
     asleep_.fetch_add(1, std::memory_order_seq_cst);
     const bool awake = elements_.load(std::memory_order_seq_cst) > 0 || closed_.load(std::memory_order_seq_cst);  // G1
     if (awake && take_asleep(1) == 1) return;
-    // G2: also if another lowered asleep_ in the meantime.
+    // G2: even if another thread has lowered asleep_ meanwhile.
     while (!awake_.wait()) {
     }
   }

@@ -14,12 +14,13 @@
 
 namespace forebay::read {
 
-// Encoded samples from readers to decoders, or requests that decoders are to read themselves, those of earlier batches
-// first. A moodycamel queue keeps the order of each
-// producer only: with readers ahead of the decoders, later batches would be decoded before earlier ones and arrive in
-// bursts. So there is one queue for each batch under way (or for a few, if there may be many), and the queues share one
-// semaphore. The byte budget bounds it, and of requests the batches under way. Any thread may call push(), take() and
-// size_guess() at any time; one thread calls begin_turn(), one close().
+// Encoded samples on their way from readers to decoders, or requests that decoders are to read
+// themselves; those of earlier batches first. A moodycamel queue keeps only the order of each
+// producer: when readers are ahead of the decoders, later batches would be decoded before earlier
+// ones, and batches would arrive in bursts. So there is one queue for each batch under way (or for
+// a few batches, if there may be many), and all queues share one gate. The byte budget bounds the
+// samples, and the number of batches under way bounds the requests. Any thread may call push(),
+// take() and size_guess() at any time; one thread calls begin_turn(), one close().
 class EncodedQueue {
  public:
   // `most_turns`: batches that may be under way at one time (the ring's capacity), at least 1.
@@ -101,9 +102,8 @@ class EncodedQueue {
   QueueGate gate_;
 };
 
-// Requests to the reader threads: in the order in which one thread pushed them, urgent ones before all others. Two
-// queues share one gate.
-// Every member may be called from any thread at the same time.
+// Requests to the reader threads: in the order in which one thread pushed them, urgent ones before
+// all others. Two queues share one gate. Any thread may call any member at any time.
 class ReadQueue {
  public:
   // Never waits. Throws std::bad_alloc. After close() the requests are dropped.

@@ -7,7 +7,8 @@
 namespace forebay::read {
 namespace {
 
-// That the calling thread had the system read from disks; always the same where the system does not count them.
+// The number of blocks that the system has read from disks for the calling thread. Constant where
+// the system does not count them.
 long blocks_read() noexcept {
   rusage usage{};
   return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_inblock : 0;
@@ -18,8 +19,8 @@ long blocks_read() noexcept {
 QuickReader::QuickReader(const ReaderLinks& links, WorkerStatus& status)
     : links_(links), status_(status), reader_(links_, {}, never_, workload_, nullptr, status) {}
 
-// Whether the disk was asked shows in the thread's count of blocks read, which costs two system
-// calls for a group of samples and none for each.
+// The thread's count of blocks shows whether a disk was read. That costs two system calls for a
+// group of samples, and none per sample.
 std::size_t QuickReader::read(std::span<EncodedSample> samples) {
   if (std::ranges::all_of(samples, &EncodedSample::is_read)) return samples.size();
   const long before = blocks_read();
@@ -38,8 +39,8 @@ std::size_t QuickReader::read(std::span<EncodedSample> samples) {
   return here;
 }
 
-// Whatever does not succeed at once goes to the readers, ahead of other requests: its slot has been
-// claimed for longer than theirs.
+// Whatever does not succeed at once goes to the readers, ahead of other requests, because its slot
+// has been claimed for longer than theirs.
 bool QuickReader::read_one(EncodedSample& sample) {
   if (links_.pace->is_quick()) {
     switch (reader_.read_now(sample)) {

@@ -1,11 +1,12 @@
-// One reader thread's work, request by request: take a few from the queue, for each get memory from
-// the budget, read into it, and hand the bytes to the decoders; several quick reads are handed over
-// together. Target is how the dataset gets its memory: it asks for room when it knows the size,
-// which may wait, and gives the room back if the read fails. reader_retries.cpp has what follows a
-// failed read; QuickReader uses the same class on a decoder's thread with may_wait_ = false.
+// The work of one reader thread, request by request: take a few from the queue; for each, take
+// memory from the budget, read into it, and hand the bytes to the decoders. Several quick reads are
+// handed over together. Target is how the dataset gets its memory: once the dataset knows the size,
+// Target takes room from the budget, which may wait, and it gives the room back if the read fails.
+// reader_retries.cpp handles failed reads. QuickReader uses the same class on a decoder's thread,
+// with may_wait_ = false.
 //
-// Two rules keep the threads from holding each other up. Before a reader waits, for memory or to
-// retry, it hands over what it has read and gives back requests it has not begun. And while it
+// Two rules prevent threads from holding each other up. Before a reader waits, for memory or to
+// retry, it hands over what it has read and gives back requests that it has not begun. And while it
 // waits it holds no memory, except for a sample that grows, for which the budget has a rule of its
 // own.
 
@@ -37,22 +38,22 @@ namespace {
 using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
 
-// After a read that took longer than this, other readers get the requests behind it.
-// Ten times what Pace takes from the queue at once (workload.hpp), so an ordinary batch of quick
+// When a reader has worked on its requests for longer than this, other readers get the rest. Ten
+// times the work that Pace lets a thread take at once (workload.hpp), so a normal group of quick
 // reads is not interrupted.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
-// There is no room in the byte budget for a read that must not wait. Not a std::exception: it says nothing about the
-// sample.
+// Thrown if the byte budget has no room for a read that must not wait. Not a std::exception,
+// because it says nothing about the sample.
 struct NoRoom {};
 
-// Second reads are counted apart, so that the tuning does not take them for readers at work.
+// Second reads are a separate activity, so that the tuning does not count them as readers at work.
 Activity reading(const ReadRequest& request) { return request.hedge == 0 ? Activity::reading : Activity::hedging; }
 HedgedRead::Side side_of(const ReadRequest& request) {
   return request.hedge == 0 ? HedgedRead::Side::first : HedgedRead::Side::second;
 }
 
-// The request as everything downstream of the readers knows it.
+// The request without what only readers need to know.
 ReadRequest plain(ReadRequest request) {
   request.hedge = 0;
   request.failed = 0;
@@ -83,8 +84,9 @@ class Reader::Target final : public ReadTarget {
     lay_out(buffer_, placement, parts);
   }
 
-  // Reserves room for a field from `begin` on, where the last one ends. Other readers wait for memory that this thread
-  // holds until it has read the rest, so the budget lets it pass the limit rather than wait for them.
+  // Reserves room for a field from `begin` on, where the last one ends. Other readers may wait for
+  // memory that this thread holds until it has read the rest, so the budget lets this thread pass
+  // the limit rather than wait for them.
   [[nodiscard]] std::span<std::byte> reserve_field(std::size_t begin, std::size_t bytes) {
     ByteBudget& budget = reader_.links_.budget;
     budget.shrink(buffer_, begin);
@@ -105,7 +107,7 @@ class Reader::Target final : public ReadTarget {
   [[nodiscard]] std::vector<std::byte> release() noexcept { return std::exchange(buffer_, {}); }
 
  private:
-  // REQUIRES: bytes <= all, unless that is more than any memory.
+  // REQUIRES: bytes <= all, unless no memory could hold `bytes`, so that `all` may have overflowed.
   void take(std::size_t bytes, std::size_t all) {
     give_back();  // a waiting thread must hold nothing
     guard_memory(bytes, [&] {
@@ -122,7 +124,7 @@ class Reader::Target final : public ReadTarget {
       if (bytes > SIZE_MAX / 4) throw std::length_error("");  // so that no sum overflows
       take();
     } catch (const std::bad_alloc&) {
-      // A size that no sample needs was requested by mistake.
+      // No sample needs that much, so the sample is bad.
       if (bytes > kLargestSampleFile)
         throw SampleError("there is no memory for its " + std::to_string(bytes) + " bytes");
       throw out_of_memory("for the " + std::to_string(bytes) + " bytes of a sample");
@@ -132,7 +134,8 @@ class Reader::Target final : public ReadTarget {
   }
   template <typename Take>
   void wait(Take&& take) {
-    // The first read may hold the room that this one wants: waiting would hold up all later samples until it has ended.
+    // The first read of the sample may hold the room that this second one needs: if it waited, all
+    // later samples would have to wait for that first read.
     if (request_.hedge != 0 || !reader_.may_wait_) throw NoRoom();
     reader_.hand_over();
     reader_.workload_.pause();
@@ -157,7 +160,7 @@ class Reader::Target final : public ReadTarget {
 class Reader::FieldTarget final : public ReadTarget {
  public:
   FieldTarget(Target& target, const Field& field) : target_(target), field_(field), begin_(target.size()) {}
-  // Refuses what no batch has room for before it is read.
+  // Refuses a field that is too large for a batch before it is read.
   std::span<std::byte> reserve(std::size_t bytes) override {
     if (!data::fits_batch(field_, bytes)) throw data::too_large_for_batch(field_, bytes);
     return target_.reserve_field(begin_, bytes);
@@ -184,7 +187,7 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
   handed_over_.reserve(Pace::kMost);
 }
 
-// The clock is read at the end of a read anyway, for the status; that reading is used again here.
+// The status reads the clock at the end of a read anyway; that time is reused here.
 bool Reader::work() {
   const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
   workload_.assign(std::span(requests_).first(taken));
@@ -231,7 +234,7 @@ void Reader::try_once(const ReadRequest& request, std::uint32_t retry) {
   }
 }
 
-// With a second read under way, only the last of the two to give up reports the sample.
+// If a second read is under way, only the last of the two to give up reports the sample.
 void Reader::give_up(const ReadRequest& request, std::string_view reason) {
   std::string verdict(reason);
   if (const std::shared_ptr<HedgedRead> hedged = workload_.end()) {
@@ -252,12 +255,13 @@ void Reader::read(const ReadRequest& request, std::uint32_t retry) {
     if (request.hedge != 0) links_.totals.hedges_won.fetch_add(1, std::memory_order_relaxed);
   }
   ++counted_.delivered;
-  // Another thread may hand the sample over while the next read is under way.
+  // The hedging thread may hand the sample over while the next read is under way, so the totals
+  // must have it by then.
   if (hedging_ != nullptr) add_to_totals();
 }
 
-// On a decoder's thread, for quick reads: an error counts with its time, so that a store that fails
-// stops being quick.
+// Runs on a decoder's thread, for quick reads. A failed read counts with its time, so that a store
+// that fails stops being quick.
 Reader::Outcome Reader::read_now(EncodedSample& sample) {
   may_wait_ = false;
   try {
@@ -283,8 +287,8 @@ void Reader::end_reads() noexcept {
   is_behind_read_ = false;
 }
 
-// The emulated store delays the read before and after, as latency and as bandwidth; waits for
-// memory in between do not count as time in the store (read_before).
+// The emulated store adds its latency before the read and waits for its bandwidth afterwards. Waits
+// for memory in between do not count as time in the store (read_before).
 EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
   if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
     status_.go_on_with(request.sample);
@@ -305,7 +309,7 @@ EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
   return {.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
 }
 
-// In the emulated store, too, a field in its own file or record is a request of its own.
+// A field in its own file or record is a separate request, in the emulated store too.
 void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target& target) {
   const StorageThrottle* const throttle = links_.throttle;
   for (std::size_t field = 0; field < fields_; ++field) {
@@ -326,7 +330,7 @@ void Reader::read_fields(const ReadRequest& request, std::uint32_t retry, Target
   }
 }
 
-// After an error the parts are read one by one: only then is it known which one is bad.
+// After an error the parts are read one by one, which shows which of them is bad.
 bool Reader::read_parts(const ReadRequest& request, Target& target) {
   if (placed_ == nullptr) return false;
   const std::optional<data::Placement> placement = placed_->placement(request.sample);
@@ -341,7 +345,7 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
   }
 }
 
-// Kept in plain members and added to the shared totals with each handing over.
+// Counts are kept in plain members, and added to the shared totals at each hand-over.
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   pace_.add(ns);
   if (links_.pace != nullptr) links_.pace->add(ns);
@@ -366,9 +370,9 @@ void Reader::add_to_totals() noexcept {
   add(links_.totals.bytes_from_cache, counted_.from_cache);
 }
 
-// Memory for all members at once, without waiting; where there is none, or the read fails, they are
-// read one by one. A failed group is not retried as one, because then one bad sample would fail all
-// of them again.
+// Takes memory for all members at once, without waiting. If there is none, or the read fails, they
+// are read one by one. A failed group is not retried as a whole, because one bad sample would make
+// all of them fail again.
 void Reader::read_coalesced(const ReadRequest& request, std::uint32_t retry) {
   CoalescedReads& coalesced = *links_.coalesced;
   const std::shared_ptr<CoalescedReads::CoalescedRead> group = coalesced.find(request.coalesced);

@@ -17,8 +17,9 @@
 
 namespace forebay::read {
 
-// The work of one reader thread. When reads are quick it takes several requests at a time, and hands over their bytes
-// together. It holds nothing back while it waits nor, if slow reads are hedged, while it reads.
+// The work of one reader thread. When reads are quick it takes several requests at a time, and
+// hands over their bytes together. It keeps nothing that others could work on while it waits nor,
+// if slow reads are hedged, while a slow read lasts.
 class Reader {
  public:
   // All references must outlive it; `hedging` may be null.
@@ -46,7 +47,8 @@ class Reader {
   class FieldTarget;
 
   void serve(const ReadRequest& request);
-  // Whether the same read may succeed later. Counts those in a row that found a file cut short.
+  // Whether the same read may succeed later. `truncated` counts failed reads once one has found the
+  // file cut short.
   [[nodiscard]] bool may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept;
   // Waits before a read that follows `retry` failed ones; false if the other side of a hedged read was quicker
   // meanwhile.
@@ -64,26 +66,27 @@ class Reader {
   void read_coalesced(const ReadRequest& request, std::uint32_t retry);
   void count_read(std::int64_t ns, std::size_t bytes);
   void add_to_totals() noexcept;
-  // The sample cannot be read, or the budget has no room for this second read or this coalesced read: then there is no
-  // reason.
+  // Gives up a read: its sample cannot be read, or the budget has no room for this second or
+  // coalesced read, in which case there is no reason.
   void give_up(const ReadRequest& request, std::string_view reason);
   void hand_over();
 
   ReaderLinks links_;
   ReaderOptions options_;
-  std::size_t fields_;                 // that the dataset has
-  const data::PlacedSamples* placed_;  // null = it has no fields, or does not say where they lie
+  std::size_t fields_;                 // number of the dataset's fields
+  const data::PlacedSamples* placed_;  // null = the dataset has no fields, or does not say where they are
   StopSignal& stop_;
   Workload& workload_;
-  StoreOutage own_outage_;  // where nobody cares
+  StoreOutage own_outage_;  // used if there is no links.outage
   StoreOutage& outage_;
   Hedging* hedging_;
   WorkerStatus& status_;
-  // The status was set when a read ended, just now, and still says that this thread reads.
+  // Whether the status was last set at the end of a read, just now, and still says that this thread
+  // reads.
   bool is_behind_read_ = false;
-  bool may_wait_ = true;  // for room in the budget
+  bool may_wait_ = true;  // whether it may wait for room in the budget
   Pace pace_;
-  // Of reads that the totals do not have yet: many threads share those.
+  // Counts that have not been added to the totals yet, which many threads share.
   struct {
     std::uint64_t delivered = 0;
     std::uint64_t ns = 0;

@@ -9,7 +9,8 @@
 namespace forebay::read {
 namespace {
 
-// For every reader there may ever be; a deque, because hedging refers to them while the pool grows.
+// One for each reader that there may ever be, because hedging refers to them while the pool grows.
+// A deque, because they cannot be moved.
 std::deque<Workload> make_workloads(unsigned readers, bool watched) {
   std::deque<Workload> workloads;
   while (workloads.size() < readers) workloads.emplace_back(watched);
@@ -29,8 +30,8 @@ ReaderPool::ReaderPool(const ReaderLinks& links, const ReaderOptions& options)
           {.body = [this](unsigned thread, WorkerStatus& status) { run(thread, status); }, .end = [this] { end(); }},
           std::max(1U, options.threads), std::max({1U, options.threads, options.most})) {}
 
-// Hedging ends first: it pushes requests. Then every wait of a reader is broken: for a retry, for
-// requests, for memory.
+// Hedging ends first, because it pushes requests. Then every wait of a reader is broken: for a
+// retry, for requests, for memory.
 void ReaderPool::end() noexcept {
   if (hedging_) hedging_->stop();
   stop_.raise();

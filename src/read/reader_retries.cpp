@@ -11,10 +11,11 @@
 
 namespace forebay::read {
 
-// The reads of one sample until one succeeds, on a reader's thread. A store that fails is waited
-// for like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md); a
-// file that is cut short is damaged unless it is whole within moments, as when somebody was still
-// writing it. Coalesced reads are tried once: their samples come back as single requests.
+// Reads one sample until a read succeeds, on a reader's thread. A store that fails is waited for
+// like one that is slow (StoreOutage, docs/decisions/0025-a-store-that-fails-is-slow.md). A file
+// that is cut short is damaged unless it is complete within moments, as when it was still being
+// written. Coalesced reads are tried once: if they fail, their samples come back as single
+// requests.
 void Reader::serve(const ReadRequest& request) {
   if (request.coalesced != 0) return try_once(request, 0);
   StoreOutage::Trial trial(outage_);
@@ -41,19 +42,20 @@ void Reader::serve(const ReadRequest& request) {
 
 bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept {
   if (!is_truncated(error)) return error.is_transient();
-  // A decoder's failed read counts too, unless the store has failed since.
+  // The first read that finds the file cut short also counts the failed reads before it, including
+  // a decoder's.
   truncated = truncated == 0 ? std::min(retry, options_.attempts - 1) + 1 : truncated + 1;
   return truncated < options_.attempts;
 }
 
-// Exponential backoff from options_.backoff to a second. Doublings are bounded before the shift,
-// which would overflow.
+// Exponential backoff from options_.backoff to a second. The number of doublings is bounded before
+// the shift, which would otherwise overflow.
 bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
   is_behind_read_ = false;
   workload_.pause();
   hand_over();
-  // Others need not wait for this sample.
+  // The remaining requests need not wait for this sample.
   links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
   status_.set(WorkerStatus::Activity::retrying, request.sample);
   constexpr std::uint32_t kMostDoublings = 20;

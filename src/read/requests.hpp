@@ -103,7 +103,7 @@ class SampleHandler {
 // Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
-  // With a cache on the node: what it could not give, and what it gave.
+  // With a cache on the node: the bytes that it lacked, and those that it delivered.
   std::atomic<std::uint64_t> bytes_from_store{0};
   std::atomic<std::uint64_t> bytes_from_cache{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, with emulated delays, without waits for the budget
@@ -112,13 +112,13 @@ struct WorkerTotals {
   // Second reads of slow samples, not among `reads`; and those of them that were quicker.
   std::atomic<std::uint64_t> hedged_reads{0};
   std::atomic<std::uint64_t> hedges_won{0};
-  alignas(64) std::atomic<std::uint64_t> decode_ns{0};  // from here on by decoders, above by those that read
+  alignas(64) std::atomic<std::uint64_t> decode_ns{0};  // from here on counted by decoders, above by threads that read
   std::atomic<std::uint64_t> samples{0};
   // Samples decoded at full size and alone that transform.decode = "scaled" would have decoded smaller.
   std::atomic<std::uint64_t> shrinkable{0};
   // Samples whose JPEG file Forebay decoded without libjpeg-turbo.
   std::atomic<std::uint64_t> own_jpeg{0};
-  // Of them, those of which the decode index knew where to begin.
+  // Of these, those for which the decode index knew where to begin.
   std::atomic<std::uint64_t> indexed_jpeg{0};
   // With workers.jpeg = "nvjpeg": JPEG files decoded by nvJPEG, and those left to the CPU, bad ones included.
   std::atomic<std::uint64_t> nvjpeg_samples{0};

@@ -1,8 +1,8 @@
-// Keeps account of reads that fail and are retried: for how long, of which file, and whether others
-// succeed in the meantime. Every reader calls it on its thread, through a Trial per sample; reads
+// Keeps track of reads that fail and are retried: for how long, of which file, and whether others
+// succeed in the meantime. Every reader calls it on its thread, through one Trial per sample; reads
 // that succeed take no lock. An outage is logged once, after a second, and once more when reads
-// succeed again; whether the run ends is decided per sample, by policy.watchdog_s of time in which
-// the process ran.
+// succeed again. Whether it ends the run is decided per sample, by policy.watchdog_s of time in
+// which the process ran.
 
 #include "store_outage.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Shorter troubles are counted among the retries, and not told of.
+// Shorter outages only count as retries and are not logged.
 constexpr std::chrono::seconds kToldAfter{1};
 
 std::string outage_seconds(Clock::duration time) {
@@ -50,8 +50,8 @@ std::string local_date(std::chrono::system_clock::time_point time) {
 StoreOutage::StoreOutage(double limit_s, const RunningTime* time, Tell tell)
     : limit_s_(limit_s), time_(time), tell_(std::move(tell)) {}
 
-// Two clocks: the wall clock for the message, and RunningTime for the limit, so that a laptop that
-// slept does not end its run.
+// Two clocks: the wall clock for the message, and RunningTime for the limit, so that a run does not
+// end because the machine was suspended.
 void StoreOutage::Trial::failed(const std::string& name, std::string_view reason, std::uint64_t reads) {
   const auto now = Clock::now();
   if (failures_++ == 0) {
@@ -80,11 +80,11 @@ void StoreOutage::Trial::succeeded() noexcept {
   }
 }
 
-// The first of several samples starts the outage; after it was told of, only recovered() ends it.
+// The first failing sample starts the outage. Once it has been logged, only recovered() ends it.
 void StoreOutage::enter(Clock::time_point since) {
   const std::lock_guard lock(mutex_);
   if (failing_++ > 0) return;
-  if (is_told_) return;  // the reads before this one were not seen to be well yet
+  if (is_told_) return;  // the logged outage has not been seen to end yet
   since_ = since;
   failures_ = 0;
 }
@@ -94,7 +94,7 @@ void StoreOutage::leave() noexcept {
   --failing_;
 }
 
-// The line is told outside of the lock: `tell` may write to a slow terminal.
+// Logs outside the lock, because `tell` may write to a slow terminal.
 void StoreOutage::note(const std::string& name, std::string_view reason, Clock::time_point now) {
   std::string line;
   {

@@ -47,8 +47,8 @@ class StoreOutage {
     RunningTime::Duration mark_{0};
   };
 
-  // "reads have failed for 12.3 s: NAME: cannot read: Stale file handle"; "" while none does, and
-  // none has lately without success since.
+  // "reads have failed for 12.3 s: NAME: cannot read: Stale file handle"; "" if no read is failing
+  // and no logged outage is still open.
   [[nodiscard]] std::string report() const;
 
  private:

@@ -1,8 +1,8 @@
 // An emulated store for experiments and tests: latency, slow reads, failures, outages and bandwidth
-// by the [storage] section. A reader calls before_read() and after_read() around the real read, and
-// sleeps there. Everything random is a function of seed, epoch, position, attempt, retry and part,
-// so that a run meets the same store whatever its threads do; outages follow a clock that begins
-// with the run. The bandwidth may be shared by the ranks of a node through one number in shared
+// as set in the [storage] section. A reader calls before_read() and after_read() around the real
+// read, and sleeps there. Everything random is a function of seed, epoch, position, attempt, retry
+// and part, so that a run meets the same store whatever its threads do. Outages follow a clock that
+// starts with the run. The ranks of a node may share the bandwidth through one number in shared
 // memory.
 
 #include "throttle.hpp"
@@ -38,7 +38,8 @@ std::int64_t* finish_time(const StorageOptions& options, std::span<std::byte> sh
   return reinterpret_cast<std::int64_t*>(shared.data());
 }
 
-// Box and Muller, one of the pair; log never sees 0.
+// The method of Box and Muller, of whose two numbers one is used. uniform() is below 1, so log
+// never gets 0.
 double normal(Random& random) noexcept {
   const double radius = std::sqrt(-2.0 * std::log(1.0 - random.uniform()));
   return radius * std::cos(2.0 * std::numbers::pi * random.uniform());
@@ -61,7 +62,7 @@ double gamma(Random& random, double shape) noexcept {
   }
 }
 
-// At most days, so that sums of it cannot overflow.
+// At most 10^15 ns, about 12 days, so that sums cannot overflow.
 std::int64_t transfer_ns(double bytes, double bytes_per_s) noexcept {
   return static_cast<std::int64_t>(std::min(bytes / bytes_per_s * 1e9, 1e15));
 }
@@ -95,8 +96,8 @@ bool StorageThrottle::is_active() const noexcept {
          options_.fail_rate > 0 || (options_.slow_rate > 0 && options_.slow_ms > 0);
 }
 
-// A second read (hedge) draws its own latency, which is what it is for, and the same failure, so
-// that which samples are bad does not depend on hedging.
+// A second read (hedge) draws its own latency, which is its purpose, but the same failure, so that
+// hedging does not change which samples are bad.
 StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uint32_t retry,
                                             std::size_t part) const noexcept {
   std::uint64_t key = key64(seed_, request.epoch, request.position, request.attempt, retry);
@@ -108,7 +109,7 @@ StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uin
   if (request.hedge != 0) random = Random(time_key);
   double latency_ms = options_.latency_ms;
   if (options_.jitter > 0) {
-    const double variance = options_.jitter * options_.jitter;  // of a latency of mean 1
+    const double variance = options_.jitter * options_.jitter;  // of a latency with mean 1
     latency_ms *= gamma(random, 1.0 / variance) * variance;
   }
   if (Random(key64(time_key, kSlowKey)).uniform() < options_.slow_rate) latency_ms += options_.slow_ms;
@@ -117,7 +118,7 @@ StorageThrottle::Draw StorageThrottle::draw(const ReadRequest& request, std::uin
   return draw;
 }
 
-// Outages follow each other with a fixed period, the sound part first.
+// Outages recur with a fixed period, which begins with the part without an outage.
 StorageThrottle::Clock::time_point StorageThrottle::outage_end(Clock::time_point now) const noexcept {
   if (options_.outage_every_s <= 0 || options_.outage_s <= 0) return now;
   const double period_s = options_.outage_every_s + options_.outage_s;

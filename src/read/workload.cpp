@@ -113,7 +113,7 @@ void Workload::take_waiting(std::vector<ReadRequest>& requests, std::vector<Enco
   read_.clear();
 }
 
-// Everything is asked again, because the read may have ended between watch() and this call.
+// Everything is checked again, because the read may have ended between watch() and this call.
 std::optional<Workload::Hedge> Workload::hedge() {
   const auto guard = lock();
   if (!in_store_ || !suspected_ || hedged_ || request_.hedge != 0) return std::nullopt;

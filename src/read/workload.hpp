@@ -139,7 +139,7 @@ class Workload {
   const bool watched_;
   mutable std::mutex mutex_;
   std::array<ReadRequest, Pace::kMost> requests_{};
-  std::size_t first_ = 0;  // of requests_ that are left
+  std::size_t first_ = 0;  // requests_[first_ .. last_) are left
   std::size_t last_ = 0;
   std::vector<EncodedSample> read_;
   // The read under way.
