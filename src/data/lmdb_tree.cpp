@@ -3,10 +3,11 @@
 //
 // The first two pages are meta pages, which LMDB writes alternately, so the one with the higher
 // transaction number is current. It names the root of the main tree. The entries of that tree are
-// the data, or they describe named databases, one of which is then entered. A page has a header of
-// 16 bytes, then the offsets of its nodes (2 bytes each, growing upwards), then free space, then
-// the nodes (growing downwards). The first 48 bits of a branch node are the number of its child
-// page. A leaf node has a key and a value; a large value is stored on overflow pages of its own.
+// the data, unless the only one describes a named database, which is then entered. A page has a
+// header of 16 bytes, then the offsets of its nodes (2 bytes each, growing upwards), then free
+// space, then the nodes (growing downwards). The first 48 bits of a branch node are the number of
+// its child page. A leaf node has a key and a value; a large value is stored on overflow pages of
+// its own.
 //
 // Nothing in the file is trusted: each page must contain its own number, each offset must lie
 // within its page, and a traversal ends once it has met more pages than the file has. The library

@@ -136,6 +136,7 @@ class PackReader {
     memory_left_ -= items * size;
     return static_cast<std::size_t>(items);
   }
+  // Throws if the type does not hold the value.
   template <typename T>
   [[nodiscard]] T number(std::uint64_t value) const {
     using Number = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::type_identity<T>>::type;

@@ -8,8 +8,8 @@
 //
 // There are three ways to read: a whole file (samples of folders); a record, with the bytes that
 // its checksum covers, if it has one; or several records and the gaps between them by one request
-// (read_together()). The planner of reads (read/) uses the last where placement() says that samples
-// are near each other. Any thread may call any of them at any time.
+// (read_together()). Readers (read/) use the last where placement() says that samples are near each
+// other. Any thread may call any of them at any time.
 
 #include <algorithm>
 #include <array>

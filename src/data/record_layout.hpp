@@ -154,7 +154,7 @@ struct RecordLayout {
   std::uint64_t key_bytes = 0;
   std::uint64_t held_bytes = 0;
   std::uint64_t video_bytes = 0;
-  video::ClipRule rule{.frames = 0};  // no frames: samples are no clips
+  video::ClipRule rule{.frames = 0};  // no frames: samples are not clips
   bool are_windows = false;
   bool has_regions = false;
   bool has_records = false;  // else samples are whole files, or regions of them

@@ -312,8 +312,8 @@ class ShardMerger {
   std::vector<ShardDraft>& drafts_;
   const WantedFields& wanted_;
   std::size_t samples_ = 0;
-  std::uint64_t odd_ = 0;      // labels that are no classes
-  std::uint64_t missing_ = 0;  // texts that stand for none among class numbers
+  std::uint64_t odd_ = 0;      // labels that are not classes
+  std::uint64_t missing_ = 0;  // words such as "none" among class numbers
   bool has_labels_ = false;
   bool is_by_name_ = false;
   bool are_odd_bad_ = false;       // few enough to be damage

@@ -47,7 +47,7 @@ std::string folder_of_images(const fs::path& root, const std::string& kind, cons
 
 // Lists of VOC and ILSVRC name images without folder and extension, so the tree of images is listed
 // once and the names are looked up in it, JPEG files first. VOC's lists per class ("dog_train.txt")
-// have a second column that is no class and are refused.
+// have a second column that is not a class, and are refused.
 std::string resolve_split_list(const BuildContext& context, std::vector<ListRecord>& records,
                                std::deque<std::string>& texts, SkipLog& skipped) {
   if (store::is_url(context.options.path)) return {};

@@ -19,9 +19,9 @@ struct YoloImages {
   std::vector<ListedFolder> listed;  // absolute, sorted by path, each once: where images were looked for
 };
 
-// `dataset.path` is a data.yaml, whose train is meant, or one of its parts, "data.yaml:val"; a list
-// of images; or a folder of images, whose classes are named by a data.yaml or classes.txt in it or
-// above. Logs entries that are not images. Throws ConfigError naming dataset.path, also for a
+// `dataset.path` is a data.yaml, which means its part train, or one of its parts, "data.yaml:val";
+// a list of images; or a folder of images, whose classes are named by a data.yaml or classes.txt in
+// it or above. Logs entries that are not images. Throws ConfigError naming dataset.path, also for a
 // folder of several parts unless dataset.format says "yolo".
 [[nodiscard]] YoloImages find_yolo_images(PathContents& contents, SkipLog& skipped);
 

@@ -34,18 +34,20 @@ struct CoalescingLimits {
 [[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<data::Placement>> placements,
                                                              const CoalescingLimits& limits);
 
-// Samples of all planned batches that lie side by side are read by one request: a coalesced read.
+// Samples of all planned batches that are near each other in a file are read by one request: a
+// coalesced read.
 //
-// The issuer announces what is planned, and then asks for the samples of one batch after the other. A reader reads a
-// coalesced read when the first of its samples is needed, if there is memory for it without waiting. Samples that were
-// asked for by then go to the decoders; the others are kept until the issuer asks for them. When a reader has to wait
-// for memory, kept samples are dropped, those needed last first, until there is room; they are read one by one later.
-// So are the samples of a coalesced read that cannot be read: the reader of a single sample retries, and names the bad
-// one.
+// The issuer announces what is planned, and then asks for the samples of one batch after the other.
+// A reader executes a coalesced read when the first of its samples is needed, provided that there
+// is memory for all of them without waiting. Samples that were asked for by then go to the
+// decoders; the others are kept until the issuer asks for them. When a reader has to wait for
+// memory, kept samples are dropped, those needed last first, until there is room; they are read one
+// by one later. So are the samples of a coalesced read that cannot be read: the reader of a single
+// sample retries, and names the bad one.
 //
-// Kept samples can never hold up what is needed now: while anything is kept, there is room beside it for all that
-// readers wait for. A waiting reader first joins the budget's queue and then has samples dropped until that holds;
-// whoever keeps a sample checks that queue afterwards.
+// Kept samples can never hold up what is needed now: while anything is kept, there is room beside
+// it for all that readers wait for. A waiting reader first joins the budget's queue and then has
+// samples dropped until that holds; a thread that keeps a sample checks that queue afterwards.
 class CoalescedReads {
  public:
   // References must outlive it. Sets the budget's shortage hook.
@@ -58,8 +60,9 @@ class CoalescedReads {
   // --- issuer ---
   // Whether this place was passed to plan().
   [[nodiscard]] bool is_planned(std::uint64_t epoch, std::uint64_t position) const noexcept;
-  // Announces samples of one epoch in the order in which they will be asked for: those that lie side by side will be
-  // read together. If the budget is too small for all, only the first of them are planned.
+  // Announces samples of one epoch in the order in which they will be asked for: those that are
+  // near each other in a file will be read together. If the budget is too small for all, only the
+  // first of them are planned.
   void plan(std::span<const ReadRequest> requests);
   // Requests those samples of a batch that are in coalesced reads, and removes them from `requests`. REQUIRES: each
   // request is for one sample.

@@ -19,9 +19,10 @@ class QuickReader {
   // All references must outlive it. REQUIRES: links.pace is not null, and there is no throttle.
   QuickReader(const ReaderLinks& links, WorkerStatus& status);
 
-  // Reads those of the samples that nobody has read, all before the first is decoded: a thread that alternates loses
-  // what its caches hold of either work. Those whose bytes are there then come first, in order, and it returns their
-  // number. The others will be read by readers, or are bad and were reported. Throws what ends the run.
+  // Reads the samples that have not been read yet, all of them before the first is decoded: a
+  // thread that alternated between reading and decoding would lose its caches' contents each time.
+  // Afterwards the samples whose bytes are present come first, in order; returns their number. The
+  // others will be read by readers, or are bad and have been reported. Throws what ends the run.
   [[nodiscard]] std::size_t read(std::span<EncodedSample> samples);
 
  private:

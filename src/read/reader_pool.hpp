@@ -43,11 +43,12 @@ struct ReaderOptions {
   bool hedge = false;  // issue a second read of slow samples (Hedging)
 };
 
-// The I/O threads: they take requests, read the samples' bytes into buffers of the budget and pass them to the
-// decoders. A transient error is retried after a backoff, for as long as links.outage permits; its error then ends the
-// run. A file that is cut short is read options.attempts times; then it, and a permanent error at once, goes to
-// sink.bad_sample. Anything else that is thrown goes to sink.worker_failed and ends its thread. With options.hedge
-// another thread issues a slow read a second time; even so, each sample is handed on, or reported as bad, exactly once.
+// The I/O threads: they take requests, read the samples' bytes into buffers of the budget and pass
+// them to the decoders. A transient error is retried after a backoff, for as long as links.outage
+// permits; its error then ends the run. A file that is cut short is read options.attempts times and
+// then goes to sink.bad_sample, as a permanent error does immediately. Anything else that is thrown
+// goes to sink.worker_failed and ends its thread. With options.hedge another thread issues a slow
+// read a second time; even so, each sample is handed on, or reported as bad, exactly once.
 class ReaderPool {
  public:
   // Starts the threads. Throws Error if the system refuses one.

@@ -95,8 +95,8 @@ class SampleHandler {
   // Must not wait for other samples. Returns how many of the requested samples were put into their places. Throws
   // SampleError if none of them can be served; any other exception ends the run.
   virtual std::uint32_t handle(const EncodedSample& sample, unsigned thread) = 0;
-  // After the last of the samples that a thread took from the queue at once, before it waits for more. Whatever
-  // handle() has put off for them is to be done by then. Any exception ends the run.
+  // Called after the last of the samples that a thread took from the queue at once, before it waits
+  // for more. Completes whatever handle() has deferred for them. Any exception ends the run.
   virtual void finish_taken(unsigned /*thread*/) {}
 };
 

@@ -85,7 +85,8 @@ class Workload {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `watched`: other threads call the members meant for them; otherwise no lock is taken.
+  // `watched`: another thread calls the members for the watching thread; otherwise no lock is
+  // taken.
   explicit Workload(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
 
   // --- its reader ---
@@ -95,15 +96,17 @@ class Workload {
   [[nodiscard]] std::optional<ReadRequest> next();
   // Takes the requests that are left; returns their number. REQUIRES: room for Pace::kMost.
   std::size_t take_rest(std::span<ReadRequest> out);
-  // The read waits for something other than the store; it asks the store again, after `retry` failures.
+  // pause(): the read waits for something other than the store. resume(): it is back in the store,
+  // after `retry` failures.
   void pause();
   void resume(std::uint32_t retry);
   // This read is the second side of a hedged read, and is not hedged itself.
   void join(std::shared_ptr<HedgedRead> hedged);
   // The other side has won the hedged read under way.
   [[nodiscard]] bool is_lost() const;
-  // The read has ended and will not be hedged any more. Returns its hedged read, if there is one, which decides what
-  // becomes of the sample. Otherwise the sample is kept with the others that were read.
+  // The read has ended and can no longer be hedged. Returns its hedged read, if there is one, which
+  // decides what happens to the sample. Otherwise the sample is kept with the others that were
+  // read.
   [[nodiscard]] std::shared_ptr<HedgedRead> end(EncodedSample& sample);
   [[nodiscard]] std::shared_ptr<HedgedRead> end();
   void keep(EncodedSample sample);
