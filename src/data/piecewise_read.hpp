@@ -9,7 +9,7 @@
 
 namespace forebay::data {
 
-// Reads pieces of a file that are close together by one request, including what lies between them. One thread at a
+// Reads pieces of a file that are close together in one request, including what lies between them. One thread at a
 // time.
 class PiecewiseRead {
  public:
@@ -20,7 +20,7 @@ class PiecewiseRead {
   // ascend and do not overlap.
   void add_checked(std::uint64_t begin, std::uint64_t end) { checked_.push_back({begin, end}); }
 
-  // Reads the pieces: `read` fills memory piece by piece from an offset on, by one request. Throws what `read` throws,
+  // Reads the pieces: `read` fills memory piece by piece from an offset on, in one request. Throws what `read` throws,
   // and SampleError if a checksum is wrong. REQUIRES: there are pieces.
   using Read = std::function<void(std::uint64_t offset, std::span<const std::span<std::byte>> pieces)>;
   void read(const Read& read) const;

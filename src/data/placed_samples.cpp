@@ -12,7 +12,7 @@
 namespace forebay::data {
 
 // Equal ranges (two fields from one archive member) are shared and count once. Ranges that overlap
-// only partly cannot be read into two buffers by one request. If there is a checksum, it fixes the
+// only partly cannot be read into two buffers in one request. If there is a checksum, it fixes the
 // bytes that are read, and nothing beyond them can be added.
 bool enclose(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges, Placement& placement) {
   std::ranges::sort(ranges);

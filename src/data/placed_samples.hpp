@@ -28,7 +28,7 @@ struct Placement {
   [[nodiscard]] std::uint64_t end() const noexcept { return offset + length + after; }
 };
 
-// A dataset that knows where its samples are, and can read one or several whole samples by one request. Any thread may
+// A dataset that knows where its samples are, and can read one or several whole samples in one request. Any thread may
 // call.
 class PlacedSamples {
  public:
@@ -36,7 +36,7 @@ class PlacedSamples {
   // Nothing for a sample that is a whole file, that the index holds itself, or one of whose fields is elsewhere,
   // missing, or too large for a batch. REQUIRES: id < size().
   [[nodiscard]] virtual std::optional<Placement> placement(std::uint64_t id) const = 0;
-  // Fills `parts` with the samples of `ids`, by one request: for each its image, of Placement::length bytes, then its
+  // Fills `parts` with the samples of `ids`, in one request: for each its image, of Placement::length bytes, then its
   // fields. Throws SampleError if that fails or any of them is damaged, without saying which. REQUIRES: all have
   // placements in one source, ascending, without overlap.
   virtual void read_together(std::span<const std::uint64_t> ids, std::span<const std::span<std::byte>> parts) const = 0;

@@ -7,7 +7,7 @@
 // read of 4 KiB from the page cache (index_image.cpp), and threads need no lock.
 //
 // There are three ways to read: a whole file (samples of folders); a record, with the bytes that
-// its checksum covers, if it has one; or several records and the gaps between them by one request
+// its checksum covers, if it has one; or several records and the gaps between them in one request
 // (read_together()). Readers (read/) use the last where placement() says that samples are near each
 // other. Any thread may call any of them at any time.
 
@@ -173,7 +173,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
 
   // Sources of size 0 are held by the index and never compared.
   [[nodiscard]] SourceComparison compare_sources(unsigned threads, const IndexProgress& progress) const {
-    std::vector<std::uint64_t> known;  // without objects in a store: open() compares them
+    std::vector<std::uint64_t> known;  // except objects in a store that are read: each is compared when a read needs it
     for (std::uint64_t file = 0; holds_files() && file < layout_.sources; ++file)
       if (number(Layout::file_bytes, file) != 0 && (is_held(file) || !store::is_url(file_path(file))))
         known.push_back(file);
@@ -225,7 +225,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     return layout_.kinds[static_cast<std::size_t>(number(Layout::kind, id))];
   }
   // Fills the target with the decoder's table for the clip, followed by the clip's bytes from the
-  // file, which are read by one request.
+  // file, which are read in one request.
   void read_clip(std::uint64_t id, std::uint64_t file, ReadTarget& target) const {
     const std::string table = text_of(Layout::video_end, layout_.videos, file);
     RecordTable::Clip at{.first = static_cast<std::uint64_t>(number(Layout::offset, id)),
@@ -318,7 +318,7 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     for (const auto& [offset, place] : places) pieces.add(offset, place);
   }
 
-  // Reads a record with all that its checksum covers, by one request, and discards the rest.
+  // Reads a record with all that its checksum covers, in one request, and discards the rest.
   void read_checked(std::uint64_t id, const OpenFile& source, const Extent& extent, ReadTarget& target) const {
     const Around covered = around_of(id, extent, source.size);
     std::vector<std::byte> around = memory_around_record(covered.before + covered.after + kRecordSum);

@@ -28,7 +28,7 @@ struct RecordColumn {
 
   [[nodiscard]] bool is_computed() const noexcept { return width == 0; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return rows * width; }
-  // The numbers in N rows, by one look-up. Throws Error if the index is damaged. REQUIRES: row + N <= rows.
+  // The numbers in N rows, with one look-up. Throws Error if the index is damaged. REQUIRES: row + N <= rows.
   template <std::size_t N>
   [[nodiscard]] std::array<std::int64_t, N> numbers(const IndexImage& image, std::uint64_t row) const {
     std::array<std::int64_t, N> numbers;

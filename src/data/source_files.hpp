@@ -77,7 +77,7 @@ class SourceFiles {
   [[nodiscard]] SourceComparison compare(std::span<const std::uint64_t> sources, unsigned threads,
                                          const IndexProgress& progress);
 
-  // Fill `bytes`, or pieces of memory in order, from a file passed by with(), by one request. Throw SampleError.
+  // Fill `bytes`, or pieces of memory in order, from a file passed by with(), in one request. Throw SampleError.
   void read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
   void read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
   // Reads a whole file, or an array in an archive; the latter always through the page cache. Throws SampleError.

@@ -34,7 +34,7 @@ struct CoalescingLimits {
 [[nodiscard]] std::vector<std::vector<std::size_t>> coalesce(std::span<const std::optional<data::Placement>> placements,
                                                              const CoalescingLimits& limits);
 
-// Samples of all planned batches that are near each other in a file are read by one request: a
+// Samples of all planned batches that are near each other in a file are read in one request: a
 // coalesced read.
 //
 // The issuer announces what is planned, and then asks for the samples of one batch after the other.

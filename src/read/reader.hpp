@@ -60,7 +60,7 @@ class Reader {
   // The bytes of one sample.
   [[nodiscard]] EncodedSample fetch(const ReadRequest& request, std::uint32_t retry);
   void read_fields(const ReadRequest& request, std::uint32_t retry, Target& target);
-  // Reads image and fields by one request; false if they have to be read one by one.
+  // Reads image and fields in one request; false if they have to be read one by one.
   [[nodiscard]] bool read_parts(const ReadRequest& request, Target& target);
   // Throws NoRoom if there is no memory for all of it now.
   void read_coalesced(const ReadRequest& request, std::uint32_t retry);
