@@ -13,26 +13,28 @@
 
 namespace forebay::measure {
 
-// The two files of lines that a JsonLinesFile with a bound writes, open for reading; either may not be there. `Lines`
-// has identity(), as LineFile does.
+// The two files that a JsonLinesFile with a bound writes, open for reading; either may be missing.
+// `Lines` has identity(), like LineFile.
 template <typename Lines>
 struct BoundedLines {
   std::optional<Lines> earlier;
   std::optional<Lines> latest;
 };
 
-// Whether this name still refers to the open file, and not to one that has replaced it.
+// Whether this name still refers to the open file, and not to one that replaced it.
 [[nodiscard]] inline bool is_name_of(const std::filesystem::path& name, const FileIdentity& file) noexcept {
   struct stat status {};
   return ::stat(name.c_str(), &status) == 0 && FileIdentity{status.st_dev, status.st_ino} == file;
 }
 
-// Opens both by `open(path)`, which throws Error. The run may rename them at the same time; the result has no gap
-// between lines. Throws what `open` throws if it fails at every attempt. Any thread, any process.
+// Opens both files by `open(path)`, which throws Error. The run may rename them meanwhile; the
+// result has no gap between lines. Throws what `open` throws if it fails at every attempt. Any
+// thread, any process.
 //
-// Reason: the latest file is opened first. While its name is still its own, the other name is that of the file before
-// it. If it was renamed in between, then the other name may be its own, and what was before it is gone. Anything else
-// means two renamings in between, or a name that was another file's when it was opened: it is tried again.
+// How: the latest file is opened first. If its name is still its own after the other file was
+// opened, the other one is the file before it. If it was renamed in between, the other name may now
+// be its own, and the file before it is gone. Anything else means that files were renamed twice, or
+// that a name already belonged to another file when it was opened; then it tries again.
 template <typename Lines, typename Open>
 BoundedLines<Lines> open_bounded(const std::filesystem::path& file, Open&& open) {
   constexpr int kTries = 20;

@@ -1,8 +1,8 @@
-// Writes log lines to stderr, and the status line of a terminal. Any thread may write: one mutex
-// per log keeps lines and the status line from mixing, and a line erases the status line and draws
-// it again below. A program's own logger takes the lines instead, if there is one; should it throw,
-// the line goes to the terminal after all. spdlog writes, without the lock that its console sinks
-// share across the process.
+// Writes log lines to stderr, and the status line of a terminal. Any thread may write. One mutex
+// per log keeps lines and the status line apart: a line erases the status line and redraws it
+// below. If the program has a logger, that takes the lines instead; if the logger throws, the line
+// goes to the terminal. spdlog does the writing, without the lock that its console sinks share
+// across the process.
 
 #include "console_log.hpp"
 
@@ -21,7 +21,7 @@
 namespace forebay::measure {
 namespace {
 
-// Not console_mutex, which is one lock for the whole process: Impl has its own.
+// console_mutex would be one lock for the whole process; Impl has a lock of its own.
 using Sink = spdlog::sinks::ansicolor_sink<spdlog::details::console_nullmutex>;
 
 // Without control sequences there is neither a status line nor colour.
@@ -39,13 +39,13 @@ spdlog::level::level_enum level_of(LogLevel level) noexcept {
   return spdlog::level::info;
 }
 
-// Rank 0's alone: the ranks of a node mostly share a terminal.
+// Only rank 0 has one, because the ranks of a node usually share a terminal.
 bool wants_status(std::uint32_t rank, Live live, std::FILE* out) {
   if (rank != 0 || live == Live::never) return false;
   return live == Live::always || is_capable_terminal(out);
 }
 
-// Columns that a line may fill without wrapping; unlimited when `out` is not a terminal.
+// Columns that a line may fill without wrapping; unlimited if `out` is not a terminal.
 std::size_t columns_of(std::FILE* out) {
   winsize size{};
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return std::string_view::npos;
@@ -62,7 +62,7 @@ struct ConsoleLog::Impl {
         out(file) {
     const auto mode = is_capable_terminal(out) ? spdlog::color_mode::always : spdlog::color_mode::never;
     auto sink = std::make_shared<Sink>(out, mode);
-    // Information keeps the terminal's own colour: only what needs attention stands out.
+    // Information keeps the terminal's own colour, so that only what needs attention stands out.
     sink->set_color(spdlog::level::info, "");
     sink->set_pattern(prefix + "%^%v%$");
     terminal = std::make_unique<spdlog::logger>("forebay", std::move(sink));
@@ -80,7 +80,7 @@ struct ConsoleLog::Impl {
     std::fflush(out);
   }
 
-  // If the program's logger throws, the line must still be seen.
+  // Returns false if the program's logger throws, because the line must still be seen.
   [[nodiscard]] bool is_told_to_program(LogLevel level, std::string_view text) const noexcept {
     if (!program) return false;
     try {
@@ -95,12 +95,12 @@ struct ConsoleLog::Impl {
   void write(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), out)); }
 
   const std::string prefix;
-  const Logger program;  // empty = there is none
+  const Logger program;  // empty: none
   const bool live;
   std::FILE* const out;
   std::unique_ptr<spdlog::logger> terminal;
   std::mutex mutex;
-  std::string shown;  // the status line on the screen; empty = none
+  std::string shown;  // the status line on the screen; empty: none
 };
 
 ConsoleLog::ConsoleLog(std::uint32_t rank, Live live, std::FILE* out, Logger logger)

@@ -1,8 +1,8 @@
-// Counting a run: an IntervalWindow adds up step records between two moments and makes rates of
-// them with what gauges and workers counted meanwhile; RunCounters does so for the whole run, whose
-// summary is made at its end. step() is called once per step on the trainer's thread and does
-// additions only; everything that divides happens when figures are asked for. lambda is per
-// unblocked time and mu per time without waits: what each side could do alone.
+// Counts a run. An IntervalWindow adds up step records between two moments, and combines them with
+// what gauges and workers counted meanwhile into rates. RunCounters does so for the whole run and
+// makes its summary. step() is called once per step on the trainer's thread and only adds;
+// divisions happen when figures are asked for. lambda is per unblocked time and mu per time without
+// waits: what each side could do alone.
 
 #include "counters.hpp"
 
@@ -19,19 +19,20 @@
 namespace forebay::measure {
 namespace {
 
-// If the producer was free for less than this, its rate is unknown.
+// If the producer was unblocked for less than this, its rate is unknown.
 constexpr double kShortestFree_s = 1e-3;
 
 double seconds_of(const std::atomic<std::uint64_t>& nanoseconds) noexcept {
   return static_cast<double>(nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
 }
 
-// count / time, nothing when there was no time.
+// count / time; none if there was no time.
 std::optional<double> rate(double count, double time) noexcept {
   return time > 0 ? std::optional(count / time) : std::nullopt;
 }
 
-// `depth` of `capacity` in eighths of a character: U+2588 is a full block, U+2589 to U+258F are 7/8 to 1/8.
+// A bar for `depth` of `capacity`, in eighths of a character: U+2588 is a full block, U+2589 to
+// U+258F are 7/8 to 1/8.
 std::string bar(std::uint32_t depth, std::uint32_t capacity) {
   static constexpr std::uint64_t kCells = 16;
   static constexpr std::array<std::string_view, 9> kEighths{" ",      "\u258F", "\u258E", "\u258D", "\u258C",
@@ -44,7 +45,8 @@ std::string bar(std::uint32_t depth, std::uint32_t capacity) {
   return out;
 }
 
-// The end of both lines for people. An interval without a step has only what counts from the start of the run.
+// The end of both lines for people. An interval without a step shows only what counts from the
+// start of the run.
 void append_figures(std::string& out, const Interval& interval) {
   if (interval.steps == 0) fmt::format_to(std::back_inserter(out), "  no step for {:.1f} s", interval.interval_s);
   for (const Figure<Interval>& figure : interval_figures()) {
@@ -55,7 +57,7 @@ void append_figures(std::string& out, const Interval& interval) {
 
 }  // namespace
 
-// All at one moment, as far as relaxed loads of running counters are of one.
+// All values at one moment, as far as relaxed loads of running counters allow.
 Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTotals& totals) noexcept
     : t_s(now_s),
       gauges(gauges_now),
@@ -67,7 +69,7 @@ Snapshot::Snapshot(double now_s, const Gauges& gauges_now, const read::WorkerTot
       read_s(seconds_of(totals.read_ns)),
       decode_s(seconds_of(totals.decode_ns)) {}
 
-// Values that describe the last step are kept; counts restart.
+// Values that describe the last step are kept; counts start anew.
 void IntervalWindow::begin(const Snapshot& now) noexcept {
   start_ = now;
   Interval next;
@@ -100,7 +102,7 @@ void IntervalWindow::add(const StepRecord& record) noexcept {
   started_ = true;
 }
 
-// Nothing instead of a number where there was nothing to divide by; JSON shows null.
+// A rate is missing if there is nothing to divide by; JSON shows null.
 Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   const double length = std::max(0.0, now.t_s - start_.t_s);
   const double produced = as_double(now.gauges.produced - start_.gauges.produced);
@@ -157,7 +159,7 @@ std::string status_line(const Interval& interval) {
   return out;
 }
 
-// Exact up to kExact uses; beyond it a percentile is the largest there was.
+// Exact up to kExact uses; a percentile beyond that is the maximum.
 void UsesHistogram::add(std::uint64_t uses) noexcept {
   if (uses == 0) return;
   ++counts_[std::min(uses - 1, kExact)];
@@ -176,8 +178,7 @@ std::uint64_t UsesHistogram::percentile(double share) const noexcept {
   return max_;
 }
 
-// The first step has waited for the start of the run: its wait and its time count neither as stall
-// nor as compute.
+// The first step waited for the start of the run, so its wait counts as neither stall nor compute.
 void RunCounters::step(const StepRecord& record) noexcept {
   const Produced now{record.t_s, record.produced, record.blocked_s};
   if (counted_.steps == 0) {
@@ -207,8 +208,8 @@ void RunCounters::finished(double step_s, double wait_s) noexcept {
   counted_.stall_s += wait_s;
 }
 
-// From the first step to the last batch that came. A run in which none came after the first has
-// only its start to judge by.
+// The rate from the first step to the last batch that came. If none came after the first step, the
+// rate follows from the startup.
 double RunCounters::produce_rate(double startup_s) const noexcept {
   const double free_s = (last_.t_s - first_.t_s) - (last_.blocked_s - first_.blocked_s);
   if (last_.batches > first_.batches && free_s > 0) return as_double(last_.batches - first_.batches) / free_s;

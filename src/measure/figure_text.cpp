@@ -8,7 +8,7 @@
 namespace forebay::measure {
 namespace {
 
-// Clocks never give infinities: this only keeps a broken figure from breaking the file.
+// Clocks never give infinities; this only keeps a broken figure from breaking the file.
 double finite(double value) noexcept { return std::isfinite(value) ? value : 0; }
 
 void append_value(std::string& out, std::string_view unit, int digits_of_seconds, double value) {
@@ -44,7 +44,7 @@ void append_value(std::string& out, std::string_view unit, int digits, std::uint
   append_value(out, unit, digits, std::uint64_t{value});
 }
 
-// " sample[s]" as " sample" of one and " samples" of others.
+// " sample[s]" becomes " sample" for one and " samples" otherwise.
 std::string inflected(std::string_view text, bool is_one) {
   std::string out;
   bool in_brackets = false;
@@ -73,8 +73,7 @@ void append_json_line(std::string& out, Figures<Record> figures, const Record& r
 template void append_json_line(std::string&, Figures<StepRecord>, const StepRecord&, int);
 template void append_json_line(std::string&, Figures<Interval>, const Interval&, int);
 
-// The digits decide whether a figure is shown: one that would be printed as 0 is left out if it is
-// said to be shown only where there is any.
+// A figure marked if_any is left out if it would be printed as 0, which depends on its digits.
 void append_phrase(std::string& out, const Phrase& phrase, std::optional<double> number) {
   if (!number) {
     if (!phrase.if_any) out.append(phrase.format.substr(0, phrase.format.find('{'))).append("-");
@@ -85,7 +84,7 @@ void append_phrase(std::string& out, const Phrase& phrase, std::optional<double>
   if (!phrase.if_any || text != fmt::format(fmt::runtime(format), 0.0)) out += text;
 }
 
-// One line per label, in the order of the table; phrases that are left out take their separators
+// One line per label, in the order of the table. A phrase that is left out takes its separator
 // along.
 std::string summary_text(const Summary& summary) {
   constexpr std::size_t kLabel = 10;

@@ -1,7 +1,7 @@
-// The tables of all figures: key in JSON, unit, meaning, how a job's value is made of its ranks',
-// and the words of the lines for people. JSON, combining, texts, Prometheus and docs/telemetry.md
+// The tables of all figures: the key in JSON, the unit, the meaning, how a job's value follows from
+// its ranks', and the words for people. JSON, combining, texts, Prometheus and docs/telemetry.md
 // all come from here, so a figure is added in one place (CONTRIBUTING.md, "Adding a figure"). The
-// order is that of the files. Meanings are Markdown, as the page shows them.
+// tables are in the order of the files. Meanings are Markdown, as the page shows them.
 
 #include "figures.hpp"
 
@@ -26,7 +26,7 @@ constexpr Phrase if_any(std::string_view line, std::string_view format) {
   return {.line = line, .format = format, .if_any = true};
 }
 
-// A figure that is counted, for a longer interval as for a shorter one.
+// Marks a figure as a count: intervals add up.
 constexpr Figure<Interval> count(Figure<Interval> figure) {
   figure.is_count = true;
   return figure;
@@ -109,8 +109,8 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
            if_any("interval", "  dropped {:.0f}")}),
 });
 
-// Phrases of one line are next to each other: the order is that of the JSON and of the text. Formulas follow what they
-// use.
+// The order is that of the JSON and of the text, so the phrases of one line are adjacent. Formulas
+// follow the figures that they use.
 constexpr auto kSummary = std::to_array<Figure<Summary>>({
     {"steps", &Summary::steps, "steps", "served", OfRanks::sum, text("steps", "{:.0f}")},
     {"fresh", &Summary::fresh, "steps", "that took a new batch out of the queue", OfRanks::sum,

@@ -1,8 +1,8 @@
-// The records of a run about itself: it joins counters, telemetry, profiler, the log of the run and
-// the trainer's track in a timeline, and is called by the trainer's thread at each step. step()
-// fills in the times of the step's record: between two returns of next() lies the trainer's own
-// time, from the call to the return the wait. Nothing is written by this thread: telemetry takes
-// the record through a ring.
+// What a run records about itself. Joins the counters, telemetry, the profiler, the run's log and
+// the trainer's track in a timeline; the trainer's thread calls it at each step. step() fills in
+// the times of the step's record: from one return of next() to the next call is the trainer's own
+// time, from the call to its return is the wait. This thread writes nothing: telemetry takes the
+// record through a ring.
 
 #include "journal.hpp"
 
@@ -32,7 +32,7 @@ void Journal::abandon() noexcept {
   log_.reset();
 }
 
-// left_in_ is the time spent in a next() that returned nothing, at an epoch's end: it belongs to
+// left_in_ is the time inside a next() that returned nothing at the end of an epoch. It counts as
 // waiting.
 void Journal::step(StepRecord& record, Clock::time_point entered, Clock::duration ahead,
                    Clock::time_point now) noexcept {
@@ -82,7 +82,7 @@ Summary Journal::summary(Summary facts, std::span<const std::uint64_t> resident_
   return counters_.summary(facts, resident_uses);
 }
 
-// The profiler sees threads of the pipeline only; the trainer's share comes from the summary.
+// The profiler sees only the threads of the pipeline, so the trainer's part comes from the summary.
 Profile Journal::profile(const Summary& run) const {
   Profile out;
   if (!profiler_) return out;

@@ -1,11 +1,11 @@
-// Prometheus's text format (version 0.0.4) from the figures of an interval, and its two ways out: a
-// file for node_exporter's textfile collector, replaced once a second, or a small HTTP port. On the
-// telemetry thread. A counter covers the time since the start, a gauge the last seconds; names
-// follow Prometheus's conventions (base units, _total).
+// Prometheus's text format (version 0.0.4) of an interval's figures, and its two outputs: a file
+// for node_exporter's textfile collector, replaced once a second, or a small HTTP server. Runs on
+// the telemetry thread. A counter covers the time since the start, a gauge the last few seconds.
+// Names follow Prometheus's conventions (base units, _total).
 //
-// The port is a minimal HTTP server: non-blocking sockets, asked every 40 ms, no thread of its own.
-// It answers GET and HEAD of /metrics and closes. Limits on clients, time and length keep somebody
-// who connects and says nothing from costing more than a descriptor.
+// The server has no thread of its own: its sockets are non-blocking and polled every 40 ms. It
+// answers GET and HEAD of /metrics and closes. Limits on the number, time and length of requests
+// keep an idle client from costing more than a descriptor.
 
 #include "metrics.hpp"
 
@@ -49,8 +49,8 @@ bool is_address(const std::string& text) {
 
 }  // namespace
 
-// A file, a port, or an address and a port. Each rank has its own: its number goes into the file's
-// name, or is added to the port.
+// A file, a port, or an address and a port. Each rank has its own: its number becomes part of the
+// file's name, or is added to the port.
 MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uint32_t ranks) {
   if (text.ends_with(".prom")) {
     std::filesystem::path file = text;
@@ -77,12 +77,12 @@ MetricsPlace metrics_place(const std::string& text, std::uint32_t rank, std::uin
 
 namespace {
 
-// Chosen, like the two below: a scraper is one client, done within milliseconds.
+// These three limits are a choice: a scraper is one client, which is done within milliseconds.
 constexpr std::size_t kMostClients = 16;
 constexpr double kPatienceWithClient_s = 5;
 constexpr std::size_t kLongestRequest = 8192;
 
-// The address as the system wants it, and its size.
+// The address as a socket address, and its size.
 std::pair<sockaddr_storage, socklen_t> socket_address(const std::string& address, std::uint16_t port) {
   sockaddr_storage storage{};
   sockaddr_in v4{};
@@ -133,7 +133,7 @@ MetricsPort::MetricsPort(const MetricsPlace& place) : address_(place.address), p
   const auto [storage, size] = socket_address(address_, port_);
   listener_ = FileDescriptor(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!listener_.is_open()) refuse("make a socket for");
-  // A run may begin while connections of the one before it are being forgotten.
+  // Connections of the previous run may still be in TIME_WAIT.
   const int yes = 1;
   ::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0) refuse("serve");
@@ -161,7 +161,7 @@ void MetricsPort::accept_clients(double now_s) {
   }
 }
 
-// False once the client is done or gone.
+// Returns false once the client is done or gone.
 bool MetricsPort::go_on_with(Client& client, std::string_view text) {
   std::array<char, 1024> part{};
   while (client.answer.empty()) {
@@ -199,16 +199,16 @@ void append_family(std::string& out, const std::string& name, bool is_count, std
                  is_count ? "counter" : "gauge", name, rank, shortest(value));
 }
 
-// Its words without Markdown, and its unit.
+// The figure's meaning without Markdown, and its unit.
 std::string help_of(const Figure<Interval>& figure) {
   std::string help(figure.meaning);
   std::erase(help, '`');
   return figure.unit.empty() ? help : help + " (" + std::string(figure.unit) + ")";
 }
 
-// The file is complete whenever it is read. It is not made to survive a crash of the machine: a disk that hangs must
-// not hold up the rest of telemetry longer than it has to. Returns the reason if it cannot be written.
-// Returns the cause of failure, "" if there is none.
+// Replaces the file atomically, so that a reader always finds it complete. It need not survive a
+// crash of the machine: a slow disk should not hold up telemetry for longer than necessary. Returns
+// the cause of failure; "" if there is none.
 std::string write_metrics(const std::filesystem::path& file, std::string_view text) {
   struct stat status {};
   const bool is_there = ::lstat(file.c_str(), &status) == 0;
@@ -241,7 +241,7 @@ std::string metrics_text(const RankMetrics& metrics) {
   return out;
 }
 
-// The first text is written at the start, so that a place that cannot be written is an error then
+// The first text is written at the start, so that a place that cannot be written is an error then,
 // and not a warning later.
 MetricsOutput::MetricsOutput(MetricsPlace place, std::string first_text, ConsoleLog& console)
     : place_(std::move(place)), console_(console), text_(std::move(first_text)) {

@@ -1,10 +1,10 @@
-// From a profile to a sentence: what limits the run, and what to change. judge() goes through the
-// cases in order: too short to say; a full ring held the producer up, so the trainer is the limit;
-// nobody suffers; decoders and readers both at their limit; decoders; all cores in use; and what
-// remains is storage. Each kind has a function that writes its advice, with numbers of this run and
-// the keys to set. Pure functions of a Profile.
+// From a profile to a sentence: what limits the run, and what to change. judge() tries these cases
+// in order: too short to say; a full ring held the producer up, so the trainer is the limit;
+// nothing suffers; decoders and readers both at their limit; decoders; all cores in use; otherwise
+// storage. A function for each case writes its advice, with numbers of this run and the keys to
+// set. Pure functions of a Profile, for any thread.
 //
-// The thresholds are chosen.
+// The thresholds are choices.
 
 #include <algorithm>
 #include <cmath>
@@ -19,27 +19,27 @@
 namespace forebay {
 namespace {
 
-// Below these a profile says nothing.
+// A profile shorter than this says nothing.
 constexpr double kShortestWindow_s = 0.5;
 constexpr std::uint64_t kFewestBatches = 4;
-// After this long, a ring that never filled says enough.
+// After this long, even a ring that never filled says enough.
 constexpr double kLongWindow_s = 5;
 
-constexpr double kBusy = 0.85;         // share of the time for which a saturated stage is busy
-constexpr double kHeldUp = 0.10;       // share of the time in which the ring blocks a producer that could do more
-constexpr double kSuffers = 0.05;      // share of the time for which a trainer waits
+constexpr double kBusy = 0.85;         // share of the time that a saturated stage is busy
+constexpr double kHeldUp = 0.10;       // share of the time that the ring blocks the producer
+constexpr double kSuffers = 0.05;      // share of the time that a trainer waits
 constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that does not need to reuse
-constexpr double kMostThreads = 4096;  // the configuration allows no more
-constexpr double kComputes = 0.5;      // cores: a trainer that needs one of its own
-constexpr double kMostCrops = 0.5;     // share of the samples above which decoding them smaller is worth mentioning
+constexpr double kMostThreads = 4096;  // the most that the configuration allows
+constexpr double kComputes = 0.5;      // cores; a trainer that uses more needs one of its own
+constexpr double kMostCrops = 0.5;     // share of samples that makes smaller decodes worth mentioning
 constexpr double kManyReads = 0.1;     // share of the decoders' work from which reads are worth mentioning
 constexpr double kMiB = 1024 * 1024;
-constexpr double kManyMiB = 256;     // of memory, worth saving
+constexpr double kManyMiB = 256;     // memory that is worth saving
 constexpr double kSafeCapacity = 8;  // batches; below it a burst finds no room (docs/tuning.md)
 
 double percent(double share) { return 100 * share; }
 
-// Two rings full of batches, or five seconds.
+// Below two rings full of batches, or five seconds.
 bool is_too_short(const Profile& p) {
   if (p.window_s < kShortestWindow_s || p.batches < kFewestBatches * p.ranks) return true;
   // While the ring fills for the first time, every stage looks like the limit.
@@ -47,8 +47,8 @@ bool is_too_short(const Profile& p) {
   return static_cast<double>(p.batches) < fill && p.window_s < kLongWindow_s;
 }
 
-// Images per second that a stage of each rank should reach so that the others become the limit.
-// 0 stands for "not known": then the other one is the goal.
+// The images per second that a stage of each rank should reach, so that the other stages become the
+// limit. 0 means unknown; then the other rate is the goal.
 double goal(const Profile& p, double other_stage) {
   const double trainer = p.trainer.images_per_s_alone;
   const double total = other_stage > 0 && trainer > 0 ? std::min(other_stage, trainer) : std::max(other_stage, trainer);
@@ -61,16 +61,15 @@ double threads_for(double images_per_s, double ms) {
 
 std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank" : ""; }
 
-// Cores that the decoders got in total; and those that the process used besides decoders and readers, mostly for the
-// trainer.
+// Cores that the decoders used in total; of those and the readers' for reading, and for decoding;
+// and what the rest of the process used, mostly the trainer.
 double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy * p.decoder_cpu; }
 double reading_cores(const Profile& p) { return p.reader_cores + decoder_cores(p) * p.decoder_reads; }
 double decoding_cores(const Profile& p) { return decoder_cores(p) * (1 - p.decoder_reads); }
 double trainer_cores(const Profile& p) { return std::max(0.0, p.process_cores - p.reader_cores - decoder_cores(p)); }
 bool trainer_computes(const Profile& p) { return p.process_cores <= 0 || trainer_cores(p) >= kComputes; }
 
-// Which load had the cores that decoders waited for: this process's own readers do not count as
-// other load.
+// Says what occupied the cores that decoders waited for: this process itself, or other load.
 std::string who_had_the_cores(const Profile& p) {
   if (p.process_cores <= 0) return "";
   if (p.process_cores >= kBusy * p.cores) {
@@ -97,10 +96,11 @@ std::string takers(const Profile& p) {
                      p.ranks > 1 ? " on each rank" : "");
 }
 
-// Advice for readers that are nearly always at work.
+// Advice if readers are nearly always busy.
 std::string more_readers(const Profile& p, double threads, double wanted) {
   std::string change = fmt::format("workers.io = {:.0f} (now {:.0f})", std::max(wanted, threads + 1), threads);
-  // Every reader needs a request, and there are only as many as samples in the batches that may be under way.
+  // Every reader needs a request, and there are only as many as samples in the batches that may be
+  // in flight.
   if (wanted > p.queue_capacity * p.batch_size) {
     change += fmt::format(" and queue.capacity = {:.0f} (now {:.0f})",
                           std::ceil(wanted / std::max(1.0, p.batch_size)) + 1, p.queue_capacity);
@@ -112,8 +112,8 @@ std::string more_readers(const Profile& p, double threads, double wanted) {
       p.read_mb_s, p.fresh_fraction < kAllFresh ? " or smaller files" : ", smaller files or a policy that reuses");
 }
 
-// In order: readers that are always at work; readers that wait for room in workers.bytes; readers
-// that are not asked for enough because the ring is small; and bursts.
+// Tries in order: readers that are always busy; readers that wait for room in workers.bytes;
+// readers that get too few requests because the ring is small; and bursts.
 std::string storage_advice(const Profile& p) {
   const double threads = std::max(1.0, std::round(p.storage.threads));
   const double wanted = threads_for(goal(p, p.decode.images_per_s_alone), p.read_ms);
@@ -125,7 +125,8 @@ std::string storage_advice(const Profile& p) {
         "to do: set workers.bytes = \"{:.0f} MiB\"",
         percent(p.storage.blocked_out), mib);
   }
-  // Twice as many, so that a slow read at the head of the ring does not leave the others without a request.
+  // Twice as many, so that a slow read at the head of the ring does not leave the other readers
+  // without requests.
   const double asked = p.queue_capacity * p.batch_size;
   const double capacity = std::ceil(2 * std::max(wanted, threads) / std::max(1.0, p.batch_size));
   if (capacity > p.queue_capacity) {
@@ -143,8 +144,8 @@ std::string storage_advice(const Profile& p) {
       p.process_cores < kBusy * p.cores ? ", and see whether other processes take the cores" : "");
 }
 
-// Decoders that got less than a core each need fewer of them or more cores; others may need more of
-// them.
+// If decoders got less than a core each, fewer of them or more cores help; otherwise more decoders
+// may help.
 std::string decode_advice(const Profile& p) {
   const double threads = std::max(1.0, std::round(p.decode.threads));
   const double sample_ms = p.decode_ms / std::max(1 - p.decoder_reads, 0.01);
@@ -175,7 +176,8 @@ std::string decode_advice(const Profile& p) {
                     decode_smaller(p));
 }
 
-// Readers and decoders of small samples share the cores, so that neither is busy all the time.
+// Readers and decoders of small samples may fill the cores together, while neither is busy all the
+// time.
 bool workers_fill_the_cores(const Profile& p) {
   if (p.storage.busy >= kBusy || p.storage.blocked_out > 1 - kBusy) return false;
   return p.process_cores > 0 && p.process_cores >= kBusy * p.cores && trainer_cores(p) < 0.5 * p.process_cores;
@@ -193,9 +195,8 @@ std::string cores_advice(const Profile& p) {
       decode_smaller(p));
 }
 
-// If the store never let the ring run low, a smaller ring is enough.
-// How far the ring ever sank below full is what the store's unsteadiness needed; twice that, and
-// what is in flight, is enough.
+// A smaller ring is enough if the store never let it run low. What the store's unsteadiness needed
+// is how far the ring ever sank below full; twice that is enough, or twice what is in flight.
 std::string smaller_ring(const Profile& p) {
   if (p.window_s < kLongWindow_s || p.fresh_fraction < kAllFresh || p.ring.least <= 0) return "";
   const double bridged = p.queue_capacity - p.ring.least;
@@ -225,7 +226,7 @@ std::string trainer_advice(const Profile& p) {
   return text + memory;
 }
 
-// Advice about a fixed number of decoders that takes the trainer's core.
+// Advice if a fixed number of decoders takes the trainer's core.
 std::string about_fixed_decoders(const Profile& p) {
   const bool all_cores = p.decode_fixed > 0 && p.cores > 1 && std::round(p.decode.threads) >= p.cores;
   if (!all_cores || p.process_cores <= 0 || !trainer_computes(p)) return "";
@@ -241,7 +242,7 @@ std::string about_other_ranks(const Profile& p) {
 }
 
 std::string rate(double images_per_s) {
-  constexpr double kUnknown = 1e7;  // a trainer without compute
+  constexpr double kUnknown = 1e7;  // the trainer does not compute
   return images_per_s > 0 && images_per_s < kUnknown ? fmt::format("{:.0f}", images_per_s) : "-";
 }
 
@@ -305,7 +306,8 @@ Finding judge(const Profile& p) {
   return say(Bound::storage, storage_advice(p));
 }
 
-// Several ranks: the mean of all, and the slowest rank by name, which holds up the others.
+// For several ranks: the mean of all, and the slowest rank by number, because it holds up the
+// others.
 std::string profile_table(std::span<const Profile> ranks) {
   if (ranks.empty()) return "";
   const Profile job = ranks.size() == 1 ? ranks.front() : combine(ranks);

@@ -1,7 +1,7 @@
-// Where time goes: a thread looks at the pipeline fifty times a second and adds up, weighted by
-// time, how full each queue is; what the threads did comes from their own counters at the first and
-// the last look. The window ends when the last batch is in flight, since afterwards stages stand
-// idle for want of work. figures() may be asked for at any time, by any thread.
+// Where time goes. A thread looks at the pipeline fifty times a second and adds up how full each
+// queue is, weighted by time. What the threads did comes from their own counters at the first and
+// the last look. The window ends when the last batch is in flight, because afterwards stages idle
+// for lack of work. Any thread may ask for figures at any time.
 
 #include "profiler.hpp"
 
@@ -16,12 +16,12 @@ namespace {
 
 using Activity = WorkerStatus::Activity;
 
-// Chosen: often enough to see a queue run dry, too seldom to be noticed.
+// A choice: often enough to see a queue run dry, and too seldom to be noticed.
 constexpr std::chrono::milliseconds kObserveEvery{20};
 
 double in_s(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-// Time between two observations in an activity.
+// The time spent in an activity between two observations.
 class Spent {
  public:
   Spent(const ActivityTimes& begin, const ActivityTimes& end) : begin_(begin), end_(end) {}
@@ -29,7 +29,7 @@ class Spent {
     const auto i = static_cast<std::size_t>(activity);
     return std::max(0.0, in_s(end_[i] - begin_[i]));
   }
-  // Parked or missing threads do not count as idle.
+  // Threads that are parked or stopped do not count.
   [[nodiscard]] double total() const {
     double s = 0;
     for (std::size_t i = 0; i < begin_.size(); ++i) {
@@ -44,7 +44,7 @@ class Spent {
   const ActivityTimes& end_;
 };
 
-// Blocked upstream is what is left of the time, so that the three shares add up to one.
+// Blocked upstream is the remaining time, so that the three shares add up to one.
 StageProfile stage_of(double window_s, double total_s, double busy_s, double out_s, std::uint64_t images) {
   StageProfile stage;
   stage.threads = ratio(total_s, window_s);
@@ -76,10 +76,10 @@ QueueProfile TimeMean::figures() const noexcept {
           .full = ratio(full_s_, s_)};
 }
 
-// published >= planned: nothing more will come.
+// published >= planned means that nothing more will come.
 void ProfileWindow::add(const Observation& now) noexcept {
   if (now.published >= now.planned) return;
-  // Chosen: requests have whole samples, so the bound is hardly ever reached exactly.
+  // A choice: requests are for whole samples, so the bound is hardly ever reached exactly.
   constexpr double kNearlyFull = 0.9;
   const double s = in_s(now.at - last_.at);
   encoded_.add(s, static_cast<double>(now.encoded), 0);
@@ -102,7 +102,7 @@ Profile ProfileWindow::figures() const {
   const double readers_s =
       readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying);
   out.storage = stage_of(s, readers.total(), readers_s, readers.in(Activity::waiting_budget), reads);
-  // Where reads are quick, decoders make them.
+  // If reads are quick, decoders do them.
   const double lent_s = decoders.in(Activity::reading);
   const double reading_s = readers_s + lent_s;
   const double decoding_s = decoders.in(Activity::decoding);

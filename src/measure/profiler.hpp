@@ -18,7 +18,8 @@
 
 namespace forebay::measure {
 
-// The state of the production side. Times and counts are since its start and may mix neighbouring moments.
+// The state of the production side. Times and counts are since its start, and may be from slightly
+// different moments.
 struct Observation {
   std::chrono::steady_clock::time_point at;
   ActivityTimes issuer{};
@@ -27,11 +28,11 @@ struct Observation {
   std::chrono::nanoseconds decoder_cpu{0};
   std::chrono::nanoseconds reader_cpu{0};
   std::chrono::nanoseconds process_cpu{0};  // all threads, the trainer's included
-  std::chrono::nanoseconds blocked{0};      // of the producer, by a full ring
+  std::chrono::nanoseconds blocked{0};      // the producer, by a full ring
   std::uint64_t reads = 0;
   std::uint64_t bytes_read = 0;
-  std::uint64_t samples = 0;       // decoded
-  std::uint64_t shrinkable = 0;    // of them: as WorkerTotals
+  std::uint64_t samples = 0;       // decoded samples
+  std::uint64_t shrinkable = 0;    // of those, as in WorkerTotals
   std::uint64_t own_jpeg = 0;      // likewise
   std::uint64_t indexed_jpeg = 0;  // likewise
   std::uint64_t published = 0;
@@ -53,10 +54,11 @@ struct ProfileFrame {
   bool decode_fixed = false;
 };
 
-// A mean over time, and the shares of time at which the value was low or high. For one thread.
+// A mean over time, and the shares of time during which the value was low or high. For one thread.
 class TimeMean {
  public:
-  // The value held for `s` seconds. 0 counts as empty, `full` or more as full; full = 0: never full.
+  // The value held for `s` seconds. 0 counts as empty, `full` or more as full; with full = 0 it is
+  // never full.
   void add(double s, double value, double full) noexcept;
   [[nodiscard]] QueueProfile figures() const noexcept;
 
@@ -64,20 +66,20 @@ class TimeMean {
   double s_ = 0;
   double sum_ = 0;
   double most_ = 0;
-  std::optional<double> least_;  // since it was full
+  std::optional<double> least_;  // since it was first full
   double empty_s_ = 0;
   double full_s_ = 0;
 };
 
-// Computes a profile from consecutive observations. Knows the time only from them; for one thread. It ignores
-// observations once nothing is left to produce: workers that have nothing to do at the end of a run must not count as
-// waiting.
+// Computes a profile from consecutive observations, which are its only source of time. For one
+// thread. It ignores observations once nothing is left to produce, because workers that have
+// nothing to do at the end of a run must not count as waiting.
 class ProfileWindow {
  public:
   ProfileWindow(const ProfileFrame& frame, const Observation& first) : frame_(frame), first_(first), last_(first) {}
 
   void add(const Observation& now) noexcept;
-  // Without the trainer's part.
+  // All but the trainer's part.
   [[nodiscard]] Profile figures() const;
 
  private:
@@ -89,20 +91,20 @@ class ProfileWindow {
   TimeMean ring_;
 };
 
-// Observes the production side of a rank from a thread of its own, fifty times a second. That costs the other threads
-// nothing, because they keep these figures anyway.
+// Observes the production side of a rank on a thread of its own, fifty times a second. This costs
+// the other threads nothing, because they keep these figures anyway.
 class Profiler {
  public:
-  // `observe` is called here and on the profiler's thread until stop() returned. `track`: receives the queues' levels;
-  // may be null. Throws Error if the thread cannot be started.
+  // `observe` is called here, and on the profiler's thread until stop() has returned. `track`:
+  // receives the levels of the queues; may be null. Throws Error if the thread cannot be started.
   Profiler(const ProfileFrame& frame, std::function<Observation()> observe, TimelineTrack* track);
   ~Profiler() { stop(); }
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // Observes once more and ends the thread. Idempotent; the thread that constructed it.
+  // Observes once more and ends the thread. Idempotent. Called on the thread that constructed this.
   void stop();
-  // The workers' and queues' part so far. Any thread.
+  // The part of the workers and queues, so far. Any thread.
   [[nodiscard]] Profile profile() const;
 
  private:
@@ -112,7 +114,7 @@ class Profiler {
   WaitPoint stopping_;
   std::function<Observation()> observe_;
   TimelineTrack* track_;
-  mutable std::mutex mutex_;  // of window_
+  mutable std::mutex mutex_;  // guards window_
   ProfileWindow window_;
   std::jthread thread_;
 };

@@ -36,16 +36,16 @@ std::string json_line(const QuarantineEntry& entry) {
 
 }  // namespace
 
-// Entries may come from any worker before the run has begun its files: they wait until begin().
-// Each entry is written and handed to the system at once, because a run that dies of bad samples
-// should leave them behind.
+// Any worker may add entries before the run may write files; they wait until begin(). Each entry is
+// passed to the operating system at once, because a run that dies of bad samples should leave them
+// behind.
 struct QuarantineLog::Impl {
   Impl(const std::string& dir, std::uint32_t rank, ConsoleLog& to) : console(to) {
     if (!dir.empty()) path = rank_file(dir, "quarantine", rank);
   }
 
-  // The first kWarnings entries are also told on the console; the last of them says where the
-  // others are.
+  // The first kWarnings entries also go to the console; the last of them says where further ones
+  // are.
   void warn(const QuarantineEntry& entry, std::uint64_t number) {
     if (number > kWarnings) return;
     std::string line = "bad sample " + printable(entry.path) + ": " + printable(entry.reason);
@@ -56,10 +56,10 @@ struct QuarantineLog::Impl {
     console.warn(line);
   }
 
-  // A file that cannot be opened or written stays unusable, so that a full disk is told once.
+  // A file that cannot be opened or written stays unusable, so that a full disk is reported once.
   void write() {
     if (!begun || waiting.empty() || unusable) return;
-    unusable = true;  // unless what follows succeeds
+    unusable = true;  // unless the following succeeds
     if (!file) file = std::make_unique<JsonLinesFile>(path, console, JsonLinesFile::Mode::append);
     file->write(waiting, lines);
     file->sync();
@@ -77,13 +77,13 @@ struct QuarantineLog::Impl {
   }
 
   ConsoleLog& console;
-  std::filesystem::path path;  // empty = nothing on disk
+  std::filesystem::path path;  // empty: nothing on disk
   std::mutex mutex;
   std::unique_ptr<JsonLinesFile> file;
   bool begun = false;
-  std::string waiting;  // lines not written yet
+  std::string waiting;  // lines that are not written yet
   std::uint64_t lines = 0;
-  bool unusable = false;  // opening failed: not tried again at every entry
+  bool unusable = false;  // opening or writing failed; not tried again
   std::atomic<std::uint64_t> count{0};
 };
 

@@ -8,22 +8,25 @@
 
 namespace forebay::measure {
 
-// A bounded queue of records from one thread (the trainer's) to one other (telemetry's). push() and pop() are
-// wait-free: they never lock, allocate, loop or enter the kernel. A full ring drops the new record and counts it.
+// A bounded queue of records from one thread (the trainer's) to another (telemetry's). push() and
+// pop() are wait-free: they never lock, allocate, loop or enter the kernel. If the ring is full,
+// the new record is dropped and counted.
 //
-// Invariants (tail_ counts records ever pushed, head_ records ever popped; record i lives in cell i mod capacity)
-//  R1  Only the producer writes tail_ and dropped_, only the consumer writes head_; each grows by one at a time, so
-//      their owner may read them relaxed.
+// Invariants (tail_ counts the records ever pushed, head_ those ever popped; record i is in cell
+// i mod capacity)
+//  R1  Only the producer writes tail_ and dropped_, only the consumer writes head_; each grows by
+//      one at a time, so their owner may read them relaxed.
 //  R2  head_ <= tail_ <= head_ + capacity.
-//  R3  Cell i belongs to the producer until its release store of tail_ = i + 1. The consumer's acquire load that
-//      sees tail_ > i therefore sees the whole record.
-//  R4  From then on it belongs to the consumer until its release store of head_ = i + 1. The producer's acquire load
-//      that sees head_ > i therefore comes after the consumer has read the record: it may be overwritten.
-//  R5  head_seen_ and tail_seen_ are earlier values of head_ and tail_. Both only grow, so an old value is safe: the
-//      ring looks fuller to the producer or emptier to the consumer than it is. Each side looks again before it
-//      gives up.
-//  R6  dropped_ is stored with release and read with acquire: whoever sees a record dropped can pop all those before
-//  it.
+//  R3  Cell i belongs to the producer until its release store of tail_ = i + 1. The consumer's
+//      acquire load that sees tail_ > i therefore sees the whole record.
+//  R4  From then on it belongs to the consumer until its release store of head_ = i + 1. The
+//      producer's acquire load that sees head_ > i therefore comes after the consumer has read the
+//      record, and the cell may be overwritten.
+//  R5  head_seen_ and tail_seen_ are earlier values of head_ and tail_. Both only grow, so an old
+//      value is safe: to the producer the ring looks fuller, to the consumer emptier than it is.
+//      Each side loads the current value before it gives up.
+//  R6  dropped_ is stored with release and loaded with acquire: whoever sees that a record was
+//      dropped can pop all records before it.
 template <typename Record>
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the padding keeps the two sides off each other's lines
 class RecordRing {
@@ -34,7 +37,7 @@ class RecordRing {
   RecordRing(const RecordRing&) = delete;
   RecordRing& operator=(const RecordRing&) = delete;
 
-  // Producer's thread. False when the ring was full and the record was dropped.
+  // Producer's thread. Returns false if the ring was full and the record was dropped.
   bool push(const Record& record) noexcept {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed);  // R1
     if (tail - head_seen_ > mask_) {
@@ -49,7 +52,7 @@ class RecordRing {
     return true;
   }
 
-  // Consumer's thread. False when the ring was empty.
+  // Consumer's thread. Returns false if the ring was empty.
   bool pop(Record& record) noexcept {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);  // R1
     if (head == tail_seen_) {

@@ -1,9 +1,9 @@
-// A recording of decisions: per rank a file whose first line describes the run, and then a line
-// about every second with runs of fresh and reused steps, and of padded ones where there are any.
-// DecisionLog writes it on the telemetry thread; a recording ends, with one line for people, at the
-// first step that could not be written, because one with a hole cannot be repeated.
-// read_recording() reads it for a replay and refuses what is damaged; a last line that was cut
-// short, as by a kill, is left out.
+// A recording of decisions: one file per rank. Its first line describes the run. Then follows a
+// line about every second, with the lengths of runs of fresh and reused steps, and of padded steps
+// if there are any. DecisionLog writes it on the telemetry thread. It ends, with one warning, at
+// the first step that could not be written, because a recording with a gap cannot be repeated.
+// read_recording() reads it for a replay and refuses damage; a last line that was cut short, as by
+// a kill, is ignored.
 
 #include "recording.hpp"
 
@@ -32,13 +32,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "decisions";
 constexpr std::uint64_t kVersion = 2;
-// A line holds about a second, or 16,384 runs. More than this is damage.
+// A line holds about a second, or 16,384 runs; more than this is damage.
 constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
-// 16,384 runs of 20 digits and a comma are a third of a megabyte; this leaves room.
+// 16,384 runs of 20 digits and a comma take a third of a megabyte; this leaves room.
 constexpr std::size_t kLongestLine = std::size_t{4} << 20;
 constexpr std::size_t kDeepest = 8;
 
-// The text as JSON; nothing if it is not JSON.
+// The line as a JSON object; none if it is not one.
 std::optional<Json> parsed(const std::string& line) {
   if (json_depth(line) > kDeepest) return std::nullopt;
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -53,8 +53,8 @@ struct Decisions {
   std::vector<std::uint64_t> padded;
 };
 
-// Fills `runs` and returns their sum; nothing when they are no lengths of runs.
-// The sum is bounded while it is made, so it cannot overflow.
+// Fills `runs` and returns their sum; none if they are not lengths of runs. The sum is bounded
+// while it is computed, so it cannot overflow.
 std::optional<std::uint64_t> runs_in(const Json& json, std::vector<std::uint64_t>& runs) {
   if (!json.is_array()) return std::nullopt;
   std::uint64_t steps = 0;
@@ -66,7 +66,7 @@ std::optional<std::uint64_t> runs_in(const Json& json, std::vector<std::uint64_t
   return steps;
 }
 
-// The contents of a line of decisions; nothing if it is not one.
+// The contents of a line of decisions; none if it is not one.
 std::optional<Decisions> decisions_in(const std::string& line) {
   const std::optional<Json> json = parsed(line);
   if (!json) return std::nullopt;
@@ -90,7 +90,7 @@ void append_runs(DecisionRuns& to, std::span<const std::uint64_t> runs, bool val
   }
 }
 
-// One step more. An odd number of runs ends with one of the first kind.
+// Adds one step. With an odd number of runs, the last run is of the first kind.
 void extend(std::vector<std::uint64_t>& runs, bool is_first_kind) {
   if (runs.empty()) runs.push_back(0);
   if (is_first_kind == (runs.size() % 2 == 1)) {
@@ -133,7 +133,7 @@ class Reader {
   }
 
  private:
-  // Errors of reading get the file's name here.
+  // Adds the file's name to errors of reading.
   bool next(std::string& line) {
     try {
       return lines_->next(line);
@@ -197,7 +197,7 @@ class Reader {
   std::optional<LineFile> lines_;
 };
 
-// A longer line is written at once, so that a trainer of very short steps does not grow the buffer for good.
+// Beyond this a line is written at once, so that very short steps do not grow the buffer for good.
 constexpr std::size_t kMostRuns = std::size_t{16} * 1024;
 
 }  // namespace
@@ -276,10 +276,10 @@ void DecisionLog::end(std::string_view cause) noexcept {
   }
 }
 
-// A single run of padded_ says that nothing was padded.
+// If padded_ has a single run, nothing was padded.
 void DecisionLog::write() {
   if (runs_.empty()) return;
-  if (padded_.size() == 1) padded_.clear();  // none
+  if (padded_.size() == 1) padded_.clear();
   file_.write(decisions_line(written_, runs_, padded_), 1);
   runs_.clear();
   padded_.clear();

@@ -17,8 +17,8 @@
 // Writes and reads the recorded decisions of one rank. docs/telemetry.md describes the format.
 namespace forebay::measure {
 
-// Which steps were fresh, or padded, as run lengths: a billion equal steps take a few bytes in a recording, and in
-// memory. One thread at a time.
+// Which steps were fresh, or padded, as run lengths: a billion equal steps take a few bytes, in a
+// recording and in memory. One thread at a time.
 class DecisionRuns {
  public:
   // Adds `steps` steps, all fresh or all reused.
@@ -42,7 +42,7 @@ class DecisionRuns {
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   friend bool operator==(const DecisionRuns& a, const DecisionRuns& b) { return a.lengths_ == b.lengths_; }
 
-  // Looks up steps; fast as long as they ascend.
+  // Looks up steps; fast while they ascend.
   class Cursor {
    public:
     // REQUIRES: step < runs.size(), and `runs` is the same, unchanged, at every call.
@@ -54,7 +54,7 @@ class DecisionRuns {
 
    private:
     std::size_t run_ = 0;
-    std::uint64_t begin_ = 0;  // step that the run begins with
+    std::uint64_t begin_ = 0;  // first step of the run
   };
 
  private:
@@ -64,20 +64,22 @@ class DecisionRuns {
   std::uint64_t size_ = 0;
 };
 
-// The record of a step: the decision, which a replay repeats, and whether this rank was served padding instead. Ranks
-// in lockstep decide alike for a step at which some have nothing fresh.
+// What is recorded of a step: the decision, which a replay repeats, and whether this rank was
+// served padding instead. Ranks in lockstep decide alike, even at a step at which some have nothing
+// fresh.
 struct RecordedStep {
   bool fresh = false;
   bool padded = false;
 };
 
-// The first line: what a run must share with the recorded one to repeat it.
+// The first line: what a run must share with the recorded one in order to repeat it.
 struct RecordingHeader {
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::uint64_t first_step = 0;  // of the run: above 0 when it resumed from a saved state
+  std::uint64_t first_step = 0;  // of the run; above 0 if it resumed from a saved state
   std::string dataset;           // fingerprint, 16 hexadecimal digits
-  // By full name of the key, as TOML: the settings that determine the batches and which of them a reuse serves.
+  // The settings that determine the batches and which of them a reuse serves, as TOML, by full name
+  // of the key.
   std::map<std::string, std::string> settings;
   // Informational; a replay may differ in these.
   std::string policy;
@@ -86,37 +88,41 @@ struct RecordingHeader {
 
 struct Recording {
   RecordingHeader header;
-  DecisionRuns fresh;   // by step; a decision that is not fresh reuses the batch that the pick chose
-  DecisionRuns padded;  // by step; of equal size
+  DecisionRuns fresh;   // by step; a step that is not fresh reuses the batch that the pick chose
+  DecisionRuns padded;  // by step; same size
 };
 
-// "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" of a run that resumed at a step above 0.
+// "DIR/decisions.RANK.jsonl", or "DIR/decisions.RANK.from-STEP.jsonl" for a run that resumed at a
+// step above 0.
 [[nodiscard]] std::filesystem::path recording_file(const std::filesystem::path& dir, std::uint32_t rank,
                                                    std::uint64_t first_step = 0);
 
-// One line each, newline included.
+// Each returns one line, newline included.
 [[nodiscard]] std::string header_line(const RecordingHeader& header);
-// `runs`: lengths of runs of steps, alternately fresh and reused, beginning with fresh (0 if the first is a reuse).
-// `padded`: of the same steps, alternately as decided and padded, beginning with as decided; empty = none is padded.
+// `runs`: lengths of runs of steps, alternately fresh and reused, beginning with fresh (0 if the
+// first step is a reuse). `padded`: of the same steps, alternately served as decided and padded,
+// beginning with as decided; empty if none is padded.
 [[nodiscard]] std::string decisions_line(std::uint64_t step, std::span<const std::uint64_t> runs,
                                          std::span<const std::uint64_t> padded = {});
 
-// Reads a recording up to its end, or up to a truncated last line. Throws ConfigError naming policy.recording, the file
-// and the line: not there, not a regular file, not a recording, of another version, no steps, or steps missing in
-// between. Takes at most a few times the memory of the file.
+// Reads a recording up to its end, or up to a truncated last line. Throws ConfigError, naming
+// policy.recording, the file and the line, if it does not exist, is not a regular file, is not a
+// recording, has another version, has no steps, or lacks steps in between. Takes at most a few
+// times the memory of the file.
 [[nodiscard]] Recording read_recording(const std::filesystem::path& file);
 
-// Writes a recording of decisions without gaps: if anything is lost, the recording ends, and a log line says so. One
-// thread at a time, except lost().
+// Writes a recording of decisions without gaps: if anything is lost, the recording ends, and a log
+// line says so. One thread at a time, except lost().
 class DecisionLog {
  public:
-  // Creates or truncates the file and writes its head. Throws ConfigError naming telemetry.dir.
+  // Creates or truncates the file and writes its first line. Throws ConfigError, naming
+  // telemetry.dir.
   DecisionLog(const std::filesystem::path& file, const RecordingHeader& header, ConsoleLog& console);
   ~DecisionLog() { sync(); }
   DecisionLog(const DecisionLog&) = delete;
   DecisionLog& operator=(const DecisionLog&) = delete;
 
-  // The next step.
+  // Adds the next step.
   void add(RecordedStep step) noexcept;
   // Passes everything added so far to the operating system.
   void sync() noexcept;
@@ -132,9 +138,9 @@ class DecisionLog {
   ConsoleLog& console_;
   JsonLinesFile file_;
   bool ended_ = false;
-  std::uint64_t written_ = 0;  // steps
-  std::uint64_t next_ = 0;     // the step that is added next
-  // Of steps written_ to next_, as in decisions_line().
+  std::uint64_t written_ = 0;  // steps written
+  std::uint64_t next_ = 0;     // number of the next step
+  // Runs of the steps from written_ to next_, as in decisions_line().
   std::vector<std::uint64_t> runs_;
   std::vector<std::uint64_t> padded_;
 };

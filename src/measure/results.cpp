@@ -14,11 +14,10 @@
 namespace forebay {
 namespace {
 
-// Figures are members of a JSON object, with numbers in full precision.
+// A figure is a member of a JSON object, with full precision.
 using FigureJson = nlohmann::ordered_json;
 
-// The table of figures is the only place that knows their names, so that writing and reading cannot
-// differ.
+// The names come only from the table of figures, so that writing and reading cannot differ.
 template <typename Record>
 void put_figures(FigureJson& object, measure::Figures<Record> figures, const Record& record) {
   for (const measure::Figure<Record>& figure : figures) {
@@ -26,7 +25,8 @@ void put_figures(FigureJson& object, measure::Figures<Record> figures, const Rec
   }
 }
 
-// The inverse of put_figures(). Throws Error naming `what` and the key, and the library's exception if one is missing.
+// The inverse of put_figures(). Throws Error, naming `what` and the key, and the library's
+// exception if a key is missing.
 template <typename Record>
 void get_figures(const FigureJson& object, measure::Figures<Record> figures, Record& record, const std::string& what) {
   for (const measure::Figure<Record>& figure : figures) {
@@ -83,7 +83,7 @@ Summary summary_from_json(const std::string& json) {
   }
 }
 
-// Each figure says itself how ranks are combined: sum, mean, least or most (figures.cpp).
+// Each figure says how its ranks are combined: sum, mean, least or most (figures.cpp).
 Profile combine(std::span<const Profile> ranks) {
   Profile job;
   measure::combine_figures(measure::profile_figures(), ranks, job);
@@ -100,7 +100,7 @@ std::size_t slowest_rank(std::span<const Profile> ranks) noexcept {
   return static_cast<std::size_t>(slowest - ranks.begin());
 }
 
-// With the verdict in front: the first two lines are what a person looks for.
+// The verdict comes first, because it is what a person looks for.
 std::string to_json(const Profile& profile) {
   const Finding finding = judge(profile);
   FigureJson out;

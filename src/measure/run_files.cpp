@@ -1,8 +1,8 @@
-// The files of telemetry.dir. A DirectoryLock keeps two feeders from writing to one folder;
-// rank_file() gives names; JsonLinesFile writes lines in large pieces, on the telemetry thread, and
-// with a bound on size keeps the latest: a file that reaches half of it is renamed to .earlier and
-// a new one begun. No failure here ends a run: a full disk costs lines, which are counted and told
-// of once.
+// The files of telemetry.dir. DirectoryLock keeps two feeders from writing to one folder.
+// rank_file() gives names. JsonLinesFile writes lines in large pieces, on the telemetry thread.
+// With a bound on the size it keeps the latest lines: a file that reaches half of the bound is
+// renamed to .earlier and a new one begun. No failure here ends a run: a full disk costs lines,
+// which are counted and reported once.
 
 #include "run_files.hpp"
 
@@ -36,9 +36,9 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kKinds{"run", "steps", "intervals", "quarantine", "decisions"};
 
-constexpr std::size_t kMostWaiting = std::size_t{64} << 10U;  // bytes of lines that are not handed over yet
+constexpr std::size_t kMostWaiting = std::size_t{64} << 10U;  // bytes of lines not written yet
 
-// Files that cannot be removed are ignored here: those of a rank are reported when it opens them.
+// Files that cannot be removed are ignored here. A rank's own are reported when it opens them.
 template <typename IsStale>
 void remove_listed(const std::string& dir, IsStale&& is_stale) {
   std::vector<std::filesystem::path> stale;
@@ -50,8 +50,8 @@ void remove_listed(const std::string& dir, IsStale&& is_stale) {
   for (const auto& path : stale) std::filesystem::remove(path, error);
 }
 
-// For a job that is restarted right after its predecessor was killed: a dying process keeps its locks until the system
-// has reclaimed its memory, and the ranks of a killed mpirun outlive it.
+// For a job that is restarted right after its predecessor was killed. A dying process keeps its
+// locks until the system has reclaimed its memory, and the ranks of a killed mpirun outlive it.
 constexpr std::chrono::seconds kPatience{2};
 
 std::string who_am_i() {
@@ -65,7 +65,7 @@ std::string text_of(int descriptor) {
   return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
 }
 
-// The text is only for an error message.
+// The text only serves error messages.
 void put_text(int descriptor, const std::string& text) {
   if (::ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
@@ -92,7 +92,7 @@ std::optional<RankFileName> rank_file_name(std::string_view name) {
     const bool goes_on = rest.starts_with(".from-");
     const bool is_earlier = rest == ".earlier";
     const std::string_view number = digits.substr(0, digits.size() - rest.size());
-    const bool is_plain = number == "0" || !number.starts_with('0');  // rank_file() makes no other
+    const bool is_plain = number == "0" || !number.starts_with('0');  // rank_file() makes no others
     if (error == std::errc() && is_plain && (rest.empty() || goes_on || is_earlier)) {
       return RankFileName{.kind = kind, .rank = rank, .goes_on = goes_on, .is_earlier = is_earlier};
     }
@@ -113,8 +113,8 @@ void make_run_directory(const std::string& dir) {
   }
 }
 
-// A new run removes what an earlier one left, or its files would be read as one with them. Rank 0
-// also removes those of ranks that this job does not have.
+// A new run removes what an earlier one left, because readers would take both for one run. Rank 0
+// also removes the files of ranks that this job does not have.
 void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32_t ranks) {
   if (dir.empty()) return;
   std::error_code error;
@@ -127,8 +127,9 @@ void clear_run_directory(const std::string& dir, std::uint32_t rank, std::uint32
   remove_listed(dir, [&](const RankFileName& name) { return name.goes_on || name.rank >= ranks; });
 }
 
-// flock() and not a file's existence: a lock goes with its process however that ends. A folder
-// where no file can be made is refused elsewhere, so failing to open is no error here.
+// flock() instead of the mere existence of a file: the system releases the lock when the process
+// ends, however it ends. Failing to open is not an error here, because a folder where no file can
+// be made is refused elsewhere.
 DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {
   using Clock = std::chrono::steady_clock;
   if (dir.empty()) return;
@@ -139,7 +140,8 @@ DirectoryLock::DirectoryLock(const std::string& dir, std::uint32_t rank) {
     FileDescriptor descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
     if (!descriptor.is_open()) return;
     if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0) {
-      // The previous owner removes the file, and a lock on one that is no longer in the folder excludes nobody.
+      // The previous owner removes the file, and a lock on a file that is no longer in the folder
+      // excludes nobody.
       if (!is_name_of(file, identity_of(descriptor))) continue;
       put_text(descriptor.get(), me);
       descriptor_ = std::move(descriptor);
@@ -173,7 +175,7 @@ void DirectoryLock::release() noexcept {
   descriptor_.reset();
 }
 
-// A job that was killed may have left half a line: the next one begins on a line of its own.
+// A killed job may have left half a line; appended text must begin on a new one.
 FileDescriptor append_lines_to(const std::filesystem::path& file) {
   FileDescriptor opened = open_to_append(file);
   struct stat status {};
@@ -194,12 +196,13 @@ struct JsonLinesFile::Impl {
     if (::fstat(out.get(), &status) == 0 && S_ISREG(status.st_mode)) size = static_cast<std::uint64_t>(status.st_size);
   }
 
-  // Hands over what waits. What the system does not take is lost, and the next text begins on a new line.
+  // Writes what waits. What the system does not take is lost, and the next text begins on a new
+  // line.
   void hand_over() {
     std::string_view rest = waiting;
     while (!rest.empty()) {
       const std::size_t piece = most == 0 ? rest.size() : fitting(rest);
-      if (size == 0 && rest.front() == '\n') {  // the line that it should end is in the earlier file
+      if (size == 0 && rest.front() == '\n') {  // the line that it would end is in the earlier file
         rest.remove_prefix(1);
         continue;
       }
@@ -220,27 +223,27 @@ struct JsonLinesFile::Impl {
     waiting = ends_within_line ? "\n" : "";
   }
 
-  // How many bytes of the text the file may take now, in whole lines; 0: none.
+  // How many bytes of the text the file may take now, in whole lines; 0 if none.
   std::size_t fitting(std::string_view text) {
     const std::uint64_t half = most / 2;
     std::size_t piece = whole_lines(text, half);
     if (piece > 0) return piece;
     if (size > 0 && rotate()) piece = whole_lines(text, half);
-    // A line longer than half of the bound has a file for itself.
+    // A line longer than half of the bound gets a file of its own.
     if (piece == 0 && size == 0) piece = text.find('\n') + 1;
     return piece > 0 ? piece : whole_lines(text, most);
   }
 
-  // The lines at the beginning of the text with which the file is no larger than `limit`. The rest of a line that the
-  // system took a part of counts as one.
+  // The bytes of those lines at the beginning of the text that fit into the file within `limit`.
+  // The rest of a partly written line counts as a line.
   [[nodiscard]] std::size_t whole_lines(std::string_view text, std::uint64_t limit) const {
     const std::uint64_t room = limit > size ? limit - size : 0;
     if (text.size() <= room) return text.size();
     return room == 0 ? 0 : text.rfind('\n', room - 1) + 1;
   }
 
-  // Makes the file the earlier one and begins a new one; false, and all is as it was, if that cannot be. No link at
-  // either name is followed.
+  // Turns the file into the earlier one and begins a new one. Returns false, with everything as it
+  // was, if that is impossible. Symbolic links at either name are not followed.
   bool rotate() {
     if (::rename(path.c_str(), earlier.c_str()) != 0) {
       tell(path.native() + " cannot become " + earlier.filename().native() + ": " +
@@ -250,7 +253,7 @@ struct JsonLinesFile::Impl {
     try {
       out = open_made(path);
     } catch (const Error& error) {
-      // The descriptor that is still open is that of the file that has been renamed.
+      // The open descriptor is still that of the renamed file.
       (void)::rename(earlier.c_str(), path.c_str());
       tell(path.native() + ": " + error.what() + "; the file of before is written to, the run continues");
       return false;
@@ -282,13 +285,13 @@ struct JsonLinesFile::Impl {
   const std::filesystem::path path;
   const std::filesystem::path earlier;
   ConsoleLog& console;
-  const std::uint64_t most;  // bytes of both files; 0 = any
+  const std::uint64_t most;  // bytes of both files; 0: no bound
   FileDescriptor out;
-  std::uint64_t size = 0;  // of the file
+  std::uint64_t size = 0;  // bytes of the file
   std::string waiting;
-  bool ends_within_line = false;  // the file: the system took a part of a line
+  bool ends_within_line = false;  // the system took only a part of a line
   std::uint64_t unsynced = 0;     // lines written since the last sync()
-  bool sound = true;              // nothing failed since then
+  bool sound = true;              // nothing has failed since then
   bool reported = false;
   bool rotated = false;
   std::atomic<std::uint64_t> lost{0};
@@ -322,12 +325,12 @@ void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
   if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
 }
 
-// Hands over what waits, and finds out whether the file is still there. No fsync(): a crash of the
+// Writes what waits, and checks that the file still exists. Does not fsync(): a crash of the
 // machine may cost the last second.
 void JsonLinesFile::sync() {
   if (impl_->unsynced == 0) return;
   impl_->hand_over();
-  // A removed file swallows what is written to it without an error.
+  // Writing to a file that was removed succeeds without an error.
   std::error_code error;
   if (!std::filesystem::exists(impl_->path, error)) {
     impl_->failed(impl_->path.native() + " is gone" + (error ? ": " + error.message() : ""));

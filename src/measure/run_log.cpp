@@ -21,11 +21,11 @@ namespace {
 
 using RunJson = nlohmann::ordered_json;
 
-// Raised when a reader of older lines could misunderstand them.
+// Incremented when a reader of older lines could misunderstand new ones.
 constexpr std::uint64_t kRunVersion = 1;
 constexpr std::size_t kDeepestRunLine = 8;
 
-// Called on lines that may come from any version, or have been damaged.
+// Lines may come from any version, or be damaged.
 RunHead head_in(const RunJson& json) {
   if (json.at("version") != kRunVersion) {
     throw Error("is of version " + json.at("version").dump() + ", and this Forebay reads version " +
@@ -43,7 +43,7 @@ RunHead head_in(const RunJson& json) {
   return head;
 }
 
-// Another Forebay may have had other figures.
+// Another version of Forebay may have had other figures.
 RunEnd end_in(const RunJson& json) {
   const auto summary = json.find("summary");
   const auto profile = json.find("profile");
@@ -68,13 +68,13 @@ std::string utc_now() {
                      (now - second).count());
 }
 
-// "" where the system does not say: the log is no reason to fail.
+// "" if the system does not say, because the log must not fail for that.
 std::string host_name() {
   std::array<char, 256> host{};
   return ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "";
 }
 
-// Host names and settings are bytes; what is not UTF-8 is replaced.
+// Host names and settings may hold any bytes; what is not UTF-8 is replaced.
 std::string head_line(const RunHead& head) {
   RunJson json{{"forebay", "run"},    {"version", kRunVersion},        {"rank", head.rank},
                {"ranks", head.ranks}, {"first_step", head.first_step}, {"started", head.started},
@@ -90,7 +90,8 @@ std::string end_line(const RunEnd& end) {
   return json.dump() + "\n";
 }
 
-// For forebay report and top, which read files of runs that still go on, or were killed.
+// For `forebay report` and `forebay top`, which read files of runs that are in progress, or were
+// killed.
 RunLine parse_run_line(const std::string& line) {
   if (json_depth(line) > kDeepestRunLine) throw Error("is nested too deep");
   try {
@@ -109,8 +110,8 @@ RunLine parse_run_line(const std::string& line) {
   }
 }
 
-// A run that resumes appends its head to the same file. Both lines go to the disk at once, since a
-// run may be killed at any time.
+// A run that resumes appends its head to the same file. Both lines are passed to the operating
+// system at once, because a run may be killed at any time.
 RunLog::RunLog(const std::string& dir, const RunHead& head, ConsoleLog& console)
     : file_(rank_file(dir, "run", head.rank), console,
             head.first_step > 0 ? JsonLinesFile::Mode::append : JsonLinesFile::Mode::truncate) {

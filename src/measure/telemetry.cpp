@@ -1,9 +1,9 @@
-// Telemetry of one rank. The trainer's thread puts a record per step into a lock-free ring and goes
-// on; the telemetry thread empties it every 40 ms and has the Reporter write steps, intervals, the
-// recording, metrics and the status line. A ring that is full drops records and counts them:
-// telemetry never makes a step wait. What fails here is told once and never ends a run.
+// Telemetry of one rank. The trainer's thread pushes a record per step into a lock-free ring and
+// goes on. The telemetry thread drains the ring every 40 ms, and the Reporter writes steps,
+// intervals, the recording, metrics and the status line. A full ring drops records and counts them:
+// telemetry never makes a step wait. Failures are reported once and never end a run.
 //
-// Times in the files count from the first step; the Reporter finds that origin when it sees the
+// Times in the files count from the first step. The Reporter learns that origin when it sees the
 // first record.
 
 #include "telemetry.hpp"
@@ -21,20 +21,21 @@
 namespace forebay::measure {
 namespace {
 
-// Chosen, as all periods here.
+// All periods here are choices.
 constexpr double kRedraw_s = 0.2;
 // The time that the status line's figures cover.
 constexpr double kLive_s = 1.0;
-// The time that the gauges for monitoring cover, and how often they are published.
+// The time that gauges for monitoring cover, and how often they are published.
 constexpr double kLately_s = 5.0;
 constexpr double kPublish_s = 1.0;
-// How long a line may stay in this process's buffers.
+// The longest time that a line stays in this process's buffers.
 constexpr double kSync_s = 1.0;
-// Written in pieces of about this size, so that a burst of records does not grow the buffer for good.
+// Lines are written in pieces of about this size, so that a burst of records does not grow the
+// buffer for good.
 constexpr std::size_t kPiece = std::size_t{64} * 1024;
 
-// The thread is not woken per record: it polls this often. Faster than the eye follows the status line, and far too
-// often for the ring to fill at any step rate of a real trainer.
+// The thread polls instead of being woken for each record. This is faster than the eye follows the
+// status line, and too often for the ring to fill at any real step rate.
 constexpr std::chrono::milliseconds kPeriod{40};
 
 double seconds_of(WaitPoint::Clock::time_point time) {
@@ -72,7 +73,7 @@ void Reporter::open_metrics() {
   lately_figures_ = figures(lately_, snapshot(0), 0);
   metrics_ = std::make_unique<MetricsOutput>(
       place, metrics_text({.rank = setup_.rank, .since_start = lately_figures_, .lately = lately_figures_}), console_);
-  // The other ranks' ports follow from rank 0's, unless the system chose them.
+  // The ports of other ranks follow from rank 0's, unless the system chose them.
   const auto& port = metrics_->port();
   if (port && (setup_.rank == 0 || place.port == 0)) console_.info("metrics at " + port->url());
 }
@@ -82,7 +83,7 @@ bool Reporter::has_audience() const noexcept {
   return steps_ || intervals_ || decisions_ || metrics_ || people;
 }
 
-// Taken back as a whole where memory runs out in the middle, so that no half line is written.
+// If memory runs out, the record is taken back as a whole, so that no half line is written.
 bool Reporter::add(const StepRecord& record) noexcept {
   const std::size_t before = step_lines_.size();
   try {
@@ -109,7 +110,7 @@ void Reporter::take(const StepRecord& record) {
   ++step_line_count_;
 }
 
-// Order: records first, then what is due: an interval's line includes all steps before it.
+// Records come first, so that the line of an interval that is due includes all steps before it.
 void Reporter::tick(double now_s, std::uint64_t dropped) {
   write_steps();
   if (metrics_) metrics_->serve(now_s);
@@ -127,14 +128,14 @@ void Reporter::tick(double now_s, std::uint64_t dropped) {
   }
 }
 
-// Once more all that is due, then the interval that was begun, and at last a metric that says the
-// run has ended.
+// Does everything that is due once more, then writes the unfinished interval and a metric that says
+// that the run has ended.
 void Reporter::finish(double now_s, std::uint64_t dropped) {
   tick(now_s, dropped);
   if (interval_.steps() > 0) write_interval(figures(interval_, snapshot(now_s - *origin_s_), dropped));
   sync();
   if (metrics_) publish(snapshot(origin_s_ ? now_s - *origin_s_ : 0), dropped, false);
-  metrics_.reset();  // the port is free for another run
+  metrics_.reset();  // frees the port for another run
   console_.end_status();
 }
 
@@ -171,7 +172,7 @@ void Reporter::write_interval(const Interval& interval) {
   std::string line;
   try {
     append_json(line, interval);
-  } catch (...) {  // no memory for it
+  } catch (...) {  // no memory for the line
     unwritten_.fetch_add(1, std::memory_order_relaxed);
     throw;
   }
@@ -181,7 +182,7 @@ void Reporter::write_interval(const Interval& interval) {
 void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
   const Interval done = figures(interval_, now, dropped);
   interval_.begin(now);
-  // A late tick (a slow disk) makes one long interval, not several empty ones.
+  // A late tick (on a slow disk) makes one long interval instead of several empty ones.
   interval_due_s_ = now.t_s + setup_.options.interval_s;
   write_interval(done);
   if (setup_.rank == 0) console_.info(interval_line(done));
@@ -228,7 +229,7 @@ void Reporter::flush() noexcept {
   }
 }
 
-// Of the first, on the rank that speaks to people: all ranks' files have the same bound.
+// Reports the first rotation, on rank 0 only, because all ranks' files have the same bound.
 void Reporter::tell_of_rotation() {
   const bool has_rotated = (steps_ && steps_->has_rotated()) || (intervals_ && intervals_->has_rotated());
   if (setup_.rank != 0 || !has_rotated || std::exchange(rotation_told_, true)) return;
@@ -256,12 +257,12 @@ void Telemetry::close() {
   thread_.join();
 }
 
-// Two flags are read before the ring is emptied, so that what they announce is in it: the stop, and
-// lost decisions.
+// Two flags are read before the rings are drained, so that the drain includes everything before
+// them: the request to stop, and the loss of decisions.
 void Telemetry::run(const std::stop_token& stop) {
   bool last = false;
   while (!last) {
-    // Checked before draining: the drain that follows sees what was recorded before close().
+    // Read before draining, so that the drain sees everything recorded before close().
     last = stopping_.wait_until(WaitPoint::Clock::now() + kPeriod, [&] { return stop.stop_requested(); });
     try {
       if (decisions_) take_decisions();
@@ -278,19 +279,19 @@ void Telemetry::run(const std::stop_token& stop) {
 }
 
 void Telemetry::take_decisions() {
-  // Checked before draining: only then does the drain take every step before the first one that was lost.
+  // Read before draining; only then does the drain take every step before the first lost one.
   const bool is_full = decisions_->dropped() > 0;
   for (RecordedStep step; decisions_->pop(step);) reporter_.add_decision(step);
   if (is_full) reporter_.end_decisions("the disk of telemetry.dir is too slow");
 }
 
-// Telemetry must not end a run: what it cannot handle is reported once, and the ring is still emptied.
+// Telemetry must not end a run: a problem is reported once, and the ring is still drained.
 void Telemetry::report_once(const char* cause) noexcept {
   if (std::exchange(troubled_, true)) return;
   try {
     console_.warn("telemetry: " + printable(cause) + "; its files may be incomplete, the run continues");
   } catch (...) {
-    troubled_ = false;  // there is no memory for the line: told when there is
+    troubled_ = false;  // no memory for the line; reported when there is
   }
 }
 

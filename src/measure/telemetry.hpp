@@ -28,25 +28,28 @@ struct TelemetrySetup {
   TelemetryOptions options;
   std::uint32_t rank = 0;
   std::uint32_t ranks = 1;
-  std::size_t records = std::size_t{16} * 1024;  // step records that may wait for the disk
-  std::size_t decisions = std::size_t{1} << 20;  // decisions that may: a recording survives a disk that stalls
-  std::optional<RecordingHeader> recording = std::nullopt;  // of the decisions; nothing = they are not recorded
-  bool goes_on = false;                                     // an earlier run: its files are appended to
+  std::size_t records = std::size_t{16} * 1024;             // step records that may wait for the disk
+  std::size_t decisions = std::size_t{1} << 20;             // decisions that may wait for the disk
+  std::optional<RecordingHeader> recording = std::nullopt;  // none: decisions are not recorded
+  bool goes_on = false;                                     // the run resumed: appends to the files
 };
 
-// Turns step records into files and log lines. Knows the time only from its caller; for one thread, except lost().
+// Turns step records into files and log lines. Knows the time only from its caller. For one thread,
+// except lost().
 class Reporter {
  public:
-  // Opens the files under options.dir and what options.prometheus names; throws ConfigError naming the key.
-  // `gauges` is called from now until finish() returns; `totals` and `console` must outlive the reporter.
+  // Opens the files under options.dir and what options.prometheus names; throws ConfigError, naming
+  // the key. `gauges` is called from now until finish() has returned; `totals` and `console` must
+  // outlive the reporter.
   Reporter(TelemetrySetup setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges, ConsoleLog& console);
 
-  // Whether there is any output for reports.
+  // Whether any output for reports exists.
   [[nodiscard]] bool has_audience() const noexcept;
 
-  // False, and it is counted as lost, if there is no memory for it.
+  // Adds a record. Returns false, and counts it as lost, if there is no memory for it.
   bool add(const StepRecord& record) noexcept;
-  // Adds the next step. Must be called for every step, because a recording with a gap is useless.
+  // Adds the decision of the next step. Must be called for every step, because a recording with a
+  // gap is useless.
   void add_decision(RecordedStep step) noexcept {
     if (decisions_) decisions_->add(step);
   }
@@ -54,13 +57,14 @@ class Reporter {
   void end_decisions(std::string_view cause) noexcept {
     if (decisions_) decisions_->end(cause);
   }
-  // Call after adding the available records; `now_s` is on any monotonic clock. `dropped`: records lost before they got
-  // here. The reporter's own time begins at the run's first step.
+  // Called after the available records have been added; `now_s` is on any monotonic clock.
+  // `dropped`: records that were lost before they got here. The reporter's own time begins at the
+  // run's first step.
   void tick(double now_s, std::uint64_t dropped);
-  // The last tick: writes the current interval, flushes and leaves the status line.
+  // The last tick: writes the unfinished interval, flushes, and ends the status line.
   void finish(double now_s, std::uint64_t dropped);
 
-  // Completes the files if finish() has thrown.
+  // Completes the files after finish() has thrown.
   void flush() noexcept;
 
   // Records that reached the reporter but may not be on disk. Any thread.
@@ -71,7 +75,7 @@ class Reporter {
   [[nodiscard]] Snapshot snapshot(double t_s) const;
   [[nodiscard]] Interval figures(const IntervalWindow& window, const Snapshot& now, std::uint64_t dropped) const;
   void open_metrics();
-  // Until the first step: what happened before it belongs to no interval.
+  // Called until the first step, because what happens before it belongs to no interval.
   void begin_at_zero();
   void write_steps();
   void write_interval(const Interval& interval);
@@ -92,17 +96,17 @@ class Reporter {
 
   std::optional<double> origin_s_;  // when the first step was served, on the caller's clock
   double last_record_s_ = 0;        // t_s of the latest record
-  std::string step_lines_;          // not yet written
+  std::string step_lines_;          // not written yet
   std::uint64_t step_line_count_ = 0;
-  std::atomic<std::uint64_t> unwritten_{0};  // records that there was no memory for
+  std::atomic<std::uint64_t> unwritten_{0};  // records for which there was no memory
 
   IntervalWindow interval_;
   double interval_due_s_ = 0;
-  IntervalWindow live_;  // the status line's own, shorter stretch
+  IntervalWindow live_;  // the shorter interval of the status line
   Interval live_figures_;
   double live_due_s_ = 0;
   double redraw_due_s_ = 0;
-  IntervalWindow whole_;  // for monitoring: since the start, and the latest stretch that is over
+  IntervalWindow whole_;  // for monitoring: since the start; lately_: the current short interval
   IntervalWindow lately_;
   Interval lately_figures_;
   double lately_due_s_ = 0;
@@ -111,23 +115,24 @@ class Reporter {
   bool rotation_told_ = false;
 };
 
-// The telemetry of one rank: takes a record per step from the trainer's thread and reports on a thread of its own, so
-// that the trainer never waits for a disk, a terminal or formatting. If the disk is too slow, records are dropped and
-// counted.
+// The telemetry of one rank. Takes a record per step from the trainer's thread and reports on a
+// thread of its own, so that the trainer never waits for a disk, a terminal or formatting. If the
+// disk is too slow, records are dropped and counted.
 class Telemetry {
  public:
-  // Throws ConfigError naming the key, like Reporter, and Error if the thread cannot be started. `gauges` is called
-  // here and on the telemetry thread until close() returned; `totals` and `console` must outlive the object.
+  // Throws ConfigError, naming the key, as Reporter does, and Error if the thread cannot be
+  // started. `gauges` is called here, and on the telemetry thread until close() has returned;
+  // `totals` and `console` must outlive the object.
   Telemetry(const TelemetrySetup& setup, const read::WorkerTotals& totals, std::function<Gauges()> gauges,
             ConsoleLog& console);
   ~Telemetry();  // close()
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
-  // The trainer's thread, not after close(). Wait-free: no lock, no allocation, no system call.
+  // Trainer's thread; not after close(). Wait-free: no lock, no allocation, no system call.
   void record(const StepRecord& step) noexcept {
     if (!active_) return;
-    // Once a record is lost the recording ends, because nothing after a gap is usable.
+    // Once a decision is lost the recording ends, because nothing after a gap is usable.
     if (decisions_ && decisions_->dropped() == 0)
       decisions_->push({.fresh = step.decided_fresh, .padded = step.padding});
     ring_.push(step);
@@ -136,7 +141,8 @@ class Telemetry {
   // Records lost so far, to a full ring or a failing disk. Any thread.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return ring_.dropped() + reporter_.lost(); }
 
-  // Reports everything recorded before the call, flushes and ends the thread. Trainer's thread; idempotent.
+  // Reports everything recorded before the call, flushes and ends the thread. Trainer's thread;
+  // idempotent.
   void close();
 
  private:
@@ -146,7 +152,7 @@ class Telemetry {
 
   WaitPoint stopping_;
   RecordRing<StepRecord> ring_;
-  std::unique_ptr<RecordRing<RecordedStep>> decisions_;  // null = they are not recorded
+  std::unique_ptr<RecordRing<RecordedStep>> decisions_;  // null: not recorded
   ConsoleLog& console_;
   Reporter reporter_;
   const bool active_;

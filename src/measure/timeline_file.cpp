@@ -17,11 +17,11 @@
 namespace forebay::measure {
 namespace {
 
-// Chosen: the text of a long trace is not in memory whole.
+// A choice; the text of a long trace is never in memory as a whole.
 constexpr std::size_t kPieceOfTrace = std::size_t{64} * 1024;
 constexpr double kLongest_s = 1e9;
 
-// "a/trace.json" of rank 3 is "a/trace.3.json".
+// The file of one rank: "a/trace.json" on rank 3 of several is "a/trace.3.json".
 std::filesystem::path file_of_rank(const std::filesystem::path& file, std::uint32_t rank, std::uint32_t ranks) {
   if (ranks == 1) return file;
   std::filesystem::path name = file.stem();
@@ -32,7 +32,7 @@ std::filesystem::path file_of_rank(const std::filesystem::path& file, std::uint3
 
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
-// Chrome's trace format: "C" is a counter, "X" an event with a duration; times in microseconds.
+// Chrome's trace format: "C" is a counter, "X" an event with a duration; times are in microseconds.
 void append_event(std::string& out, const TimelineTrack::Event& event, std::uint32_t pid, std::size_t tid) {
   const auto to = std::back_inserter(out);
   using Kind = TimelineTrack::Kind;
@@ -52,8 +52,8 @@ void append_event(std::string& out, const TimelineTrack::Event& event, std::uint
 
 }  // namespace
 
-// Opened when the run begins, so that a path that cannot be written is refused then and not after
-// hours.
+// The file is opened when the run begins, so that a path that cannot be written is refused then and
+// not after hours.
 Timeline::Timeline(const std::filesystem::path& file, double seconds, std::uint32_t rank, std::uint32_t ranks)
     : file_(file_of_rank(file, rank, ranks)),
       seconds_(std::clamp(seconds, 0.0, kLongest_s)),
@@ -66,13 +66,13 @@ Timeline::Timeline(const std::filesystem::path& file, double seconds, std::uint3
   }
 }
 
-// A track has one writer, its thread; tracks are made before the threads begin.
+// A track has one writer, its thread. Tracks are made before the threads start.
 TimelineTrack& Timeline::track(std::string name) {
   const std::int64_t until_ns = begin_ns_ + std::llround(seconds_ * 1e9);
   return *tracks_.emplace_back(std::make_unique<TimelineTrack>(std::move(name), kEventsPerThread, until_ns));
 }
 
-// At the end of the run, when no thread writes to its track any more.
+// Called at the end of the run, when no thread writes to its track any more.
 std::string Timeline::write() {
   std::string text =
       fmt::format(R"([{{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"forebay rank {0}"}}}})", rank_);

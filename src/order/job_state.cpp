@@ -7,7 +7,6 @@
 //
 // The checks are strict because a state may be years old, cut short by a full disk, or edited. What
 // passes is used without further checks, as sizes and as indexes.
-// here is used without further checks, as sizes and as indexes.
 
 #include "job_state.hpp"
 
