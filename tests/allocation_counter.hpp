@@ -4,8 +4,9 @@
 
 namespace forebay::testing {
 
-// Counts what `operator new` is asked for by the thread that made it, while it lives. Link ${allocation_counter}, which
-// replaces the operators of the whole program; under ThreadSanitizer it counts nothing.
+// Counts calls of `operator new` by the thread that constructed it, during its lifetime. Link
+// ${allocation_counter}, which replaces the operators for the whole program; under ThreadSanitizer
+// it counts nothing.
 class AllocationCounter {
  public:
   AllocationCounter() noexcept;
@@ -16,11 +17,12 @@ class AllocationCounter {
   [[nodiscard]] std::size_t count() const noexcept;
 };
 
-// From now on `operator new` throws std::bad_alloc to the calling thread. Under ThreadSanitizer it does not.
+// From now on `operator new` throws std::bad_alloc on the calling thread (not under
+// ThreadSanitizer).
 void end_allocations() noexcept;
 
-// While it lives, one call of `operator new` of the thread that made it throws std::bad_alloc: the one after so many.
-// Not under ThreadSanitizer.
+// During its lifetime, one call of `operator new` by the thread that constructed it throws
+// std::bad_alloc: the one after `allowed` successful calls. Not under ThreadSanitizer.
 class RefusedAllocation {
  public:
   explicit RefusedAllocation(std::size_t allowed) noexcept;

@@ -9,7 +9,7 @@
 
 namespace forebay::testing {
 
-// Noise with blocks of extremes: the hardest rounding and the largest sums.
+// Noise with runs of extreme values: the hardest case for rounding, and the largest sums.
 inline make::Image noise_image(std::int32_t width, std::int32_t height) {
   Random random(key64(7, width, height));
   make::Image image;
@@ -22,8 +22,8 @@ inline make::Image noise_image(std::int32_t width, std::int32_t height) {
   return image;
 }
 
-// Zeroed memory, aligned as a device's is. Nothing lies behind its end, so that AddressSanitizer sees what is read
-// there.
+// Zeroed memory, aligned like device memory. Nothing follows it, so that AddressSanitizer detects
+// reads past its end.
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::size_t bytes)
@@ -41,7 +41,8 @@ class AlignedBytes {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// A slot of canvases. It ends where its memory does, so that AddressSanitizer sees what is read beyond.
+// A slot of canvases. It ends where its memory ends, so that AddressSanitizer detects reads past
+// its end.
 class CanvasSlot {
  public:
   CanvasSlot(const TransformOptions& options, std::uint32_t batch_size)

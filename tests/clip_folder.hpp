@@ -8,12 +8,13 @@
 #include "test.hpp"
 #include "video_support.hpp"
 
-// A folder of videos, and feeders of clips of them, each frame of which is looked up in its video.
+// A folder of videos, and feeders of clips from them; each frame of a clip is looked up in its
+// video.
 namespace forebay::testing {
 
 inline constexpr int kFrames = 60;
 
-// Two classes of videos, and what each of them shows.
+// Two classes of videos, and the frames of each as displayed.
 struct ClipFolder {
   ClipFolder() {
     for (const char* name : {"a", "b"}) std::filesystem::create_directories(root() / name);
@@ -45,7 +46,8 @@ struct ClipFolder {
   std::map<std::string, std::vector<make::Image>> shown;
 };
 
-// One for all cases, because making it takes a second. Null, which is said, where there is no ffmpeg.
+// Shared by all cases, because making it takes a second. Null, with a message, if there is no
+// ffmpeg.
 inline const ClipFolder* clip_folder() {
   static const std::unique_ptr<ClipFolder> made = Videos().can_make() ? std::make_unique<ClipFolder>() : nullptr;
   return made.get();
@@ -64,7 +66,7 @@ inline Options options_of(const std::filesystem::path& path) {
 inline constexpr std::uint64_t kSpan = 10;
 inline constexpr std::uint64_t kStarts = kFrames - kSpan + 1;
 
-// What a frame is as an image at this place of a run.
+// The bytes that a frame gives as a single image at this position of a run.
 inline std::vector<std::byte> image_at(const make::Image& frame, const make::SampleMaker& maker, std::uint64_t epoch,
                                        std::uint64_t position) {
   Sample raw;
@@ -79,7 +81,8 @@ inline std::vector<std::byte> image_at(const make::Image& frame, const make::Sam
   return out;
 }
 
-// The frame that a clip begins with; nothing, after a failed check, if it is not made of these frames.
+// The number of the clip's first frame; nothing, after a failed check, if the clip does not consist
+// of these frames.
 inline std::optional<std::uint64_t> start_of(std::span<const std::byte> clip, const std::vector<make::Image>& shown,
                                              const Options& options, std::uint64_t epoch, std::uint64_t position) {
   const make::SampleMaker maker(options.transform, options.seed, options.run.eval);
@@ -99,7 +102,7 @@ inline std::optional<std::uint64_t> start_of(std::span<const std::byte> clip, co
   return std::nullopt;
 }
 
-// By epoch and name, the frame that each clip begins with.
+// The first frame of each clip, by epoch and name.
 using Starts = std::map<std::pair<std::uint64_t, std::string>, std::uint64_t>;
 
 inline Starts serve_clips(const Options& options, const ClipFolder& data, std::uint64_t bad = 0) {

@@ -2,7 +2,8 @@
 
 #include "support.hpp"
 
-// Image files of every codec, written by the libraries that others write them with, and what must come of them.
+// Image files for every codec, written by the libraries commonly used for them, and the expected
+// pixels.
 namespace forebay::testing {
 
 struct CodecFile {
@@ -12,13 +13,14 @@ struct CodecFile {
   std::int32_t height = 0;
   int orientation = 1;
   std::vector<std::uint8_t> rgb;                    // as stored
-  std::optional<std::vector<std::uint8_t>> values;  // as a mask; none where it cannot be one
-  // Makes checksums right again after damage, so that it reaches what lies behind them; null where there are none.
+  std::optional<std::vector<std::uint8_t>> values;  // as a mask; none if it cannot be one
+  // Recomputes checksums after damage, so that the damage reaches the code behind their check; null
+  // if the format has none.
   void (*repair)(std::vector<std::byte>& bytes) = nullptr;
-  std::vector<float> wide = {};  // as stored, one channel or three; empty for numbers of at most 8 bits
+  std::vector<float> wide = {};  // as stored, one channel or three; empty if values have at most 8 bits
 };
 
-// A number for each sample of an image, from 0 to `most`.
+// A value for each sample of an image, from 0 to `most`.
 using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int channel, unsigned most)>;
 // Smooth enough to compress, different in every pixel and channel.
 [[nodiscard]] unsigned pattern(std::int32_t x, std::int32_t y, int channel, unsigned most);
@@ -33,12 +35,13 @@ using SampleAt = std::function<unsigned(std::int32_t x, std::int32_t y, int chan
 // The files of all codecs that this build has.
 [[nodiscard]] std::vector<CodecFile> codec_files();
 
-// One of each kind that takes a different amount of memory for a pixel, this wide and high.
+// One file of each kind that needs a different amount of memory per pixel, of this width and
+// height.
 [[nodiscard]] std::vector<CodecFile> large_png_files(std::int32_t side);
 [[nodiscard]] std::vector<CodecFile> large_webp_files(std::int32_t side);
 [[nodiscard]] std::vector<CodecFile> large_tiff_files(std::int32_t side);
 
-// EXIF data that state an orientation: a TIFF structure.
+// EXIF data with an orientation: a TIFF structure.
 [[nodiscard]] std::vector<std::uint8_t> exif_of(int orientation);
 
 // R = G = B.

@@ -6,7 +6,7 @@
 #include "config/schema.hpp"
 #include "test.hpp"
 
-// What the tests of the configuration share.
+// Shared by the tests of the configuration.
 namespace forebay::testing {
 
 inline Options parse(const std::string& toml, const std::vector<std::string>& overrides = {}) {
@@ -15,14 +15,14 @@ inline Options parse(const std::string& toml, const std::vector<std::string>& ov
 
 inline Options with(const std::vector<std::string>& overrides) { return parse("", overrides); }
 
-// The message that the text is refused with; "" when it is accepted.
+// The message with which the text is refused; "" if it is accepted.
 inline std::string refusal(const std::string& toml, const std::vector<std::string>& overrides = {}) {
   return testing::error_of<ConfigError>([&] { static_cast<void>(parse(toml, overrides)); });
 }
 
 inline std::string refusal_of(const std::string& override_text) { return refusal("", {override_text}); }
 
-// Equal as values; doubles by their bits.
+// Equal values; doubles are compared by their bits.
 template <typename T>
 bool same(const T& a, const T& b) {
   return a == b;

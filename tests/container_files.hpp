@@ -1,6 +1,6 @@
 #pragma once
 
-// Containers as other programs write them, byte for byte.
+// Writes containers byte for byte as other programs do.
 #include <zlib.h>
 #include <random>
 
@@ -10,7 +10,7 @@
 
 namespace forebay::testing {
 
-// What is taken for a JPEG by its first bytes.
+// Recognised as a JPEG by its first bytes.
 inline const std::string kJpeg = "\xFF\xD8\xFF\xE0 some picture";
 
 template <typename Number>
@@ -62,7 +62,7 @@ inline std::string tf_record(const std::string& data) {
   return length + masked_sum(length) + data + masked_sum(data);
 }
 
-// A member of a tar archive with a header as V7 has it, or with what `change` makes of that. Its checksum is right.
+// A member of a tar archive with a V7 header, which `change` may modify. Its checksum is correct.
 using TarHeader = std::array<char, 512>;
 inline std::string tar_member(const std::string& name, const std::string& content, char type = '0',
                               const std::function<void(TarHeader&)>& change = {}) {
@@ -91,13 +91,14 @@ inline std::string tar_sample(const std::string& key, const std::string& image, 
   return tar_member(key + ".jpg", image) + tar_member(key + ".cls", label);
 }
 
-// A part of a RecordIO file, with its padding. Flag 0: a whole record; 1, 2, 3: the first, a middle, the last part.
+// A part of a RecordIO file, with its padding. Flag 0: a whole record; 1, 2, 3: the first, a middle
+// and the last part.
 inline std::string record_part(const std::string& data, std::uint32_t flag = 0) {
   const auto flags = (flag << 29U) | static_cast<std::uint32_t>(data.size());
   return little_endian(std::uint32_t{0xCED7230A}) + little_endian(flags) + data +
          std::string((4 - data.size() % 4) % 4, '\0');
 }
-// The data of an image record with one label in its header, or with several behind it.
+// The data of an image record, with one label in its header, or with several after it.
 inline std::string image_record(const std::string& image, float label, std::uint64_t id = 0) {
   return little_endian(std::uint32_t{0}) + little_endian(label) + little_endian(id) + little_endian(std::uint64_t{0}) +
          image;
@@ -108,8 +109,9 @@ inline std::string image_record(const std::string& image, const std::vector<floa
   return header + image;
 }
 
-// The data file of an LMDB environment as transaction 1 leaves it: leaf pages of at most `most` entries, below one
-// branch page where there are several, values that would not fit on pages of their own. Keys must be sorted.
+// The data file of an LMDB environment after transaction 1: leaf pages of at most `most` entries,
+// below one branch page if there are several; values that do not fit are on overflow pages. Keys
+// must be sorted.
 struct LmdbFile {
   static constexpr std::size_t kPage = 4096;
   using Entries = std::vector<std::pair<std::string, std::string>>;
@@ -118,7 +120,7 @@ struct LmdbFile {
     return little_endian(std::uint64_t{number}) + little_endian(std::uint16_t{0}) + little_endian(flags) +
            little_endian(room);
   }
-  // A branch or leaf page of nodes, which lie at its end, the first one last.
+  // A branch or leaf page. Nodes are at its end, the first one last.
   static std::string node_page(std::size_t number, std::uint16_t flags, const std::vector<std::string>& nodes) {
     std::string places;
     std::string content;
@@ -172,7 +174,7 @@ struct LmdbFile {
     pages += node_page(root, 1, below);
     return root;
   }
-  // Ends the environment with this database as its main one.
+  // Completes the environment with this database as the main one.
   std::string with_root(std::uint64_t root, std::uint16_t flags = 0) {
     return pages.replace(0, 2 * kPage, meta(0, ~std::uint64_t{0}, 0) + meta(1, root, 1, flags));
   }
@@ -194,7 +196,7 @@ inline std::string encoded_datum(const std::string& image, std::int64_t label) {
   return wire_bytes(4, image) + wire_number(5, static_cast<std::uint64_t>(label)) + wire_number(7, 1);
 }
 
-// Files that are cut, flipped and compressed.
+// Truncated, modified and compressed files.
 inline void write_gzip(const std::filesystem::path& path, const std::string& content) {
   std::filesystem::create_directories(path.parent_path());
   gzFile file = ::gzopen(path.c_str(), "wb");
@@ -202,8 +204,8 @@ inline void write_gzip(const std::filesystem::path& path, const std::string& con
   CHECK(::gzclose(file) == Z_OK);
 }
 
-// Indexes the file and reads all that the index promises: whatever is in it, that ends in samples that can be read, or
-// in errors of Forebay's.
+// Indexes the file and reads every sample. Whatever the file contains, this must end in readable
+// samples or in Forebay's own errors.
 inline void use_file(const std::filesystem::path& path, const std::string& format) {
   try {
     const auto dataset = build_dataset(options_for(path, format));
@@ -217,7 +219,7 @@ inline void use_file(const std::filesystem::path& path, const std::string& forma
   }
 }
 
-// The same for the file cut after each of its bytes, and with random bytes changed.
+// The same for the file truncated at many lengths, and with random bytes changed.
 inline void use_broken_files(const TemporaryDirectory& folder, const std::string& name, const std::string& content,
                              const std::string& format) {
   const std::size_t step = std::max<std::size_t>(1, content.size() / (kSanitized ? 300 : 1200));

@@ -1,8 +1,9 @@
 #pragma once
 
-// Enough of CUDA to run the threads of a block on the host, one at a time, by the words that device code uses. A thread
-// runs until it waits for its warp or its block; whoever goes on next is drawn, so that what is not ordered by such a
-// wait comes in many orders. To be included before device code and after everything that is for the host.
+// Enough of CUDA to run the threads of a block on the host, one at a time, with the keywords of
+// device code. A thread runs until it waits for its warp or its block; the order in which threads
+// continue is random, so that whatever such a wait does not order happens in many orders. Include
+// it before device code and after all host headers.
 
 #include <ucontext.h>
 
@@ -15,7 +16,7 @@ struct Index3 {
   unsigned x = 0;
 };
 
-// The threads of a block, as fibers of the thread that runs them.
+// The threads of a block, as fibers of the calling thread.
 class BlockOnHost {
  public:
   static constexpr std::size_t kLanes = 32;
@@ -23,7 +24,8 @@ class BlockOnHost {
   BlockOnHost(std::size_t threads, std::size_t shared_bytes, std::uint64_t seed)
       : random_(seed), fibers_(threads), shared_(shared_bytes + 16) {}
 
-  // Runs `kernel` as every thread of the block once; throws std::logic_error when some wait for ever.
+  // Runs `kernel` once as every thread of the block. Throws std::logic_error if some of them wait
+  // for ever.
   void run(unsigned block, const std::function<void()>& kernel) {
     present() = this;
     block_.x = block;
@@ -78,14 +80,14 @@ class BlockOnHost {
     swapcontext(&fiber.context, &scheduler_);
   }
 
-  // Lets one thread run; false when none can.
+  // Lets every ready thread run until its next wait; false if none was ready or all are done.
   bool step() {
     release();
     ready_.clear();
     for (std::size_t i = 0; i < fibers_.size(); ++i) {
       if (fibers_[i].state == State::ready) ready_.push_back(i);
     }
-    // All that are ready go on, in an order of its own each time.
+    // They run in a new random order each time.
     for (std::size_t left = ready_.size(); left > 0; --left) {
       const std::size_t drawn = random_.below(left);
       running_ = ready_[drawn];

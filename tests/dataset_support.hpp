@@ -4,7 +4,7 @@
 
 #include "support.hpp"
 
-// What the tests of datasets share: tiny datasets, and reading them.
+// Shared by the tests of datasets: tiny datasets, and reading them.
 namespace forebay::testing {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
@@ -14,7 +14,7 @@ inline void write_file(const std::filesystem::path& path, std::string_view conte
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// A directory of its own with these files.
+// A temporary directory with these files.
 class FolderOf : public TemporaryDirectory {
  public:
   FolderOf(std::initializer_list<std::pair<std::string, std::string>> files) {
@@ -22,8 +22,8 @@ class FolderOf : public TemporaryDirectory {
   }
 };
 
-// As write_file(), as a new file in place of one that is there: a file that is cut and written again, ext4 brings to
-// the disk as it is closed, and hundreds of times that takes most of a test.
+// Like write_file(), but deletes an existing file first. ext4 writes a file that was truncated and
+// rewritten to disk when it is closed; done hundreds of times, that would take most of a test.
 inline void replace_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::remove(path);
   write_file(path, content);
@@ -46,7 +46,7 @@ inline std::string annotation(const std::string& objects) {
   return "<annotation>\n<filename>x.jpg</filename>\n" + objects + "</annotation>\n";
 }
 
-// Keeps what a dataset reads and how often it asked for memory.
+// Stores the bytes that a dataset reads, and counts calls of reserve().
 class Reading final : public ReadTarget {
  public:
   std::span<std::byte> reserve(std::size_t size) override {
@@ -73,7 +73,7 @@ inline DatasetOptions options_for(const std::filesystem::path& path, const std::
   return options;
 }
 
-// The first entry whose path ends like this, or nothing.
+// The first skipped entry whose path ends like this, or null.
 inline const Skipped* find_skipped(const Dataset& dataset, std::string_view path_end) {
   for (const auto& entry : dataset.skipped()) {
     if (std::string_view(entry.path).ends_with(path_end)) return &entry;
@@ -87,7 +87,7 @@ inline std::string skip_reason(const Dataset& dataset, std::string_view path_end
   return entry == nullptr ? "" : entry->reason;
 }
 
-// What building the dataset is refused with; "" if it is built.
+// The message with which building the dataset is refused; "" if it succeeds.
 inline std::string build_error(const DatasetOptions& options) {
   return error_of([&] { return build_dataset(options); });
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Images with objects: files to make them of, and what a dataset has of them.
+// Images with objects: writes their files, and describes what a dataset reads from them.
 #include <forebay/dataset.hpp>
 #include <forebay/field.hpp>
 
@@ -68,7 +68,7 @@ inline void write_image(const std::filesystem::path& path, int width = 100, int 
   write_file(path, grey_npy(width, height, 7));
 }
 
-// A dataset as ultralytics has it: images/PART/x.jpg, labels/PART/x.txt, data.yaml.
+// A dataset in the layout of ultralytics: images/PART/x.jpg, labels/PART/x.txt, data.yaml.
 struct Yolo {
   TemporaryDirectory folder;
 

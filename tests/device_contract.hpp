@@ -3,12 +3,12 @@
 #include "device/device.hpp"
 #include "test.hpp"
 
-// What every device must do. A subject includes this once and names its benches:
+// The contract that every device must fulfil. A subject includes this once and names its benches:
 //
 //   FOREBAY_DEVICE_CONTRACT(HostBench, SimulatedBench);
 //
-// A bench is constructed from a seed, which chooses what its streams do first, and has device(), and kRefuses when a
-// device refuses memory that nobody has.
+// A bench is constructed from a seed, which determines the order in which its streams act. It has
+// device(), and kRefuses, which tells whether the device refuses impossible amounts of memory.
 namespace forebay::testing {
 
 using Bytes = std::vector<std::byte>;
@@ -19,14 +19,14 @@ inline Bytes random_bytes(Random& random, std::size_t size) {
   return bytes;
 }
 
-// What a device has at an address once a stream has come so far.
+// The bytes on the device once all earlier work of a stream is done.
 inline Bytes read(device::Device& device, const std::byte* from, std::size_t size, StreamView stream) {
   Bytes bytes(size, std::byte{0xEE});
   device.copy_out(bytes.data(), from, size, stream);
   return bytes;
 }
 
-// Buffers of one size, on the device and beside it.
+// Buffers of equal size, on the device and in staging memory.
 struct Places {
   Places(device::Device& device, std::size_t each, std::size_t count, std::size_t staged_count)
       : size(each), memory(device.allocate(each * count)), staging(device.allocate_staging(each * staged_count)) {}
@@ -122,7 +122,7 @@ TEST_CASE_TEMPLATE_DEFINE("device: an event is complete from the start, and afte
     device.copy_in(places.at(0), places.staged(0), places.size, first);
     device.record(event, first);
     CHECK(eventually([&] { return device.is_complete(event); }));
-    // Complete is complete: no stream has to wait any more.
+    // Once an event is complete, no stream has to wait for it.
     CHECK(read(device, places.at(0), places.size, other) == bytes);
 
     bytes = places.stage(1, random);
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE_DEFINE("device: an event is complete from the start, and afte
     CHECK(device.is_complete(event));
     CHECK(read(device, places.at(1), places.size, other) == bytes);
 
-    // The latest record counts, on whichever stream.
+    // The latest record counts, whichever stream it is on.
     bytes = places.stage(2, random);
     device.record(event, first);
     device.copy_in(places.at(2), places.staged(2), places.size, second);
@@ -191,7 +191,7 @@ TEST_CASE_TEMPLATE_DEFINE("device: a wait is for the record that was there when 
     device.record(event, first);
     device.wait(second, event);
     device.copy_in(places.at(0), places.staged(1), places.size, second);
-    // Were the wait for this record, the second stream would wait for itself.
+    // If the wait were for this record, the second stream would wait for itself.
     device.record(event, second);
     device.synchronize(event);
     CHECK(read(device, places.at(0), places.size, first) == last);

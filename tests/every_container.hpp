@@ -7,7 +7,8 @@
 #include "support.hpp"
 #include "zip_files.hpp"
 
-// A small dataset in each container, whose samples tell their number: in their pixels, their labels and their fields.
+// A small dataset in each container format. Its samples are identified by their pixels, labels and
+// fields.
 namespace forebay::testing {
 
 inline int grey_of(std::uint64_t sample) { return static_cast<int>(sample * 5 % 251); }
@@ -16,13 +17,14 @@ inline int mask_of(std::uint64_t sample) { return static_cast<int>(sample * 7 % 
 inline std::string note_of(std::uint64_t sample) { return "note " + std::to_string(sample * sample); }
 
 struct ContainerKind {
-  using Files = std::map<std::string, std::string>;  // by name in the folder
+  using Files = std::map<std::string, std::string>;  // contents by name in the folder
 
   std::string name;
   std::string path;  // of the dataset, in the folder
   bool has_encoded_images = true;
   bool has_fields = false;
-  // Sample i with this image, which need not be one; containers of raw pixels have grey_of(i) whatever it is.
+  // Record i with this image, which need not be a valid one; containers of raw pixels use
+  // grey_of(i) instead.
   std::function<std::string(std::uint64_t i, const std::string& image)> record;
   std::function<Files(const std::vector<std::string>& records)> files;
 
@@ -167,7 +169,7 @@ inline const ContainerKind& container_of(const std::string& name) {
   return every_container()[i];
 }
 
-// Adds the fields "mask", "number" and "note" of a container that has them.
+// Adds the fields "mask", "number" and "note" if the container has them.
 inline void add_fields(Options& options, const ContainerKind& kind) {
   if (!kind.has_fields) return;
   FieldOptions mask;
@@ -184,7 +186,8 @@ inline void add_fields(Options& options, const ContainerKind& kind) {
   options.dataset.fields = {mask, number, note};
 }
 
-// Which sample stands at a place of a batch, told by its pixels; below 251 samples only. Its views are of one pixel.
+// The sample at an index of a batch, identified by its pixels; only for fewer than 251 samples,
+// with views of one pixel.
 inline std::uint64_t sample_at(const Lease& batch, std::size_t i) {
   const TensorView images = batch.images();
   const int grey = images.as<std::uint8_t>()[i * images.bytes() / batch.ids().size()];
@@ -193,7 +196,7 @@ inline std::uint64_t sample_at(const Lease& batch, std::size_t i) {
   return sample;
 }
 
-// Whether pixels, label and fields at a place of a batch are those of the sample.
+// Whether pixels, label and fields at an index of a batch are those of the sample.
 inline bool is_sample(const Lease& batch, std::size_t i, std::uint64_t sample, const ContainerKind& kind) {
   const TensorView images = batch.images();
   const std::size_t count = batch.ids().size();

@@ -16,12 +16,13 @@
 #include "fake_cuda.hpp"
 #include "simulated_streams.hpp"
 
-// The inside of the fake runtime, shared by what tests see of it (fake_cuda.cpp) and what the backend does
-// (fake_cudart.cpp).
+// Internals of the fake runtime, shared by the interface for tests (fake_cuda.cpp) and the one for
+// the backend (fake_cudart.cpp).
 namespace forebay::testing {
 
-// Memory of GPUs that do not exist. Its addresses cannot be read or written: whoever touches them from the host, as on
-// a real GPU, does not live on. The same bytes lie at another address, which only the fake runtime knows. Any thread.
+// Memory of GPUs that do not exist. Its addresses are not accessible: a host access crashes, as on
+// a real GPU. The bytes are mapped at another address, which only the fake runtime knows. Any
+// thread.
 class FakeGpuMemory {
  public:
   explicit FakeGpuMemory(std::size_t total) : total_(total) {}
@@ -29,11 +30,11 @@ class FakeGpuMemory {
   FakeGpuMemory(const FakeGpuMemory&) = delete;
   FakeGpuMemory& operator=(const FakeGpuMemory&) = delete;
 
-  // Null when less than that is left. Filled with what nobody should rely on.
+  // Null if there is not enough left. Filled with bytes that nobody should rely on.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  // False when there is no such allocation.
+  // False if there is no such allocation.
   bool free(void* address);
-  // Where the host may touch the bytes at `address`; null unless all of them are in one allocation.
+  // The host address of the bytes at `address`; null unless all of them are within one allocation.
   [[nodiscard]] std::byte* behind(const void* address, std::size_t bytes) const;
   [[nodiscard]] std::size_t total() const noexcept { return total_; }
   [[nodiscard]] std::size_t left() const;
@@ -55,7 +56,7 @@ struct FakeStream {
   SimulatedStreams::Stream stream;
   SimulatedStreams::Event end;  // for cudaStreamSynchronize()
   std::atomic<bool> alive{true};
-  // What cudaStreamEndCapture() will find, while a graph is captured.
+  // While a graph is captured: the result of cudaStreamEndCapture().
   std::atomic<bool> captures{false};
   std::atomic<cudaError_t> spoilt{cudaSuccess};
 };
@@ -64,24 +65,24 @@ struct FakeEvent {
   int gpu;
   SimulatedStreams::Event event;
   std::atomic<bool> recorded{false};
-  std::atomic<FakeStream*> captured{nullptr};  // recorded last in that stream's capture
+  std::atomic<FakeStream*> captured{nullptr};  // if last recorded while that stream was capturing
   std::atomic<bool> alive{true};
 };
 
-// Of the calling thread, as in the runtime.
+// State of the calling thread, as in the real runtime.
 inline thread_local int current_gpu = 0;
-inline thread_local bool has_context = false;  // CUDA was started on its GPU, by a call of this thread
+inline thread_local bool has_context = false;  // a call by this thread has created a context on its GPU
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 
-// What is below the context that is on top; an entry for each that the thread has pushed.
+// The contexts below the current one: an entry for each that the thread has pushed.
 struct FakeContext {
   int gpu;
   bool has_context;
 };
 inline thread_local std::vector<FakeContext> below;
 
-// None: there is no driver.
+// Null: there is no driver.
 inline std::atomic<FakeCuda::Runtime*> running{nullptr};
 
 struct FakeCuda::Runtime {
@@ -111,7 +112,7 @@ struct FakeCuda::Runtime {
     --found;
     return first + bytes <= found->first + found->second;
   }
-  // Null when it is not a stream, or not one any more.
+  // Null if it is not a stream, or was destroyed.
   FakeStream* stream_of(cudaStream_t handle) {
     const std::scoped_lock guard(lock);
     if (handle == nullptr || handle == cudaStreamLegacy) return defaults[static_cast<std::size_t>(current_gpu)];
@@ -129,7 +130,7 @@ struct FakeCuda::Runtime {
     streams.record(stream.end, stream.stream);
     streams.synchronize(stream.end);
   }
-  // As freeing memory does.
+  // Waits for all streams, as freeing memory does.
   void drain_all() {
     std::vector<FakeStream*> all;
     {
@@ -158,7 +159,8 @@ inline cudaError_t keep(cudaError_t status) {
   return status;
 }
 
-// The failure that a test asked for, or that a machine without a usable GPU gives; else does the work.
+// Returns the failure that a test requested, or that of a machine without a usable GPU; otherwise
+// does the work.
 template <typename Work>
 cudaError_t answer(const char* call, Work&& work) {
   FakeCuda::Runtime* const runtime = running;
@@ -176,7 +178,7 @@ cudaError_t answer(const char* call, Work&& work) {
   return keep(work(*runtime));
 }
 
-// A call that starts CUDA on the thread's GPU when nothing has before.
+// A call that creates a context on the thread's GPU if there is none yet.
 template <typename Work>
 cudaError_t answer_on_gpu(const char* call, Work&& work) {
   return answer(call, [&](FakeCuda::Runtime& runtime) {

@@ -16,37 +16,39 @@
 
 namespace forebay::testing {
 
-// A job of several ranks inside one process, for what must be tested without MPI. Each rank's communicator is used by
-// one thread, or all of them step by step by one (then nothing that blocks may be called).
+// A job of several ranks inside one process, for tests without MPI. Each rank's communicator is
+// used by one thread; or one thread uses all of them in turn, and then must not make blocking
+// calls.
 class FakeJob {
  public:
-  // `tardiness`: a complete sum stays hidden from a rank for up to so many of its polls, at random.
+  // `tardiness`: a complete sum stays hidden from a rank for up to this many of its polls, at
+  // random.
   explicit FakeJob(std::uint32_t ranks, std::uint32_t tardiness = 0, std::uint64_t seed = 1) : tardiness_(tardiness) {
     for (std::uint32_t r = 0; r < ranks; ++r) ranks_.push_back(std::make_unique<Rank>(*this, r, seed + r));
   }
 
   [[nodiscard]] Communicator& rank(std::uint32_t r) { return *ranks_.at(r); }
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(ranks_.size()); }
-  // Sums started by a rank so far.
+  // Reductions that a rank has started so far.
   [[nodiscard]] std::size_t started(std::uint32_t r) {
     const std::lock_guard lock(mutex_);
     return ranks_.at(r)->started;
   }
 
-  // Polls of a rank that found its sum incomplete so far.
+  // A rank's polls so far that found its reduction incomplete.
   [[nodiscard]] std::size_t fruitless_polls(std::uint32_t r) {
     const std::lock_guard lock(mutex_);
     return ranks_.at(r)->fruitless_polls;
   }
 
-  // Runs `body` as every rank, each on a thread of its own.
+  // Runs `body` for every rank, each on its own thread.
   void run(const std::function<void(Communicator&)>& body) {
     std::vector<std::thread> threads;
     for (auto& rank : ranks_) threads.emplace_back([&body, &rank] { body(*rank); });
     for (auto& thread : threads) thread.join();
   }
 
-  // The same rank by another name. A test may override what is to go differently.
+  // A second handle of the same rank. A test may override members to change its behaviour.
   struct SameRank : Communicator {
     explicit SameRank(Communicator& named) : rank_(named) {}
 
@@ -100,7 +102,7 @@ class FakeJob {
 
     [[nodiscard]] std::uint32_t rank() const noexcept override { return mine; }
     [[nodiscard]] std::uint32_t size() const noexcept override { return job.size(); }
-    // Another name of the same rank: at most one of the two may be used from then on.
+    // Another handle of the same rank: from then on at most one of the two may be used.
     [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
       return std::make_unique<SameRank>(*job.ranks_.at(mine));
     }
@@ -145,7 +147,7 @@ class FakeJob {
       std::unique_lock lock(job.mutex_);
       const std::size_t number = gathered++;
       if (job.gathers_.size() <= number) job.gathers_.push_back({std::vector<std::string>(size()), 0});
-      Gather& gather = job.gathers_[number];  // a deque: stays in place
+      Gather& gather = job.gathers_[number];  // a deque, so the reference stays valid
       gather.texts[mine] = text;
       if (++gather.arrived == size()) job.changed_.notify_all();
       job.changed_.wait(lock, [&] { return gather.arrived == size(); });
@@ -153,7 +155,7 @@ class FakeJob {
     }
     [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathered; }
     void while_waiting(std::function<void()> /*hook*/) override {}
-    // Each is on a node of its own.
+    // Each rank is on its own node.
     [[nodiscard]] std::unique_ptr<SharedMemory> share_on_node(std::size_t bytes) override {
       return solo_communicator()->share_on_node(bytes);
     }
@@ -195,7 +197,7 @@ class FakeJob {
 inline const ranks::BadLimit kAnyBad{
     .allowed = std::numeric_limits<std::uint64_t>::max(), .skipped = 0, .samples = 100, .quarantine = ""};
 
-// How a run of one rank ended.
+// How the run of one rank ended.
 struct Outcome {
   ranks::Verdict verdict = ranks::Verdict::proceed;
   std::uint64_t steps = 0;  // batches served
@@ -206,8 +208,9 @@ struct Outcome {
   friend bool operator==(const Outcome&, const Outcome&) = default;
 };
 
-// Drives a coordinator the way a feeder does, for at most `kTooMany` steps: `serve(coordinator, step)` stands for the
-// rest of next() and returns {stop requested, epochs served} for the step after it.
+// Drives a coordinator as a feeder does, for at most `kTooMany` steps. `serve(coordinator, step)`
+// stands for the rest of next(), and returns {stop requested, epochs served} for the following
+// step.
 template <typename Serve>
 Outcome drive(Communicator& communicator, const ranks::RunPlan& plan, const ranks::BadLimit& limit, Serve&& serve) {
   constexpr std::uint64_t kTooMany = 100'000;

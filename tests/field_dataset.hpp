@@ -8,19 +8,19 @@
 
 namespace forebay::testing {
 
-// MemoryDataset with fields that tell their sample's id. `replace_field` may give other bytes for a field,
-// `before_field` is called in the reader's thread and may throw or wait.
+// A MemoryDataset with fields that identify their sample. `replace_field` may supply other bytes
+// for a field; `before_field` is called on the reader's thread and may throw or wait.
 class FieldDataset final : public LikeDataset {
  public:
   using Bytes = std::vector<std::byte>;
-  // Whether it has put other bytes in place of those of the field.
+  // Returns whether it has replaced the bytes of the field.
   using Replace = std::function<bool(std::uint64_t id, const Field& field, Bytes& bytes)>;
   using Hook = std::function<void(std::uint64_t id, const Field& field)>;
 
   explicit FieldDataset(std::uint64_t size, std::vector<Field> fields = every_plain_field())
       : LikeDataset(std::make_shared<MemoryDataset>(size)), fields_(std::move(fields)) {}
 
-  // One of each kind that views leave alone.
+  // One field of each kind that views do not change.
   static std::vector<Field> every_plain_field() {
     return {{.name = "species", .kind = FieldKind::class_number, .dtype = DType::int64, .classes = {"a", "b", "c"}},
             {.name = "findings", .kind = FieldKind::multilabel, .dtype = DType::float32, .shape = {3}},
@@ -40,7 +40,7 @@ class FieldDataset final : public LikeDataset {
   }
   static std::string note(std::uint64_t id) { return std::string(id % 13, static_cast<char>('a' + id % 26)); }
 
-  // What read_field() gives of a sample that is as it should be.
+  // The bytes that read_field() gives if nothing replaces them.
   static Bytes field_bytes(std::uint64_t id, const Field& field) {
     Bytes bytes;
     switch (field.kind) {
@@ -88,7 +88,7 @@ class FieldDataset final : public LikeDataset {
   std::vector<Field> fields_;
 };
 
-// Whether a batch's plain fields are those of its samples.
+// Whether a batch's plain fields belong to its samples.
 inline bool are_right(const Lease& batch) {
   const TensorView species = batch.field("species");
   const TensorView findings = batch.field("findings");
@@ -136,7 +136,7 @@ inline Bytes png_of(std::int32_t width, std::int32_t height, const std::vector<s
 inline constexpr std::int32_t kWidth = 96;
 inline constexpr std::int32_t kHeight = 64;
 
-// Where a pixel is tells its value: twice x in red, twice y in green.
+// A pixel's value follows from its position: twice x in red, twice y in green.
 inline std::vector<std::uint8_t> ramp() {
   std::vector<std::uint8_t> pixels;
   for (std::int32_t y = 0; y < kHeight; ++y) {
@@ -160,7 +160,7 @@ inline std::vector<std::uint8_t> mask_values() {
 }
 inline Bytes mask_png() { return png_of(kWidth, kHeight, mask_values(), true); }
 
-// Of an epoch's views, and of another's.
+// Options with views that differ between two epochs.
 inline Options viewed_options() {
   Options options = memory_options(6);
   options.transform.crop = Crop::random_resized;
@@ -183,7 +183,7 @@ Bytes npy_of(const std::string& type, const std::string& shape, const std::vecto
   return bytes;
 }
 
-// Images of that ramp, with fields that views change.
+// Samples that all show ramp(), with fields that views change.
 class ViewedDataset final : public LikeDataset {
  public:
   static constexpr std::uint64_t kSamples = 24;

@@ -6,14 +6,14 @@
 
 namespace forebay::testing {
 
-// Counts how often threads are about to sleep on a futex, and to wake those that sleep, by way of syscall(): WaitPoint
-// does it so. A program that links futex_watch.cpp has its own syscall().
+// Counts how often threads are about to sleep on a futex, and to wake sleeping ones, through
+// syscall(), as WaitPoint does. A program that links futex_watch.cpp has its own syscall().
 class FutexWatch {
  public:
-  // `at_first_wait` is called before the first sleep, by its thread.
+  // `at_first_wait` is called before the first sleep, on the sleeping thread.
   explicit FutexWatch(std::function<void()> at_first_wait = {}) : at_first_wait_(std::move(at_first_wait)) {}
 
-  // Has the calling thread's counted, for the scope.
+  // Counts calls of this thread while the object exists.
   class OfThisThread {
    public:
     explicit OfThisThread(FutexWatch& watch) noexcept;
@@ -22,7 +22,7 @@ class FutexWatch {
     OfThisThread& operator=(const OfThisThread&) = delete;
   };
 
-  // What syscall() calls.
+  // Called by syscall().
   void sees(long number, long operation);
 
   std::atomic<int> waits{0};

@@ -11,7 +11,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The content of an index and its record, as they stand in the bytes.
+// The content and the record of an index.
 inline std::span<const std::byte> content_of(std::span<const std::byte> index) {
   return index.subspan(data::read_index_layout(index.first(data::kIndexHeader), index.size(), "sound").content_at);
 }
@@ -21,7 +21,7 @@ inline data::IndexRecord record_of(std::span<const std::byte> index) {
                                  index.subspan(at.record_at, at.record_bytes), "sound");
 }
 
-// A saved index, and what opening it again says.
+// A saved index, and the error with which it opens again.
 struct Kept {
   explicit Kept(DatasetOptions given) : options(std::move(given)) {
     options.index = (folder / "set.index").string();
@@ -31,7 +31,7 @@ struct Kept {
   [[nodiscard]] std::string error() const {
     return error_of([&] { (void)open_dataset(options); });
   }
-  // Times as they would be in data that nobody has touched for a while.
+  // Rebuilds the index, so that its times are later than those of the data.
   void rebuild() const {
     std::filesystem::remove(options.index);
     (void)open_dataset(options);
@@ -41,7 +41,7 @@ struct Kept {
   DatasetOptions options;
 };
 
-// Changes a byte and leaves size and time of modification as they were.
+// Replaces text of the same length, and keeps the file's size and modification time.
 inline void change_in_place(const std::filesystem::path& file, const std::string& from, const std::string& to) {
   REQUIRE(from.size() == to.size());
   std::string text = read_text(file);

@@ -3,14 +3,14 @@
 #include "jpeg_parts.hpp"
 #include "support.hpp"
 
-// Damage to JPEG files, of the kinds that disks, networks and attackers do.
+// Damages JPEG files in ways that disks, networks and attackers do.
 namespace forebay::testing {
 
 using JpegBytes = std::vector<std::byte>;
 
 inline std::byte any_byte(Random& random) { return static_cast<std::byte>(random.bits() & 0xffU); }
 
-// Where the entropy-coded data of the last scan begin; the end of the file where none does.
+// The offset of the last scan's entropy-coded data; the end of the file if there is none.
 inline std::size_t begin_of_scan(const JpegBytes& file) {
   for (std::size_t at = file.size() < 4 ? 0 : file.size() - 4; at > 0; --at) {
     if (file[at] != std::byte{0xff} || file[at + 1] != std::byte{0xda}) continue;
@@ -20,20 +20,20 @@ inline std::size_t begin_of_scan(const JpegBytes& file) {
   return file.size();
 }
 
-// A place in the scan or, less often, anywhere behind the first marker.
+// An offset in the scan or, less often, anywhere after the first marker.
 inline std::size_t place_in(const JpegBytes& file, Random& random) {
   const std::size_t scan = begin_of_scan(file);
   if (scan < file.size() && random.below(4) != 0) return scan + random.below(file.size() - scan);
   return 2 + random.below(file.size() - 2);
 }
 
-// A marker that means something in a scan, or next to it.
+// A marker that has a meaning in a scan, or next to one.
 inline std::byte any_marker(Random& random) {
   constexpr std::uint8_t kMarkers[] = {0xd0, 0xd1, 0xd2, 0xd7, 0xd8, 0xd9, 0xda, 0xdb, 0xdc, 0xc4, 0xdd, 0xff, 0x00};
   return static_cast<std::byte>(kMarkers[random.below(std::size(kMarkers))]);
 }
 
-// Where a segment of the header begins, at its marker, and ends.
+// A segment of the header: its marker and its offsets, which include the marker.
 struct Segment {
   std::uint8_t marker = 0;
   std::size_t begin = 0;
@@ -52,7 +52,8 @@ inline std::vector<Segment> segments_of(const JpegBytes& file) {
   return all;
 }
 
-// Changes what a segment says: a few bytes to values that mean something there, or its place among the others.
+// Damages a header segment: changes a few bytes to values that are significant there, or moves,
+// repeats or removes it.
 inline void damage_segment(JpegBytes& file, Random& random) {
   const std::vector<Segment> all = segments_of(file);
   if (all.empty()) return;
@@ -63,13 +64,13 @@ inline void damage_segment(JpegBytes& file, Random& random) {
                                        0x12, 0x21, 0x22, 0x3f, 0x41, 0x80, 0xf0, 0xff};
   switch (random.below(8)) {
     case 0: file.erase(begin, begin + size); return;
-    case 1: {  // twice, or before another one
+    case 1: {  // a copy of it before some segment
       const JpegBytes copy(begin, begin + size);
       const std::size_t to = all[random.below(all.size())].begin;
       file.insert(file.begin() + static_cast<std::ptrdiff_t>(to), copy.begin(), copy.end());
       return;
     }
-    case 2: {  // two bytes trade places: counts of codes, symbols, components of a scan
+    case 2: {  // two bytes are swapped: counts of codes, symbols, components of a scan
       if (size < 6) return;
       const auto any = [&] {
         return begin + 4 + static_cast<std::ptrdiff_t>(random.below(static_cast<std::uint64_t>(size - 4)));
@@ -77,7 +78,7 @@ inline void damage_segment(JpegBytes& file, Random& random) {
       std::iter_swap(any(), any());
       return;
     }
-    case 3: {  // a restart interval of its own
+    case 3: {  // an additional restart interval
       const JpegBytes restarts{std::byte{0xff}, std::byte{0xdd}, std::byte{0},
                                std::byte{4},    std::byte{0},    static_cast<std::byte>(random.below(7))};
       file.insert(begin, restarts.begin(), restarts.end());
@@ -92,7 +93,7 @@ inline void damage_segment(JpegBytes& file, Random& random) {
   }
 }
 
-// Changes a marker or what is stuffed in a scan; where there is none, nothing.
+// Changes a marker or a stuffed byte in a scan; nothing if there is none.
 inline void damage_markers(JpegBytes& file, Random& random) {
   std::vector<std::size_t> places;
   for (std::size_t at = begin_of_scan(file); at + 1 < file.size(); ++at) {
@@ -108,7 +109,7 @@ inline void damage_markers(JpegBytes& file, Random& random) {
   }
 }
 
-// Damages a file of at least 8 bytes once.
+// Damages a file once. REQUIRES: it has at least 8 bytes.
 inline void damage(JpegBytes& file, Random& random) {
   if (random.below(8) == 0) return damage_segment(file, random);
   if (random.below(12) == 0) return damage_markers(file, random);
@@ -125,17 +126,17 @@ inline void damage(JpegBytes& file, Random& random) {
     case 4: file.insert(place, {std::byte{0xff}, any_marker(random)}); return;
     case 5: file.erase(place, place + upto(4)); return;
     case 6: file.erase(place, file.end()); return;
-    case 7: {  // cut, with an end marker
+    case 7: {  // truncated, with an end marker
       file.erase(place, file.end());
       file.insert(file.end(), {std::byte{0xff}, std::byte{0xd9}});
       return;
     }
-    case 8: {  // something once more
+    case 8: {  // a repeated piece
       const JpegBytes again(place, place + upto(32));
       file.insert(place, again.begin(), again.end());
       return;
     }
-    default: {  // before the end
+    default: {  // inserted before the end
       if (file.size() < 4) return;
       const JpegBytes more{std::byte{0xff}, any_marker(random), any_byte(random)};
       file.insert(file.end() - 2, more.begin(), more.begin() + 1 + static_cast<std::ptrdiff_t>(random.below(3)));
@@ -144,11 +145,12 @@ inline void damage(JpegBytes& file, Random& random) {
   }
 }
 
-// Damage of a kind that files have in the field, anywhere behind the first marker.
+// Kinds of damage that occur in practice, anywhere after the first marker.
 enum class FieldDamage { bit, overwritten, zeroed, swapped, inserted, deleted, truncated };
 inline constexpr int kFieldDamages = 7;
 
-// Blocks have the size of a page, or of an eighth of a file that is small. REQUIRES: the file has 64 bytes or more
+// Blocks have the size of a page, or an eighth of a small file. REQUIRES: the file has 64 bytes or
+// more.
 inline void damage_as(FieldDamage kind, JpegBytes& file, Random& random) {
   const auto block = static_cast<std::ptrdiff_t>(std::min<std::size_t>(4096, file.size() / 8));
   const auto place = [&](std::ptrdiff_t room) {

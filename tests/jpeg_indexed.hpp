@@ -7,7 +7,7 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
-// Files, an index of them, and decoding by it.
+// JPEG files, a decode index of them, and decoding with it.
 namespace forebay::testing {
 
 using Bytes = std::vector<std::byte>;
@@ -18,10 +18,10 @@ inline Bytes points_of(const Bytes& file) {
   return decoder.locate();
 }
 
-// A decoder with an index of files, and libjpeg-turbo's.
+// A decoder with a decode index of the files, and libjpeg-turbo's for comparison.
 class Indexed {
  public:
-  // `others`: entries beside those of the files, added after them.
+  // `others`: further entries, added after those of the files.
   explicit Indexed(const std::vector<Bytes>& files, const std::vector<std::pair<jpeg::JpegKey, Bytes>>& others = {})
       : path_((dir_ / "x.points").string()) {
     jpeg::DecodeIndexWriter writer;
@@ -42,7 +42,8 @@ class Indexed {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t files() const noexcept { return index_->files(); }
 
-  // Decodes a region by the index and by libjpeg-turbo, and gives back whether it was the index's work.
+  // Decodes a region with the index and with libjpeg-turbo, and compares. Returns whether the index
+  // was used.
   bool compare(const Bytes& file, const Box& region, bool grey = false) {
     const auto given = [&](make::ImageSize) { return region; };
     const make::ImageOptions options{.exif = true, .max_pixels = 10'000'000, .grey = grey};
@@ -79,7 +80,7 @@ inline Recipe recipe_of(int width, int height, std::pair<int, int> luma, int res
   return recipe;
 }
 
-// The file with a comment before all else: the same pixels, another key.
+// The file with a comment at its start: the same pixels, another key.
 inline Bytes with_comment(const Bytes& file, std::uint32_t number) {
   Bytes with(file.begin(), file.begin() + 2);
   for (const int byte : {0xff, 0xfe, 0, 6}) with.push_back(static_cast<std::byte>(byte));

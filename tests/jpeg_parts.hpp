@@ -1,6 +1,6 @@
 #pragma once
 
-// Parts of an image, compared with all of it.
+// Compares parts of an image with the whole.
 #include "jpeg/pixel_kernels.hpp"
 #include "make/image.hpp"
 #include "make/jpeg_decoder.hpp"
@@ -45,7 +45,7 @@ inline std::string text_of(const Box& box) {
          std::to_string(box.bottom) + ")";
 }
 
-// Whether both images show the same in a region that both cover.
+// Whether two images, which must both cover the region, show the same in it.
 inline bool same_region(const make::Image& a, const make::Image& b, const Box& region) {
   if (!covers(a.area, region) || !covers(b.area, region)) return false;
   const auto bytes = static_cast<std::size_t>(region.width()) * 3;
@@ -57,8 +57,8 @@ inline bool same_region(const make::Image& a, const make::Image& b, const Box& r
   return true;
 }
 
-// What a JpegDecoder takes. Runs a test case twice: with Forebay's own decoding of plain files, and with libjpeg-turbo
-// alone. To be called once in it.
+// The kernels for a JpegDecoder. Runs the test case twice: with Forebay's own decoding of plain
+// files, and with libjpeg-turbo only (null). Call it once per test case.
 inline const jpeg::PixelKernels* either_way() {
   SUBCASE("own") {
     const jpeg::PixelKernels* const kernels = jpeg::trusted_pixel_kernels();
@@ -69,7 +69,7 @@ inline const jpeg::PixelKernels* either_way() {
   return nullptr;
 }
 
-// Forebay's own decoding of JPEG files beside libjpeg-turbo's.
+// Compares Forebay's own decoding of JPEG files with libjpeg-turbo's.
 inline constexpr std::int64_t kMostTwinPixels = 1'000'000;
 
 inline const jpeg::PixelKernels* twin_kernels() {
@@ -79,12 +79,12 @@ inline const jpeg::PixelKernels* twin_kernels() {
 }
 
 struct TwinResult {
-  std::optional<make::ImageSize> size;  // if the header was accepted
+  std::optional<make::ImageSize> size;  // set if the header was accepted
   std::string refusal;                  // empty: decoded
   bool is_own = false;
 };
 
-// `region` chooses from the size.
+// `region` maps the image's size to a region.
 template <typename Region>
 TwinResult decode(make::JpegDecoder& decoder, const std::vector<std::byte>& file, const make::ImageOptions& options,
                   const Region& region, make::Image& image) {
@@ -99,14 +99,14 @@ TwinResult decode(make::JpegDecoder& decoder, const std::vector<std::byte>& file
   return result;
 }
 
-// Both decoders, side by side.
+// Both decoders, whose results are compared.
 class Twins {
  public:
   explicit Twins(std::uint64_t seed) : random_(seed), own_(twin_kernels()) { MESSAGE("seed " << seed); }
 
   [[nodiscard]] Random& random() noexcept { return random_; }
 
-  // Decodes a region, and gives back whether that was Forebay's own work.
+  // Decodes a region with both. Returns whether Forebay decoded it without libjpeg.
   bool compare(const std::vector<std::byte>& file, const Box& region,
                const make::ImageOptions& options = {.max_pixels = kMostTwinPixels}) {
     const auto given = [&](make::ImageSize) { return region; };

@@ -8,7 +8,8 @@
 
 namespace forebay::testing {
 
-// Grey and colours, all common samplings, with optimised codes and restart intervals, of each size.
+// Files of each size: grey and colour, with all common samplings, with optimised codes, with
+// restart intervals.
 inline std::vector<std::vector<std::byte>> plain_files(const std::vector<std::pair<int, int>>& sizes) {
   constexpr std::pair<int, int> kOne{1, 1};
   std::vector<std::vector<std::byte>> files;
@@ -39,8 +40,7 @@ inline pack::PackTables tables_for(const std::vector<std::vector<std::byte>>& fi
   return training.finish();
 }
 
-// Files to be packed, and tables for them.
-// With every kind of edge.
+// Files to be packed, of sizes with every kind of edge.
 inline std::vector<std::vector<std::byte>> plain_files() {
   return plain_files({{1, 1}, {8, 8}, {17, 9}, {33, 70}, {150, 70}, {321, 290}});
 }

@@ -7,7 +7,7 @@
 #include "jpeg_parts.hpp"
 #include "test.hpp"
 
-// Files for every way in which three components can be sampled.
+// Makes files with every combination of sampling factors of three components.
 namespace forebay::testing {
 
 using Factors = std::array<int, 3>;  // of the three components, along one axis
@@ -37,7 +37,7 @@ inline int blocks_along(int side, int factor, int most) {
   return (count + factor - 1) / factor * factor;
 }
 
-// Blocks of random colour with a little texture.
+// Fills a component with blocks of random colour and a little texture.
 inline void fill(jpeg_compress_struct& info, jvirt_barray_ptr array, int component, JDIMENSION rows, JDIMENSION columns,
                  Random& random) {
   for (JDIMENSION y = 0; y < rows; ++y) {
@@ -50,13 +50,13 @@ inline void fill(jpeg_compress_struct& info, jvirt_barray_ptr array, int compone
   }
 }
 
-// A file made of coefficients: libjpeg cannot sample pixels in all of these ways. Interleaved
-// where a file can be, else a scan for each component.
+// A file made from coefficients, because libjpeg cannot sample pixels in all of these ways.
+// Interleaved if it can be, otherwise with a scan for each component.
 inline std::vector<std::byte> make_sampled_file(const Factors& across, const Factors& down, Random& random,
                                                 int quality = 75, make::ImageSize image = {kWidest, kHighest}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);  // exits on error: what is made is right
+  info.err = jpeg_std_error(&errors);  // exits on error, which valid input never causes
   jpeg_create_compress(&info);
   unsigned char* buffer = nullptr;
   unsigned long size = 0;
@@ -98,8 +98,8 @@ inline std::vector<std::byte> make_sampled_file(const Factors& across, const Fac
   return file;
 }
 
-// Writes another size into the header. A smaller image takes fewer blocks out of each scan, in another arrangement;
-// what is left over is surplus, which libjpeg skips with a warning.
+// Writes another size into the header. A smaller image takes fewer blocks from each scan, in
+// another arrangement; libjpeg skips the surplus with a warning.
 inline void set_size(std::vector<std::byte>& file, make::ImageSize size) {
   static constexpr std::array kFrame{std::byte{0xff}, std::byte{0xc0}};
   const auto frame = std::search(file.begin(), file.end(), kFrame.begin(), kFrame.end());

@@ -3,10 +3,10 @@
 #include "jpeg/huffman_table.hpp"
 #include "support.hpp"
 
-// JPEG files put together symbol by symbol, so that they hold what no encoder writes.
+// JPEG files assembled symbol by symbol, so that they contain what no encoder writes.
 namespace forebay::testing {
 
-// Entropy-coded bits, stuffed.
+// Writes entropy-coded bits with byte stuffing.
 class BitWriter {
  public:
   explicit BitWriter(std::vector<std::byte>& to) : to_(to) {}
@@ -17,7 +17,7 @@ class BitWriter {
       if (++held_ == 8) emit();
     }
   }
-  // Fills the last byte with ones.
+  // Pads the last byte with ones.
   void finish() {
     while (held_ > 0) put(1, 1);
   }
@@ -34,7 +34,7 @@ class BitWriter {
   std::uint32_t held_ = 0;
 };
 
-// A Huffman code, and what it makes of each symbol.
+// A Huffman code, and the word for each symbol.
 struct StreamCode {
   struct Word {
     std::uint32_t bits = 0;
@@ -44,7 +44,7 @@ struct StreamCode {
   std::array<Word, 256> words{};
   std::vector<std::uint8_t> symbols;
 
-  // Symbols with the lengths of their codes, shortest first.
+  // From symbols and the lengths of their words, shortest first.
   explicit StreamCode(const std::vector<std::pair<std::uint8_t, std::uint32_t>>& lengths) {
     std::uint32_t next = 0;
     std::uint32_t length = 0;
@@ -60,11 +60,11 @@ struct StreamCode {
   void put(BitWriter& writer, std::uint8_t symbol) const { writer.put(words[symbol].bits, words[symbol].length); }
 };
 
-// One with codes of any length up to 16 bits.
+// A random code with words of up to 16 bits.
 inline StreamCode random_code(std::vector<std::uint8_t> symbols, Random& random) {
   for (std::size_t i = symbols.size(); i > 1; --i) std::swap(symbols[i - 1], symbols[random.below(i)]);
   std::vector<std::uint32_t> lengths;
-  std::uint32_t left = (1U << 16U) - 1;  // of all words of 16 bits; the last one must stay free
+  std::uint32_t left = (1U << 16U) - 1;  // how many words of 16 bits are left; the last one must stay free
   for (std::size_t i = symbols.size(); i > 0; --i) {
     auto length = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 16));
     while (1U << (16 - length) > left - (i - 1)) ++length;
@@ -77,7 +77,7 @@ inline StreamCode random_code(std::vector<std::uint8_t> symbols, Random& random)
   return StreamCode(all);
 }
 
-// The words of a file's header.
+// Writes the header of a file.
 class StreamFile {
  public:
   StreamFile() { raw({0xff, 0xd8}); }
@@ -85,7 +85,7 @@ class StreamFile {
   void raw(std::initializer_list<int> bytes) {
     for (const int byte : bytes) file_.push_back(static_cast<std::byte>(byte));
   }
-  // One quantiser for everything; with 16 bits where `wide`.
+  // A quantisation table; 16-bit values if `wide`.
   void quantiser(int number, bool wide, const std::array<std::uint16_t, 64>& values) {
     raw({0xff, 0xdb, 0, wide ? 131 : 67, (wide ? 16 : 0) + number});
     for (const int value : values) {
@@ -99,7 +99,7 @@ class StreamFile {
     for (std::size_t i = 1; i <= 16; ++i) raw({code.code.counts[i]});
     for (const int symbol : code.symbols) raw({symbol});
   }
-  // `sampling`: of each component; all use quantiser 0.
+  // `sampling`: factors of each component; all use quantisation table 0.
   void frame(int kind, int width, int height, const std::vector<std::pair<int, int>>& sampling) {
     const int count = static_cast<int>(sampling.size());
     raw({0xff, 0xc0 + kind, 0, 8 + 3 * count, 8, height >> 8, height & 255, width >> 8, width & 255, count});
@@ -109,7 +109,7 @@ class StreamFile {
     }
   }
   void restarts(int interval) { raw({0xff, 0xdd, 0, 4, interval >> 8, interval & 255}); }
-  // All components, in this order, with tables 0 for the first one of the frame and 1 for the others.
+  // All components in this order; the frame's first component uses Huffman tables 0, the others 1.
   void scan(const std::vector<int>& order) {
     const int count = static_cast<int>(order.size());
     raw({0xff, 0xda, 0, 6 + 2 * count, count});
@@ -123,14 +123,14 @@ class StreamFile {
   std::vector<std::byte> file_;
 };
 
-// What random_stream() makes files of.
+// Parameters of random_stream().
 struct StreamRecipe {
   int width = 24;
   int height = 17;
   std::vector<std::pair<int, int>> sampling{{2, 2}, {1, 1}, {1, 1}};
   int restart_interval = 0;
   bool wide_quantiser = false;
-  std::uint64_t one_wrong_in = 0;  // so many blocks has too many coefficients, or a restart a wrong number; 0: none
+  std::uint64_t one_wrong_in = 0;  // one block in so many, or restart marker, is wrong; 0: none
 };
 
 inline std::vector<std::uint8_t> random_symbols(std::initializer_list<int> always, std::uint64_t more, bool is_ac,
@@ -145,7 +145,7 @@ inline std::vector<std::uint8_t> random_symbols(std::initializer_list<int> alway
   return symbols;
 }
 
-// The coefficients of a block behind its first, by symbols drawn from the code.
+// The AC coefficients of a block, as symbols drawn from the code.
 inline void put_random_block(BitWriter& writer, const StreamCode& ac, bool is_wrong, Random& random) {
   constexpr std::uint8_t kSixteenZeros = 0xf0;
   const auto density = 1 + random.below(20);
@@ -161,7 +161,7 @@ inline void put_random_block(BitWriter& writer, const StreamCode& ac, bool is_wr
   }
 }
 
-// A file of drawn codes and drawn symbols.
+// A file with random codes and random symbols.
 inline std::vector<std::byte> random_stream(const StreamRecipe& recipe, Random& random) {
   StreamFile file;
   std::array<std::uint16_t, 64> quantiser{};
@@ -214,7 +214,7 @@ inline std::vector<std::byte> random_stream(const StreamRecipe& recipe, Random& 
   return std::move(file.bytes());
 }
 
-// One of any small kind.
+// A small random file of any kind.
 inline std::vector<std::byte> any_stream(Random& random) {
   constexpr std::pair<int, int> kOne{1, 1};
   StreamRecipe recipe;

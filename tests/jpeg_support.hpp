@@ -6,8 +6,8 @@
 
 #include "support.hpp"
 
-// JPEG files for tests, made and read back by libjpeg used in the plainest way. What makes them is compiled once, with
-// optimising: it takes most of the time of many tests.
+// Makes JPEG files for tests and decodes them with the plainest use of libjpeg. Compiled once, with
+// optimisation, because many tests spend most of their time in it.
 namespace forebay::testing {
 
 struct Recipe {
@@ -21,7 +21,7 @@ struct Recipe {
   bool optimised = false;
   bool many_scans = false;  // 127 of them; grey only
   std::vector<std::pair<int, int>> sampling =
-      {};  // horizontal and vertical factor of each component, instead of the above
+      {};  // horizontal and vertical factor of each component; overrides `subsampled`
   bool arithmetic = false;
   bool separate_scans = false;  // baseline with a scan for each component
   bool rough = false;           // progressive that leaves out most of the fine coefficients
@@ -34,17 +34,17 @@ std::vector<std::uint8_t> test_pixels(int width, int height, int components);
 
 std::vector<std::byte> make_jpeg(const Recipe& recipe);
 
-// An APP1 segment that says nothing but an EXIF orientation, little-endian.
+// An APP1 segment with nothing but an EXIF orientation, little-endian.
 std::vector<std::byte> exif_segment(int orientation);
 
-// What djpeg would show of a valid file, as RGB: libjpeg's default output, grey replicated, CMYK as djpeg converts it.
-// With `luma` its luma in place of colours, where it has one.
+// The pixels that djpeg gives for a valid file, as RGB: libjpeg's default output, grey replicated,
+// CMYK converted as by djpeg. With `luma`, its luma instead of colours, if it has one.
 std::vector<std::uint8_t> plain_decode(std::span<const std::byte> file, bool luma = false);
 
-// What djpeg, of the libjpeg that is linked, makes of a file.
+// How djpeg of the linked libjpeg judges a file.
 enum class DjpegVerdict {
   whole,       // exit code 0
-  odd_header,  // a warning, or several, of the header alone
+  odd_header,  // only warnings about the header
   damaged,     // any other warning, or an error
 };
 DjpegVerdict djpeg_verdict(std::span<const std::byte> file);

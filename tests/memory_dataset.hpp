@@ -9,7 +9,7 @@
 
 namespace forebay::testing {
 
-// A dataset that is as another one is, but for what it says otherwise.
+// A dataset that forwards to another one; subclasses override what differs.
 class LikeDataset : public Dataset {
  public:
   explicit LikeDataset(std::shared_ptr<const Dataset> base) : base_(std::move(base)) {}
@@ -37,8 +37,8 @@ class LikeDataset : public Dataset {
   std::shared_ptr<const Dataset> base_;
 };
 
-// Samples of 4 x 4 grey pixels that tell their id: pixel i of sample s is (s * 7 + i) mod 256. `before_read` is
-// called in the reader's thread first and may throw or wait.
+// Samples of 4 x 4 grey pixels that identify their id: pixel i of sample s is (s * 7 + i) mod 256.
+// `before_read` is called first, on the reader's thread, and may throw or wait.
 class MemoryDataset final : public Dataset, public InGivenOrder {
  public:
   static constexpr std::int32_t kSide = 4;
@@ -90,11 +90,12 @@ class MemoryDataset final : public Dataset, public InGivenOrder {
   std::vector<std::string> classes_{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 };
 
-// Options for batches of that dataset, bytes as they are: no files, no randomness in the pixels, few threads.
+// Options for batches of that dataset with unchanged bytes: no files, no randomness in the pixels,
+// few threads.
 inline Options memory_options(std::int64_t batch_size) {
   Options options;
-  options.max_bad = 1.0;    // as many as a test likes
-  options.device = "host";  // tests look at the bytes, whatever GPU there is
+  options.max_bad = 1.0;    // any number
+  options.device = "host";  // tests read the bytes, even if there is a GPU
   options.dataset.batch_size = batch_size;
   options.dataset.drop_last = false;
   options.transform.crop = Crop::none;
@@ -114,10 +115,11 @@ inline Options memory_options(std::int64_t batch_size) {
   return options;
 }
 
-// A gate that readers wait at; opened for good or for a number of reads. Bounded, so that a failing test ends.
+// A gate at which readers wait until it is opened, for good or for a number of reads. Waits are
+// bounded, so that a failing test ends.
 class Gate {
  public:
-  // Reader's thread.
+  // Called on the reader's thread.
   void pass() {
     point_.wait_until(WaitPoint::Clock::now() + std::chrono::seconds(60), [this] {
       std::int64_t left = permits_.load();
@@ -137,15 +139,15 @@ class Gate {
   WaitPoint point_;
 };
 
-// A feeder's parts: a MemoryDataset of so many samples, and all else as it comes.
+// A feeder's parts with a MemoryDataset of so many samples; all others have defaults.
 inline Parts parts(std::uint64_t samples, MemoryDataset::Hook before_read = {}) {
   return {.dataset = std::make_shared<MemoryDataset>(samples, std::move(before_read))};
 }
 
-// The bytes of batches as they were served first, by epoch and number.
+// The bytes of batches as first served, by epoch and number.
 using Batches = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
 
-// Adds the batches of the steps that are left, or of so many.
+// Adds the batches of all remaining steps, or of at most this many.
 inline void add_batches(Feeder& feeder, Batches& batches, std::size_t most = SIZE_MAX) {
   for (std::size_t i = 0; i < most; ++i) {
     const auto batch = feeder.next(feeder.stream());

@@ -6,10 +6,10 @@
 
 namespace forebay::testing {
 
-// The ranks that mpirun started; for programs that run under it (tests/mpi_main.cpp).
+// The ranks that mpirun started, in programs that run under it (tests/mpi_main.cpp).
 [[nodiscard]] const Communicator& world();
 
-// All ranks' texts, by rank. Collective.
+// The texts of all ranks, by rank. Collective.
 inline std::vector<std::string> gather_texts(const std::string& mine) {
   const auto communicator = world().duplicate();
   auto texts = communicator->all_gather(mine);

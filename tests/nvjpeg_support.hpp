@@ -9,7 +9,7 @@
 
 namespace forebay::testing {
 
-// The fake nvJPEG as the one that Forebay finds, while this lives. One at a time.
+// While it exists, Forebay finds the fake nvJPEG. One object at a time.
 class UseFakeNvjpeg {
  public:
   UseFakeNvjpeg() : library_(::dlopen(FOREBAY_FAKE_NVJPEG, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {

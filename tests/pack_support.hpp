@@ -9,7 +9,7 @@
 #include "order/sample_weights.hpp"
 #include "test.hpp"
 
-// Packing small datasets, and comparing what came of it.
+// Packs small datasets and compares the result.
 namespace forebay::testing {
 
 inline archive::PackSettings pack_settings(const std::filesystem::path& out, const DatasetOptions& options) {
@@ -28,7 +28,8 @@ inline DatasetOptions class_folder(const TemporaryDirectory& dir, int images = 1
   return options_for(dir / "in");
 }
 
-// Packs it into `out`, in small shards, and returns how it is read then: the same options with another path.
+// Packs the dataset into `out` in small shards, and returns the options for reading it: the same
+// with another path.
 inline DatasetOptions packed_options(const DatasetOptions& options, const std::filesystem::path& out,
                                      std::uint64_t shard_bytes = 30) {
   archive::PackSettings settings = pack_settings(out, options);
@@ -43,7 +44,8 @@ inline DatasetOptions packed_options(const DatasetOptions& options, const std::f
   return packed;
 }
 
-// Everything that a run can know of each sample, in order: names, labels, boxes, shapes, bytes, fields.
+// Everything that a run can learn about each sample, in order: names, labels, boxes, shapes, bytes,
+// fields.
 inline std::vector<std::string> contents_of(const Dataset& dataset) {
   const order::SampleNames names(dataset);
   std::vector<std::string> all;
@@ -95,7 +97,7 @@ inline void check_same_data(const Dataset& original, const Dataset& packed) {
     CHECK(a.shape == b.shape);
     CHECK(a.classes == b.classes);
   }
-  // Which samples have the same bytes as the one before.
+  // Which samples share the bytes of the one before.
   for (std::uint64_t id = 1; id < packed.size(); ++id) {
     if (original.sample(id).box) {
       CHECK((packed.source(id) == packed.source(id - 1)) == (original.source(id) == original.source(id - 1)));

@@ -5,7 +5,7 @@
 
 #include "support.hpp"
 
-// libpng by itself, for comparison.
+// Reads PNG files with libpng, for comparison.
 namespace forebay::testing {
 
 struct PngBytes {
@@ -26,7 +26,7 @@ inline void take_png_bytes(png_structp png, png_bytep to, std::size_t count) {
 
 enum class PngPart { header, everything };
 
-// libpng's verdict, its pixels in `out`, whose size they must have.
+// Whether libpng accepts the file. Its pixels go to `out`, whose size must be right.
 inline bool libpng_reads(std::span<const std::byte> file, PngPart part, bool rgb, std::vector<std::uint8_t>& out) {
   PngBytes reader{.rest = file};
   png_structp png =

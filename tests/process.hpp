@@ -14,14 +14,14 @@ extern char** environ;
 
 namespace forebay::testing {
 
-// Gone, or a zombie that an init process has yet to collect.
+// Whether the process is gone, or a zombie that its parent has not collected yet.
 inline bool has_ended(pid_t pid) {
   const std::string stat = read_text("/proc/" + std::to_string(pid) + "/stat");
   return stat.empty() || stat.find(") Z ") != std::string::npos;
 }
 
-// The environment, with a folder of its own for what mpirun keeps: of two that make the common one at the same moment,
-// one fails.
+// The environment, with a separate folder for mpirun's session files: if two mpiruns create the
+// common one at the same moment, one fails.
 class EnvironmentForMpi {
  public:
   explicit EnvironmentForMpi(const std::filesystem::path& folder) : folder_(kName + folder.string()) {
@@ -41,7 +41,7 @@ class EnvironmentForMpi {
   std::vector<char*> entries_;
 };
 
-// A program started with its output in a file; ended at the latest by the destructor.
+// Starts a program with its output in a file; the destructor kills it if it still runs.
 class Process {
  public:
   Process(const std::vector<std::string>& arguments, const std::filesystem::path& output) : output_(output) {
@@ -68,7 +68,7 @@ class Process {
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] std::string output() const { return read_text(output_); }
 
-  // The exit code, 128 + the signal that ended it, or -1 when it still runs after the limit.
+  // The exit code, 128 + the signal that ended it, or -1 if it still runs after the limit.
   int wait(std::chrono::seconds limit = std::chrono::seconds(120)) {
     if (pid_ <= 0) return -1;
     pollfd ended{.fd = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)), .events = POLLIN, .revents = 0};
@@ -81,7 +81,7 @@ class Process {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // Processes it started that still live.
+  // Its child processes that still exist.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::vector<pid_t> pids;
     const std::string pid = std::to_string(pid_);
@@ -96,7 +96,7 @@ class Process {
   bool ended_ = false;
 };
 
-// How a program ended, and what it said on both outputs.
+// How a program ended, and what it wrote to stdout and stderr.
 struct Ended {
   int code;
   std::string output;

@@ -9,13 +9,15 @@
 #include "read/reader_pool.hpp"
 #include "support.hpp"
 
-// The surroundings of readers and decoders in their tests: a dataset, a sink and a handler that keep count.
+// The environment of readers and decoders in their tests: a dataset, a sink and a handler that
+// count.
 namespace forebay::testing {
 
 inline std::size_t size_of(std::uint64_t id) { return 1 + id * 37 % 1000; }
 inline std::byte byte_of(std::uint64_t id) { return static_cast<std::byte>(id * 7 + 1); }
 
-// Sample i is size_of(i) bytes of byte_of(i); `before` and `after` are called around its reserve() and may throw.
+// Sample i consists of size_of(i) bytes of byte_of(i). `before` and `after` are called around its
+// reserve() and may throw.
 class FakeDataset : public Dataset {
  public:
   explicit FakeDataset(std::uint64_t size) : size_(size), reads_(size) {}
@@ -74,7 +76,7 @@ class NotedDataset final : public Dataset {
   std::vector<Field> fields_{{.name = "note", .kind = FieldKind::bytes, .dtype = DType::uint8, .shape = {16}}};
 };
 
-// Remembers what was reported; with `queue` it asks for the next sample instead of a bad one, urgently.
+// Records reports. If `queue` is set, replaces a bad sample by an urgent request for the next one.
 class Reports final : public read::BadSampleSink {
  public:
   void bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept override {
@@ -126,7 +128,7 @@ class Reports final : public read::BadSampleSink {
   std::vector<std::string> failures;
 };
 
-// Counts samples by place in the stream and checks their bytes.
+// Counts samples by their order number and checks their bytes.
 class Tally final : public read::SampleHandler {
  public:
   explicit Tally(std::size_t requests) : seen(requests) {}
@@ -153,7 +155,7 @@ class Tally final : public read::SampleHandler {
   WaitPoint changed;
 };
 
-// Everything that a pair of pools works with.
+// Everything that a reader pool and a decoder pool need.
 struct Stage {
   explicit Stage(std::uint64_t samples, std::size_t bytes = 1 << 20) : dataset(samples), budget(bytes) {}
 

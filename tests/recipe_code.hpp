@@ -11,7 +11,7 @@
 
 #include "memory_dataset.hpp"
 
-// What the lines of C++ in docs/recipes.md leave to the program that they stand in.
+// Declares what the C++ snippets in docs/recipes.md leave to the surrounding program.
 namespace {
 
 using MyDataset = forebay::testing::MemoryDataset;
@@ -33,7 +33,7 @@ struct Points {
 
 }  // namespace
 
-// A block may declare these itself, and need not use what it declares.
+// A snippet may declare these itself, and need not use what it declares.
 #define RECIPE_PARAMETERS                                                                     \
   [[maybe_unused]] forebay::Feeder &feeder, [[maybe_unused]] const forebay::Options &options, \
       [[maybe_unused]] std::optional<forebay::Lease>&batch, [[maybe_unused]] const Mpi &mpi

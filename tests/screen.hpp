@@ -7,7 +7,7 @@
 
 namespace forebay::testing {
 
-// A console whose output can be read back.
+// A console log whose output can be read back.
 struct Screen {
   explicit Screen(Live live = Live::never, std::uint32_t rank = 0) : log(rank, live, file.get()) {}
 
@@ -35,7 +35,7 @@ struct Screen {
   measure::ConsoleLog log;
 };
 
-// The objects of a JSON lines file; throws when a line is not JSON.
+// The objects of a JSON lines file; throws if a line is not JSON.
 inline std::vector<nlohmann::json> read_lines(const std::filesystem::path& path) {
   std::vector<nlohmann::json> out;
   std::ifstream in(path);
@@ -43,7 +43,7 @@ inline std::vector<nlohmann::json> read_lines(const std::filesystem::path& path)
   return out;
 }
 
-// That figures are what `expected` says of them, as near as real numbers are; others may stand beside them.
+// Checks the figures that `expected` lists, floating-point ones approximately; there may be others.
 inline void check_figures(const nlohmann::json& found, std::string_view expected) {
   const nlohmann::json figures = nlohmann::json::parse(expected);
   for (const auto& [name, figure] : figures.items()) {

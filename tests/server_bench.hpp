@@ -5,14 +5,14 @@
 #include "serve/server.hpp"
 #include "test.hpp"
 
-// A server on its own: no other thread and no other rank takes part.
+// A server in isolation: no other thread and no other rank takes part.
 namespace forebay::testing {
 
 inline constexpr ring::SlotFormat kTiny{
     .batch_size = 4, .height = 2, .width = 2, .dtype = DType::uint8, .layout = Layout::nhwc};
 inline constexpr std::uint64_t kEndless = UINT64_MAX;
 
-// Decides what the test says, and keeps what it is told.
+// Decides as the test says, and records what the policy is told.
 struct Script {
   std::function<Decision(const Signals&)> decide = [](const Signals&) { return Decision::fresh; };
   std::function<void(Decision)> serve = [](Decision) {};
@@ -45,7 +45,7 @@ inline Options small_queue() {
   return options;
 }
 
-// A server, its ring and its store; the test is the producer too.
+// A server, its ring and its slots; the test is the producer, too.
 struct Bench {
   explicit Bench(const Options& options = small_queue(), std::uint64_t planned = kEndless)
       : store(std::make_shared<SlotStore>(
@@ -82,13 +82,13 @@ struct Bench {
       ring.publish(claim.turn);
     }
   }
-  // A batch is on its way.
+  // Claims a slot, so that a batch is in production.
   void claim() {
     const std::atomic<bool> stopped{false};
     ring::SlotRing::Claim claim{};
     REQUIRE(ring.claim(stopped, claim));
   }
-  // One step to its end.
+  // Makes one complete step.
   serve::Served step(const serve::StepContext& context = {}) {
     const serve::Served served = server.serve(context, serve::Server::Clock::now());
     server.returned(served, serve::Server::Clock::now());

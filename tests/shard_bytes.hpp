@@ -7,10 +7,10 @@
 #include "support.hpp"
 #include "zip_files.hpp"
 
-// Shards of a packed dataset as bytes, with parts that another program could have written.
+// Shards of a packed dataset as bytes, with modifications that another program could have made.
 namespace forebay::testing {
 
-// With what `change` makes of the header, and the checksum to it.
+// The shard with a modified header and a matching checksum.
 template <typename Change>
 std::string with_header(std::string bytes, Change&& change) {
   data::PackHeader header;
@@ -32,7 +32,8 @@ inline std::string inflated_part(std::string_view compressed, std::uint64_t raw_
   return raw;
 }
 
-// With another part in place of its own, and the checksums to it. `compressed`: of `raw_bytes` bytes.
+// The shard with one part replaced, and matching checksums. `compressed` has `raw_bytes` bytes when
+// inflated.
 inline std::string with_part(const std::string& bytes, data::PackPart data::PackHeader::*part,
                              std::string_view compressed, std::uint64_t raw_bytes) {
   std::string changed = bytes;

@@ -6,7 +6,7 @@
 
 namespace forebay::testing {
 
-// The folder that all ranks see; rank 0 removes it when all are done.
+// A folder shared by all ranks; rank 0 removes it when all are done.
 class SharedFolder {
  public:
   SharedFolder() : communicator_(world().duplicate()) {
@@ -25,7 +25,7 @@ class SharedFolder {
     meet();
   }
   [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  // What all ranks have counted.
+  // The sum of all ranks' counts. Collective.
   std::map<int, int> sum(const std::map<int, int>& mine) {
     std::string text;
     for (const auto& [label, times] : mine)
@@ -37,7 +37,7 @@ class SharedFolder {
     return all;
   }
 
-  // All ranks are here.
+  // A barrier for all ranks.
   void meet() { (void)communicator_->all_gather(""); }
   // All ranks' texts, by rank.
   [[nodiscard]] std::vector<std::string> gather(const std::string& mine) { return communicator_->all_gather(mine); }

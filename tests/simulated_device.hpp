@@ -7,7 +7,8 @@
 
 namespace forebay::testing {
 
-// A device whose streams are simulated: a copy reads the host's memory when the seed lets it, not when it is asked for.
+// A device with simulated streams: a copy reads the host's memory at a time determined by the seed,
+// not when it is requested.
 class SimulatedDevice : public device::Device {
  public:
   explicit SimulatedDevice(std::uint64_t seed) : streams_(seed) { (void)streams_.make_stream(); }

@@ -11,10 +11,10 @@
 
 namespace forebay::testing {
 
-// Streams of a device that does not exist: what is pushed onto a stream happens in its order, and what happens next
-// among the streams is chosen by a seed, against the program: a stream may be left behind for long. Nothing happens by
-// itself: progress is made by step(), and by those who ask (query) or wait (synchronize). Any thread may call; work
-// runs on the thread that makes progress, one piece at a time.
+// Simulated device streams. The work of one stream is done in order; which stream acts next is
+// chosen by a seed, adversarially: a stream may lag far behind. Nothing happens by itself: step(),
+// query() and synchronize() make progress. Any thread may call; work runs on the thread that makes
+// progress, one piece at a time.
 class SimulatedStreams {
  public:
   using Stream = std::uint32_t;
@@ -26,17 +26,17 @@ class SimulatedStreams {
   [[nodiscard]] Event make_event();
 
   void push(Stream stream, std::function<void()> work);
-  // As CUDA has it: an event is its latest record, and a wait is for the record that was the latest when it was asked
-  // for. Never recorded is complete.
+  // As in CUDA, an event stands for its latest record, and a wait is for the record that was the
+  // latest when the wait was requested. An event that was never recorded is complete.
   void record(Event event, Stream stream);
   void wait(Stream stream, Event event);
   [[nodiscard]] bool query(Event event);
-  // Throws std::logic_error when the event cannot complete, whatever happens next.
+  // Throws std::logic_error if the event cannot complete, whatever happens next.
   void synchronize(Event event);
 
-  // The next piece of work; false when nothing can happen.
+  // Does the next piece of work; false if nothing can be done.
   bool step();
-  // Everything that can happen.
+  // Does all work that can be done.
   void drain();
 
  private:
@@ -55,7 +55,7 @@ class SimulatedStreams {
 
   std::recursive_mutex mutex_;  // work may push
   Random random_;
-  std::uint64_t patience_;  // steps, about, before other streams are favoured
+  std::uint64_t patience_;  // roughly how many steps pass before other streams are favoured
   std::vector<std::deque<Operation>> streams_;
   std::vector<std::shared_ptr<Mark>> events_;  // latest record; null = none
   std::uint64_t favoured_ = 0;                 // bits: streams that are served before the others for a while

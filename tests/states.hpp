@@ -1,6 +1,6 @@
 #pragma once
 
-// States of jobs that could be, for tests.
+// Plausible states of jobs, for tests.
 #include <zlib.h>
 #include <nlohmann/json.hpp>
 
@@ -18,7 +18,8 @@ inline std::uint64_t blocks_of(const order::JobState& state, std::uint32_t shard
   return state.batches > shard ? (state.batches - shard - 1) / state.virtual_shards + 1 : 0;
 }
 
-// The numbers of a job that has `opened` epochs open after `epochs`, with settings as long as real ones; nothing left.
+// A state with `opened` epochs open after `epochs` complete ones, settings as long as real ones,
+// and nothing left.
 inline order::JobState job(std::uint32_t virtual_shards, std::uint32_t ranks, std::uint64_t batches,
                            std::uint64_t epochs, std::uint64_t opened) {
   return {.steps = 123'456'789'012,
@@ -58,8 +59,8 @@ inline void put_in_order(order::JobState& state) {
   });
 }
 
-// What is left when each rank has served as many blocks of the epochs as `served` says, in its own order and with
-// nothing handed over.
+// Fills in what is left when each rank has served as many blocks of the open epochs as `served`
+// says, in its own order and without hand-over.
 template <typename Served>
 void leave(order::JobState& state, Served&& served) {
   const std::uint64_t shards = std::min<std::uint64_t>(state.virtual_shards, state.batches);
@@ -83,7 +84,7 @@ void leave(order::JobState& state, Served&& served) {
   put_in_order(state);
 }
 
-// Small, with an item of every kind in its lists.
+// A small state with every kind of item in its lists.
 inline order::JobState small_state() {
   order::JobState state = job(8, 2, 43, 3, 2);
   state.settings = {{"seed", "17"}, {"dataset.batch_size", "64"}};
@@ -93,7 +94,8 @@ inline order::JobState small_state() {
   return state;
 }
 
-// Any ranges at all that a ledger can hold, in some shards none, in some several, of any rank.
+// A random state with any ranges that a ledger can hold: none in some shards, several in others,
+// owned by any rank.
 inline order::JobState random_state(Random& random) {
   const auto shards = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? 8 : 1024));
   const auto ranks = static_cast<std::uint32_t>(1 + random.below(random.below(2) == 0 ? shards : std::min(shards, 8U)));
@@ -123,8 +125,7 @@ inline order::JobState random_state(Random& random) {
   return state;
 }
 
-// The ranges in the text of a state, as docs/state.md describes them.
-// What `left` holds: for each member of a range a list of differences.
+// Decodes `left`, as docs/state.md describes it: for each member of a range, a list of differences.
 inline nlohmann::ordered_json unpacked(const nlohmann::ordered_json& left) {
   const std::string packed = from_base64(left.at("zlib").get<std::string>()).value();
   std::string text(left.at("bytes").get<std::size_t>(), '\0');
@@ -146,7 +147,7 @@ inline nlohmann::ordered_json packed(const std::string& text) {
   return {{"bytes", text.size()}, {"zlib", base64(packed)}};
 }
 
-// The document with the checksum that it should have.
+// The document with a valid checksum.
 inline std::string sealed(nlohmann::ordered_json json) {
   json.erase("checksum");
   std::string text = json.dump();

@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests take from the standard library, so that none of them lists it.
+// Standard headers for all tests, so that none of them has to list them.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -46,8 +46,8 @@
 
 namespace forebay::testing {
 
-// Built with a sanitizer, which takes up to twenty times as long and finds in a part of many like cases what it finds
-// in all of them.
+// Whether the build has a sanitizer. It takes up to twenty times as long, and of many similar cases
+// a few suffice for it.
 #ifdef FOREBAY_SANITIZED
 inline constexpr bool kSanitized = true;
 #else
@@ -62,7 +62,7 @@ inline std::vector<std::string> words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// what() of the Error, or of the one kind of it, that a call throws, "" when it throws none.
+// what() of the exception of this kind that a call throws; "" if it throws none.
 template <typename Kind = Error, typename Call>
 std::string error_of(const Call& call) {
   try {
@@ -73,7 +73,7 @@ std::string error_of(const Call& call) {
   return {};
 }
 
-// Whole files, and all that are below a folder, in order of their paths.
+// Reads whole files, and lists all files below a folder in order of their paths.
 inline std::string read_text(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -102,12 +102,12 @@ inline std::map<std::string, std::string> files_below(const std::filesystem::pat
   return files;
 }
 
-// The bound of every wait of a test: far beyond what the slowest machine needs.
+// The limit of every wait in a test: far beyond what the slowest machine needs.
 inline std::chrono::steady_clock::time_point limit() {
   return std::chrono::steady_clock::now() + std::chrono::seconds(60);
 }
 
-// For states that are not announced: true once the condition holds, false after the limit.
+// Polls for a condition that nothing signals: true once it holds, false after the limit.
 template <typename Condition>
 bool eventually(Condition&& condition, std::chrono::seconds within = std::chrono::seconds(60)) {
   const auto deadline = std::chrono::steady_clock::now() + within;
@@ -118,9 +118,9 @@ bool eventually(Condition&& condition, std::chrono::seconds within = std::chrono
   return true;
 }
 
-// check(item) for all items beside each other: for checks that mostly wait for processes that they started. Under a
-// sanitizer one after the other, because such processes need the cores. What one of them throws is thrown when all have
-// ended.
+// Calls check(item) for all items concurrently, for checks that mostly wait for processes that they
+// started. Under a sanitizer one after another, because such processes need the cores. An exception
+// is rethrown when all have ended.
 template <typename Items, typename Check>
 void at_once(const Items& items, const Check& check) {
   std::vector<std::future<void>> checks;
@@ -130,17 +130,18 @@ void at_once(const Items& items, const Check& check) {
   for (std::future<void>& one : checks) one.get();
 }
 
-// A directory of its own, removed with everything in it at the end of the scope.
+// A temporary directory, removed with everything in it at the end of the scope.
 class TemporaryDirectory {
  public:
-  // A name that nobody has, not even a process that was killed before it could remove its own, and a parent of its
-  // own: a dataset may look at the folders beside it, which must not be those of tests that run at the same time.
+  // The name is unique, even if a killed process left its directory behind. Its parent is unique
+  // too: a dataset may look at neighbouring folders, which must not belong to tests that run at the
+  // same time.
   TemporaryDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "forebay-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
     path_ = std::filesystem::path(name) / "t";
     std::filesystem::create_directory(path_);
-    // As any folder: some tests look at it as another user.
+    // Permissions of an ordinary folder: some tests access it as another user.
     for (const auto& path : {path_.parent_path(), path_})
       std::filesystem::permissions(path, std::filesystem::perms(0755));
   }
@@ -162,9 +163,9 @@ class TemporaryDirectory {
 [[nodiscard]] std::filesystem::path source_dir();
 // The forebay command of this build; a test that starts it depends on the target forebay_command.
 [[nodiscard]] std::string built_command();
-// Loaded before the C library: hanging_disk.c. "" where programs run under an emulator.
+// The library made from hanging_disk.c, to be preloaded. "" if programs run under an emulator.
 [[nodiscard]] std::string hanging_disk();
-// "" in a build without MPI.
+// The path of mpiexec; "" in a build without MPI.
 [[nodiscard]] std::string mpiexec();
 
 }  // namespace forebay::testing

@@ -1,6 +1,7 @@
 #pragma once
 
-// What every test includes, precompiled: doctest, the standard library and the helpers that need no part of Forebay.
+// Included by every test and precompiled: doctest, the standard library, and helpers that need no
+// other part of Forebay.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
@@ -22,7 +23,7 @@ struct Anything {
   operator T() const;  // never called
 };
 
-// How many members an aggregate has: as many as it can be made of.
+// How many members an aggregate has: the largest number of initialisers that it accepts.
 template <typename Aggregate, typename... Members>
 constexpr std::size_t members() {
   if constexpr (requires { Aggregate{Members{}..., Anything{}}; }) {
@@ -32,8 +33,8 @@ constexpr std::size_t members() {
   }
 }
 
-// The folder of real datasets: $FOREBAY_DATA, else ../shared/data beside the source tree. Nothing, which is said,
-// where there is none.
+// The folder of real datasets: $FOREBAY_DATA, or ../shared/data next to the source tree. Nothing,
+// with a message, if there is none.
 inline std::optional<std::filesystem::path> real_data() {
   std::filesystem::path path = source_dir().parent_path() / "shared" / "data";
   if (const char* given = std::getenv("FOREBAY_DATA")) path = given;
@@ -42,13 +43,13 @@ inline std::optional<std::filesystem::path> real_data() {
   return std::nullopt;
 }
 
-// A generator, whose seed is said.
+// A random generator; prints its seed.
 inline Random random_from(std::uint64_t seed) {
   MESSAGE("seed " << seed);
   return Random(seed);
 }
 
-// While it lives, the process can open no more files.
+// While it exists, the process can open no more files.
 class NoMoreFiles {
  public:
   NoMoreFiles() {

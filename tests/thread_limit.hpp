@@ -9,12 +9,13 @@
 
 namespace forebay::testing {
 
-// While it lives, the process is refused threads as a system at its limit does (EAGAIN). Programs that use it define
-// pthread_create() themselves (thread_limit.cpp). One at a time; it also ends the program when it lives longer than a
-// minute, or ten under a sanitizer: a wait for a thread that never started would last for ever.
+// While it exists, pthread_create() fails with EAGAIN, as on a system at its limit of threads.
+// Programs that use it define pthread_create() themselves (thread_limit.cpp). One object at a time.
+// It also ends the program if it exists longer than a minute (ten under a sanitizer), because a
+// wait for a thread that never started would last for ever.
 class ThreadLimit {
  public:
-  enum class Refuses { one, all };  // the call after those allowed, or that and all that follow
+  enum class Refuses { one, all };  // only the call after those allowed, or that one and all later ones
 
   ThreadLimit(int allowed, Refuses refuses);
   ~ThreadLimit();
@@ -24,19 +25,20 @@ class ThreadLimit {
   [[nodiscard]] static int refused() noexcept;
 };
 
-// Threads of this process that have not ended, and files that it has open.
+// The numbers of running threads and of open files of this process.
 [[nodiscard]] std::size_t count_threads();
 [[nodiscard]] std::size_t count_files();
 
-// Nothing is left of what failed: neither threads nor files.
+// Checks that a failure has left neither threads nor files behind.
 void check_nothing_is_left(std::size_t threads, std::size_t files);
 
 // Checks that the Error tells a user who has reached the limit what to do.
 void check_refusal(const std::string& what);
 
-// Runs it with the n-th thread refused, n = 1, 2, ... until it starts no more than n - 1. A run in which one was
-// refused must throw an Error that says so and leave nothing behind; with `may_do_without` it may also go well, because
-// destructors do themselves what a thread was to do. Returns the number of those runs.
+// Calls run() with the n-th thread refused, for n = 1, 2, ..., until it starts fewer than n
+// threads. A call in which a thread was refused must throw an Error that says so, and leave nothing
+// behind. With `may_do_without` it may also succeed, because destructors do the work of a missing
+// thread themselves. Returns the number of calls with a refusal.
 template <typename Run>
 int refuse_each_thread(ThreadLimit::Refuses refuses, Run&& run, bool may_do_without = false) {
   for (int allowed = 0;; ++allowed) {

@@ -5,13 +5,13 @@
 
 namespace forebay::testing {
 
-// Videos of moving shapes, made by the program ffmpeg.
+// Videos of moving shapes, made with ffmpeg.
 class Videos {
  public:
   static constexpr int kWidth = 96;
   static constexpr int kHeight = 66;
 
-  // Whether there is one, and videos can be read; if not, that is said.
+  // Whether ffmpeg exists and Forebay can read videos; prints a message if not.
   [[nodiscard]] bool can_make() const {
     if (const auto problem = video::problem_of_videos(); !problem.empty()) {
       MESSAGE("skipped: " << problem);
@@ -21,7 +21,8 @@ class Videos {
     if (!is_there) MESSAGE("skipped: no ffmpeg on this machine");
     return is_there;
   }
-  // A video of so many frames, encoded with these arguments, or nothing where this ffmpeg has no such encoder.
+  // A video of so many frames, encoded with these arguments; nothing if this ffmpeg lacks the
+  // encoder.
   [[nodiscard]] std::optional<std::filesystem::path> make(const std::string& name, const std::string& arguments,
                                                           int frames = 60) const {
     const auto file = dir_ / name;
@@ -34,7 +35,7 @@ class Videos {
     MESSAGE("skipped: this ffmpeg does not make " << name);
     return std::nullopt;
   }
-  // Another file made of one.
+  // Converts a file.
   [[nodiscard]] std::filesystem::path convert(const std::filesystem::path& from, const std::string& name,
                                               const std::string& arguments, const std::string& before = {}) const {
     const auto file = dir_ / name;
@@ -45,7 +46,7 @@ class Videos {
     REQUIRE(run(all) == 0);
     return file;
   }
-  // All frames that it shows, in RGB as stored.
+  // All displayed frames, in RGB, without rotation.
   [[nodiscard]] std::vector<std::vector<std::uint8_t>> frames_of(const std::filesystem::path& file, int width = kWidth,
                                                                  int height = kHeight) const {
     const auto raw = dir_ / "frames.rgb";

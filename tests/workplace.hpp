@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests that start the command as a user does, on one rank or several.
+// For tests that start the command as a user does, on one or several ranks.
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -13,8 +13,8 @@ namespace forebay::testing {
 
 using Outcome = Ended;
 
-// Once a rank has failed, mpirun sends the others SIGTERM after `patience_s`, and SIGKILL after as long again; once it
-// was signalled itself, it sends all of them both.
+// After a rank has failed, mpirun sends the others SIGTERM after `patience_s`, and SIGKILL after
+// the same time again. If mpirun itself receives a signal, it sends both to all of them.
 inline std::vector<std::string> forebay_command(int ranks, const std::vector<std::string>& arguments,
                                                 int patience_s = 1) {
   std::vector<std::string> command;
@@ -28,23 +28,23 @@ inline std::vector<std::string> forebay_command(int ranks, const std::vector<std
   return command;
 }
 
-// For an mpirun that is to be signalled: on a busy machine ranks may need more than a second to end.
+// For an mpirun that will be signalled: on a busy machine ranks may need more than a second to end.
 constexpr int kPatient_s = 2;
 
 inline std::vector<int> rank_counts() {
   if (mpiexec().empty()) return {1};
-  if (kSanitized) return {1, 2};  // starting four instrumented processes, again and again, takes minutes
+  if (kSanitized) return {1, 2};  // starting four instrumented processes over and over takes minutes
   return {1, 2, 4};
 }
 
-// What a command is tried with: on so many ranks, in this way.
+// A number of ranks and a variant with which to try a command.
 template <typename Way>
 struct Try {
   int ranks;
   Way way;
 };
 
-// Every number of ranks with every way.
+// Every number of ranks combined with every variant.
 template <typename Way>
 std::vector<Try<Way>> all_tries(std::initializer_list<Way> ways) {
   std::vector<Try<Way>> tries;
@@ -61,7 +61,7 @@ inline Outcome run(const std::filesystem::path& dir, int ranks, const std::vecto
   return {code, process.output()};
 }
 
-// A generated VOC set and a configuration for it, in a folder of their own.
+// A generated VOC dataset and a configuration for it, in a temporary folder.
 struct Workplace {
   TemporaryDirectory dir;
   std::filesystem::path config = dir / "feed.toml";
@@ -91,7 +91,7 @@ struct Workplace {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(dir.path(), ranks, arguments);
   }
-  // Lines of the id logs of all ranks.
+  // The lines of all ranks' id logs.
   std::vector<nlohmann::json> served(const std::string& name) const {
     std::vector<nlohmann::json> lines;
     for (const auto& file : std::filesystem::directory_iterator(dir / name)) {
@@ -100,7 +100,7 @@ struct Workplace {
     }
     return lines;
   }
-  // Fresh batches as (epoch, batch) -> hash; each must appear once.
+  // The hashes of fresh batches by (epoch, batch); each must appear once.
   std::map<std::pair<int, int>, std::string> hashes(const std::string& name) const {
     std::map<std::pair<int, int>, std::string> found;
     for (const nlohmann::json& line : served(name)) {
@@ -118,7 +118,7 @@ struct Workplace {
   }
 };
 
-// A job that keeps its state, with its logs and telemetry, in one folder over all its parts.
+// A job whose state, logs and telemetry are in the same folder for all its parts.
 struct StateJob {
   Workplace place;
   std::filesystem::path state = place.dir / "run" / "feed.state";
@@ -133,11 +133,11 @@ struct StateJob {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
-  // A part that ends by itself.
+  // Runs a part that ends by itself.
   Outcome run(int ranks, const std::vector<std::string>& more) const {
     return testing::run(place.dir.path(), ranks, arguments(more));
   }
-  // What was saved; fails the test when it is no whole state.
+  // The saved state; fails the test if it is incomplete.
   order::JobState saved() const {
     const auto text = order::read_state(state);
     REQUIRE(text);
@@ -169,14 +169,14 @@ struct StateJob {
   }
 };
 
-// A part of a job under way, on one rank or on several under mpirun.
+// A running part of a job, on one rank or on several under mpirun.
 class Part {
  public:
   Part(const StateJob& job, int ranks, const std::vector<std::string>& more, int patience_s = 1)
       : ranks_(ranks),
         process_(forebay_command(ranks, job.arguments(more), patience_s), job.place.dir / "part.output") {}
 
-  // The ranks' processes, in the order in which they were started; empty while they are not all there.
+  // The processes of the ranks in the order of their start; empty until all exist.
   std::vector<pid_t> pids() const {
     if (ranks_ == 1) return {process_.pid()};
     std::vector<pid_t> children = process_.children();
@@ -185,7 +185,7 @@ class Part {
   }
   Process& process() noexcept { return process_; }
 
-  // How the command ended, within the limit; no process of it is left then.
+  // Waits for the command to end, within the limit, and checks that none of its processes is left.
   Outcome end(const std::vector<pid_t>& pids, std::chrono::seconds limit) {
     const int code = process_.wait(limit);
     for (const pid_t pid : pids) CHECK(eventually([&] { return has_ended(pid); }, std::chrono::seconds(20)));

@@ -1,14 +1,14 @@
 #pragma once
 
-// NumPy's files: arrays, and archives of them, with whatever an archive may have wrong.
+// NumPy's files: arrays, and archives of them, with anything that can be wrong in an archive.
 #include <zlib.h>
 
 #include "support.hpp"
 
 namespace forebay::testing {
 
-// `bytes` compressed by zlib. `window_bits` says what goes around them: MAX_WBITS + 16 for gzip, -MAX_WBITS for
-// nothing, as in a zip archive.
+// Compresses `bytes` with zlib. `window_bits` selects the wrapper: MAX_WBITS + 16 for gzip,
+// -MAX_WBITS for none, as in a zip archive.
 inline std::string deflated(std::string bytes, int window_bits) {
   z_stream stream{};
   if (deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
@@ -48,8 +48,8 @@ struct ZipRecipe {
   bool wide = false;  // Zip64 fields for sizes, as numpy.savez writes them, and for the directory
   std::uint16_t flags = 0;
   std::uint16_t method = 0;  // 0: as `deflate` says
-  std::int64_t claims = -1;  // contents of the first member as the directory has them
-  bool overlap = false;      // the second member is the first's
+  std::int64_t claims = -1;  // if >= 0, the size of the first member according to the directory
+  bool overlap = false;      // the second member points to the first's data
   std::string comment = {};
 };
 
