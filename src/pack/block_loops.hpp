@@ -12,13 +12,13 @@
 #include "pack_kernels.hpp"
 #include "table_set.hpp"
 
-// Reconstructs blocks from their streams. Compiled for several kinds of processors: every function is inlined into its
-// caller.
+// Reconstructs blocks from their streams. Compiled for several kinds of processors, so every
+// function is inlined into its caller.
 namespace forebay::pack {
 
-inline constexpr std::uint8_t kLateGroups = 0xf8;  // of a byte of Stream::groups
+inline constexpr std::uint8_t kLateGroups = 0xf8;  // bits of Stream::groups for eighths 3 to 7
 
-// For each mask of an eighth: which of its values comes to each place, 0x80 where there is none.
+// A shuffle for each mask of an eighth: the index of the value at each position, 0x80 for none.
 inline constexpr auto kExpansions = [] {
   std::array<std::array<std::uint8_t, 8>, 256> all{};
   for (std::size_t mask = 0; mask < all.size(); ++mask) {
@@ -28,7 +28,8 @@ inline constexpr auto kExpansions = [] {
   return all;
 }();
 
-// For each place in two rows of a block, by quarter of the zigzag: where it is there, 0x80 where it is not.
+// Shuffles for each pair of block rows and each quarter of the zigzag: the index within the quarter
+// of the coefficient at each place of the two rows, 0x80 if it is in another quarter.
 struct RowPairs {
   alignas(16) std::array<std::array<std::array<std::uint8_t, 16>, 4>, 4> places;
 };
@@ -48,14 +49,14 @@ inline constexpr RowPairs kRowPairs = [] {
   return static_cast<std::int16_t>(std::to_integer<unsigned>(from[0]) | std::to_integer<unsigned>(from[1]) << 8U);
 }
 
-// Bits that are set, of those in `mask`, which repeats a byte eight times.
+// The number of set bits of `count` bytes under `mask`, which is one byte repeated eight times.
 [[gnu::always_inline]] inline std::size_t count_masked_bits(const std::uint8_t* bytes, std::size_t count,
                                                             std::uint64_t mask) noexcept {
   std::size_t bits = 0;
   for (; count >= 8; count -= 8, bytes += 8) {
     bits += static_cast<std::size_t>(std::popcount(load_lowest_first(bytes) & mask));
   }
-  // The readable extra bytes after a load.
+  // Loads beyond the last byte, which is readable; the shift drops the extra bytes.
   if (count > 0) {
     const std::uint64_t last = load_lowest_first(bytes) & mask;
     bits += static_cast<std::size_t>(std::popcount(last << (64 - 8 * count)));
@@ -101,7 +102,7 @@ inline constexpr RowPairs kRowPairs = [] {
   }
 }
 
-// The coefficients of an eighth of a block.
+// Writes the coefficients of an eighth of a block.
 [[gnu::always_inline]] inline void expand_eighth(std::uint32_t mask, std::size_t first, const std::uint8_t*& values,
                                                  const std::byte*& escaped, std::int16_t* block) noexcept {
   for (; mask != 0; mask &= mask - 1) {
@@ -122,7 +123,7 @@ inline constexpr RowPairs kRowPairs = [] {
   for (std::size_t i = first; i < first + count; ++i) {
     std::int16_t* const block = blocks + jpeg::CoefficientRow::place_of(i);
     std::uint32_t groups = *streams.groups++;
-    std::uint32_t last = 0;  // eighth, and its mask
+    std::uint32_t last = 0;  // the last eighth, and its mask
     std::uint32_t mask = 0;
     for (std::size_t k = 0; k < 3; ++k) {
       if ((groups >> k & 1U) == 0) continue;

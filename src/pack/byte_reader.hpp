@@ -13,14 +13,14 @@
 
 namespace forebay::pack {
 
-// Reads bytes sequentially, with bounds checks.
+// Reads bytes sequentially, with bounds checks. Belongs to one thread.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) noexcept : rest_(bytes) {}
 
   [[nodiscard]] std::span<const std::byte> rest() const noexcept { return rest_; }
 
-  // Throws SampleError if fewer are left.
+  // Throws SampleError if fewer bytes are left.
   std::span<const std::byte> bytes(std::size_t count) {
     if (count > rest_.size()) throw SampleError("damaged: a packed JPEG that ends too early");
     const auto taken = rest_.first(count);

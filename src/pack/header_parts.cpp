@@ -1,9 +1,12 @@
-// JPEG headers of one camera or encoder are mostly alike, and of a small image they are a good part
-// of the bytes. So a pack's tables hold the parts that many files share, and each packed file names
-// them by number. HeaderPartChoice collects candidates while a dataset is packed (whole headers,
-// what stands before and behind the frame's size, and single segments); HeaderParts writes and
-// reads headers with what was chosen. A number is a varint whose lowest bit tells bytes that follow
-// (1) from a part (0); 0 ends the header.
+// The headers of JPEG files from one camera or encoder are mostly alike, and for a small image they
+// are a good part of the bytes. So the tables of a pack hold parts that many files share, and a
+// packed file refers to them by number. HeaderPartChoice collects candidates while a dataset is
+// packed: whole headers, what precedes and follows the frame's size, and single segments.
+// HeaderParts writes and reads headers with the chosen parts. Packing runs on the packer's thread,
+// reading on decoder threads.
+//
+// A header is a list of varints. The lowest bit tells whether bytes follow (1) or a part is meant
+// (0); the number 0 ends the list.
 
 #include "header_parts.hpp"
 
@@ -15,20 +18,21 @@
 namespace forebay::pack {
 namespace {
 
-// Parts chosen; more would need two bytes for a number.
+// The most parts chosen; with more, a number would need two bytes.
 constexpr std::size_t kMostChosen = 63;
-// Tables are held by every process that reads the pack, so parts are bounded, each and all
-// together. Chosen.
+// Every process that reads the pack keeps the tables in memory, so the size of a part, and of all
+// together, is limited. The limits are choices.
 constexpr std::size_t kMostBytesOfPart = std::size_t{16} << 10;
 constexpr std::size_t kMostBytesChosen = std::size_t{48} << 10;
-// Further bytes of a longer part do not matter; the number of files that contain it does.
+// Beyond this length, only the number of files that contain a part matters.
 constexpr std::size_t kMostBytesCounted = std::size_t{1} << 10;
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Where segments end, the last one being the scan's header. The first one begins with the start of the image.
+// Where segments end; the last is the scan header. The first segment includes the start-of-image
+// marker.
 std::vector<std::size_t> ends_of(const PlainHeader& header) {
   std::vector<std::size_t> ends(header.segments.begin() + 1, header.segments.end());
   ends.push_back(header.size);
@@ -44,7 +48,7 @@ HeaderParts::HeaderParts(std::vector<std::vector<std::byte>> parts) : parts_(std
   std::erase_if(by_length_, [&](std::size_t i) { return parts_[i].empty(); });
 }
 
-// The longest part that ends where a segment ends. kMostParts means "none".
+// The longest part that matches here and ends where a segment ends; kMostParts if there is none.
 std::size_t HeaderParts::find(std::span<const std::byte> header, const std::vector<std::size_t>& ends,
                               std::size_t from) const {
   for (const std::size_t i : by_length_) {
@@ -55,7 +59,7 @@ std::size_t HeaderParts::find(std::span<const std::byte> header, const std::vect
   return kMostParts;
 }
 
-// Numbers: 0 ends the header, 2 * (n + 1) is part n, 2 * n + 1 precedes n bytes.
+// Numbers: 0 ends the header, 2 * (n + 1) means part n, 2 * n + 1 precedes n bytes.
 void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& header, std::vector<std::byte>& out) const {
   const auto bytes = file.first(header.size);
   const auto ends = ends_of(header);
@@ -80,7 +84,7 @@ void HeaderParts::write(std::span<const std::byte> file, const PlainHeader& head
   put_varint(out, 0);
 }
 
-// Damaged bytes could name parts without end, hence the bound on the length.
+// The length is limited because damaged bytes could name parts without end.
 void HeaderParts::read(ByteReader& from, std::vector<std::byte>& header) const {
   header.clear();
   while (const std::uint32_t number = from.number()) {
@@ -119,7 +123,7 @@ HeaderParts HeaderPartChoice::choose() const {
     const std::string* bytes;
     std::size_t occurrences;
 
-    // Bytes saved: the first occurrence has to be stored in the tables.
+    // Bytes saved: the first occurrence must be stored in the tables.
     [[nodiscard]] std::size_t worth() const noexcept {
       return (occurrences - 1) * std::min(bytes->size(), kMostBytesCounted);
     }

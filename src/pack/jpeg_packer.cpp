@@ -1,8 +1,8 @@
-// Packs a JPEG file: decode its coefficients without loss, code them anew with the pack's tables so
-// that they decode faster, and keep the header and whatever follows the scan. Then unpack the
-// result and compare it with the file, byte by byte; a file for which that fails (odd padding,
-// restart markers out of place, a progressive scan) is not packed but stored as it is. One packer
-// per thread, as in `forebay pack`; its memory is reused from file to file.
+// Packs a JPEG file: decodes its coefficients without loss, codes them anew with the pack's tables,
+// so that they decode faster, and keeps the header and whatever follows the scan. Then it unpacks
+// the result and compares it with the file, byte by byte. A file for which that fails (odd padding,
+// misplaced restart markers, a progressive scan) is not packed but stored as it is. One packer per
+// thread, as in `forebay pack`; its memory is reused from file to file.
 
 #include "jpeg_packer.hpp"
 
@@ -27,10 +27,9 @@ class JpegPacker::Impl {
     const PlainHeader* const header = streams_.read(file);
     if (header == nullptr || !fits(file, *header)) return std::nullopt;
     if (!write_tiles(*header)) return std::nullopt;
-    // Where the scan ends in the file shows when it is written again.
-    // First without a tail, as if the end-of-image marker followed the scan, which is so for most
-    // files; rebuilding shows how long the scan is, and what is behind it becomes the tail if it is
-    // anything else.
+    // First without a tail, as if only an end-of-image marker followed the scan, which is so for
+    // most files. Rebuilding shows how long the scan is. If anything else follows it, that becomes
+    // the tail.
     std::vector<std::byte> packed = assemble(file, *header, std::nullopt);
     std::vector<std::byte> rebuilt;
     if (!rebuild(packed, rebuilt)) return std::nullopt;
@@ -51,12 +50,13 @@ class JpegPacker::Impl {
   }
 
  private:
-  // Whether the numbers of a packed file are large enough for it.
+  // Whether the numbers of the packed format are large enough for this file.
   [[nodiscard]] static bool fits(std::span<const std::byte> file, const PlainHeader& header) noexcept {
     return header.size <= HeaderParts::kLongestHeader && file.size() <= std::numeric_limits<std::uint32_t>::max();
   }
 
-  // False if the codes of the file's header lack a word. Throws SampleError for what is damaged otherwise.
+  // Returns false if the codes of the file's header lack a word. Throws SampleError for any other
+  // damage.
   [[nodiscard]] bool rebuild(std::span<const std::byte> packed, std::vector<std::byte>& file) {
     packed_.open(packed, tables_);
     const auto header = PlainHeader::read(packed_.header());
@@ -78,7 +78,7 @@ class JpegPacker::Impl {
     return true;
   }
 
-  // Codes all tiles with the set that takes the fewest bits. False if it lacks a word.
+  // Codes all tiles with the set that takes the fewest bits. Returns false if a code lacks a word.
   [[nodiscard]] bool write_tiles(const PlainHeader& header) {
     const TileStreams& streams = streams_.streams();
     set_ = 0;
@@ -100,7 +100,7 @@ class JpegPacker::Impl {
     return true;
   }
 
-  // Without a tail, as if the end-of-image marker followed the scan.
+  // Without a tail, as if only the end-of-image marker followed the scan.
   [[nodiscard]] std::vector<std::byte> assemble(std::span<const std::byte> file, const PlainHeader& header,
                                                 std::optional<std::span<const std::byte>> tail) const {
     const TileGrid& grid = streams_.streams().grid();
@@ -128,7 +128,7 @@ class JpegPacker::Impl {
   PackedJpeg packed_;
   PackedCoefficients coefficients_;
   jpeg::CoefficientRow row_;
-  std::vector<std::byte> tiles_;  // of the file that is being packed
+  std::vector<std::byte> tiles_;  // of the current file
   std::vector<std::uint32_t> lengths_;
   std::size_t set_ = 0;
   std::size_t lanes_ = 1;

@@ -12,8 +12,8 @@
 
 namespace forebay::pack {
 
-// Turns JPEG files into packed ones, which decode faster to the same pixels, and back into the same files, byte by
-// byte. One packer belongs to one thread; its memory is reused from file to file.
+// Converts JPEG files to packed ones, which decode faster to the same pixels, and back to the same
+// files, byte by byte. One packer belongs to one thread; its memory is reused from file to file.
 class JpegPacker {
  public:
   explicit JpegPacker(PackTables tables);
@@ -21,9 +21,10 @@ class JpegPacker {
   JpegPacker& operator=(JpegPacker&&) noexcept;
   ~JpegPacker();
 
-  // Packs a sequential, Huffman-coded 8-bit file with one scan of one or three components. The result has been verified
-  // by unpacking it. Nothing for any other file: damaged, progressive, arithmetic, 12-bit, CMYK, or with a scan that
-  // re-encoding does not reproduce (for example one with superfluous zeros).
+  // Packs a sequential, Huffman-coded 8-bit file with one scan of one or three components. The
+  // result was verified by unpacking it. Returns none for any other file: damaged, progressive,
+  // arithmetic, 12-bit, CMYK, or with a scan that re-encoding does not reproduce (for example one
+  // with superfluous zeros).
   [[nodiscard]] std::optional<std::vector<std::byte>> pack(std::span<const std::byte> file);
 
   // The original file. Throws SampleError if the bytes are damaged or were packed with other tables.

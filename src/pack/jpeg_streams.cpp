@@ -7,14 +7,14 @@
 namespace forebay::pack {
 namespace {
 
-// The unit in which a region is decoded. Smaller tiles decode less that is not shown, larger ones
-// need fewer lengths and fill the lanes better. Chosen.
+// The unit in which a region is decoded. Smaller tiles decode less that is not shown; larger ones
+// need fewer lengths and fill the lanes better. The sizes are a choice.
 constexpr std::int32_t kTileWidth = 256;  // pixels
 constexpr std::int32_t kTileHeight = 128;
-// Blocks per tile: fewer are read equally fast from one lane, which needs no lengths.
+// Blocks per tile. Fewer are read equally fast from one lane, which needs no lengths.
 constexpr std::size_t kBlocksForLanes = 128;
 
-// In MCUs, at least one and no more than the image has.
+// A side in MCUs: at least one, and no more than the image has.
 constexpr std::int32_t mcus_of(std::int32_t pixels, std::int32_t sampling, std::int32_t most) noexcept {
   return std::clamp(pixels / (8 * sampling), 1, std::max(most, 1));
 }
@@ -30,7 +30,7 @@ const PlainHeader* JpegStreams::read(std::span<const std::byte> file) {
   scan.bytes = file.subspan(header_->size);
   scan.wanted = {0, 0, frame.mcus_across, frame.mcus_down};
   for (std::size_t k = 0; k < frame.components; ++k) scan.codes[k] = {header_->codes[k].dc, header_->codes[k].ac};
-  // An MCU takes a bit, at least.
+  // An MCU takes at least one bit.
   if (frame.mcus_across > static_cast<std::int64_t>(scan.bytes.size()) * 8 / frame.mcus_down) return nullptr;
   if (!decoder_.open(frame, scan)) return nullptr;
   streams_.begin(frame, grid_for(frame));
@@ -49,7 +49,7 @@ TileGrid grid_for(const jpeg::JpegFrame& frame) noexcept {
           .height = mcus_of(kTileHeight, frame.max_v, frame.mcus_down)};
 }
 
-// For both kinds of blocks, luma and chroma.
+// Counts the blocks of both kinds, luma and chroma.
 std::size_t lanes_for(const jpeg::JpegFrame& frame) noexcept {
   const TileGrid grid = grid_for(frame);
   std::size_t blocks = static_cast<std::size_t>(grid.width) * static_cast<std::size_t>(grid.height);

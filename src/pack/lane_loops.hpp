@@ -10,17 +10,18 @@
 
 #include "pack_kernels.hpp"
 
-// Reading symbols from lanes, to be compiled for several kinds of processors: every function is inlined into its
-// caller. The loops are bound by the number of their instructions, and by registers: a lane has four of them.
+// Reads symbols from lanes. Compiled for several kinds of processors, so every function is inlined
+// into its caller. The loops are limited by the number of instructions and by registers: a lane
+// needs four of them.
 namespace forebay::pack {
 
-// Looks at the bits that there are after a refill, which are 56 at least.
+// Look-ups per refill, which leaves at least 56 bits.
 inline constexpr int kLooksOfRefill = 5;
 static_assert(kLooksOfRefill * kSymbolBits < 56);
-// Symbols and bytes that they take at most.
+// The most symbols that these look-ups give, and the most bytes that they consume.
 inline constexpr std::size_t kMostOfRefill = kLooksOfRefill * SymbolTable::kMost;
 inline constexpr std::size_t kMostBytesOfRefill = 7;
-// What they write at most: the last store is of four bytes.
+// How far they write at most: the last store is of four bytes.
 inline constexpr std::size_t kReachOfLooks = kMostOfRefill + 1;
 
 [[gnu::always_inline]] inline std::uint64_t load_lowest_first(const std::uint8_t* from) noexcept {
@@ -30,7 +31,7 @@ inline constexpr std::size_t kReachOfLooks = kMostOfRefill + 1;
   return value;
 }
 
-// 57 bits or more, anywhere.
+// At least 57 bits, at any position; zeros after the end.
 [[gnu::always_inline]] inline std::uint64_t next_bits(const Lane& lane) noexcept {
   const std::size_t at = lane.bits_taken / 8;
   std::uint64_t value = 0;
@@ -42,15 +43,16 @@ inline constexpr std::size_t kReachOfLooks = kMostOfRefill + 1;
   return value >> (lane.bits_taken % 8);
 }
 
-// A lane where whole loads can be taken, and where its symbols go. What a look waits for is the look before it, and
-// nothing else: bytes are loaded from where the last refill left off, long before they are needed.
+// A lane while whole loads are possible, and the place for its symbols. A look-up depends only on
+// the one before it: bytes are loaded from where the last refill ended, long before they are
+// needed.
 struct LaneReader {
   const std::uint8_t* next;
-  std::uint64_t count;  // bits that are left of those before `next`; only the lowest six bits of this number count
-  std::uint64_t bits;   // they, and behind them zeros or what follows
+  std::uint64_t count;  // valid bits in `bits`; only the low six bits of this member are meaningful
+  std::uint64_t bits;   // the valid bits, followed by zeros or the bits that come next
   std::uint8_t* out;
 
-  // REQUIRES: refills_within() > 0
+  // REQUIRES: refills_within() > 0.
   [[gnu::always_inline]] LaneReader(const Lane& lane, std::uint8_t* to) noexcept
       : next(lane.bytes + (lane.bits_taken + 7) / 8),
         count((0 - lane.bits_taken) % 8),
@@ -63,14 +65,14 @@ struct LaneReader {
     count |= 56U;
   }
 
-  // Takes all symbols that a look gives. Writes four bytes.
+  // Takes all symbols of one look-up. Writes four bytes.
   [[gnu::always_inline]] void take(const SymbolTable& table) noexcept {
     const SymbolTable::Entry& entry = table.at(bits & (SymbolTable::kEntries - 1));
     const std::uint64_t look = entry.bits_and_count;
     std::memcpy(out, &entry, sizeof(entry));
     bits >>= look & 63U;
     count -= look;
-    asm("" : "+r"(count));  // now: a compiler that puts it off keeps every `look` in memory until the next refill
+    asm("" : "+r"(count));  // now; deferred, it would keep every `look` in memory
     out += look >> 6U;
   }
 
@@ -79,8 +81,8 @@ struct LaneReader {
   }
 };
 
-// How often a lane can be refilled and looked at, whatever the looks give. The nth refill, from 0 on, loads no byte
-// behind the 7n + 15th.
+// How often a lane can be refilled and looked up whatever the look-ups give. Refill n, counted from
+// 0, loads no byte after byte 7n + 15.
 [[gnu::always_inline]] inline std::size_t refills_within(const Lane& lane, std::size_t room) noexcept {
   constexpr std::size_t kFirst = 16;
   const std::size_t at = lane.bits_taken / 8;
@@ -89,8 +91,8 @@ struct LaneReader {
   return std::min((bytes - kFirst) / kMostBytesOfRefill, (room - kReachOfLooks) / kMostOfRefill) + 1;
 }
 
-// The end of a lane, where whole loads or the room for them are over. Writes nothing outside of its stretch, so that
-// the ends of all lanes can be read side by side.
+// The end of a lane, where whole loads, or the room for whole stores, are no longer available. It
+// writes only within its own stretch, so that the ends of all lanes can be read side by side.
 struct LaneEnding {
   Lane lane;
   std::uint8_t* out;
@@ -101,7 +103,7 @@ struct LaneEnding {
 
   [[gnu::always_inline]] void load() noexcept { bits = next_bits(lane); }
 
-  // Takes all symbols of a look where there is room for its store, and else nothing.
+  // Takes all symbols of one look-up if there is room for a whole store, otherwise none.
   [[gnu::always_inline]] void take(const SymbolTable& table) noexcept {
     const SymbolTable::Entry& entry = table.at(bits & (SymbolTable::kEntries - 1));
     const bool fits = left() >= sizeof(SymbolTable::Entry);
@@ -119,7 +121,7 @@ struct LaneEnding {
   }
 
  private:
-  // Without branches, which nothing could foresee.
+  // Branchless, because the outcome is unpredictable.
   [[gnu::always_inline]] void pass(bool is_taken, std::uint32_t length, std::uint32_t count) noexcept {
     const std::uint32_t all = 0U - static_cast<std::uint32_t>(is_taken);
     bits >>= length & all;
@@ -128,7 +130,7 @@ struct LaneEnding {
   }
 };
 
-// No look leaves more than three symbols behind itself.
+// LaneEnding::take() leaves at most this many symbols, because it needs room for a whole entry.
 inline constexpr std::size_t kMostLeft = sizeof(SymbolTable::Entry) - 1;
 static_assert(std::has_single_bit(kMostLeft + 1U), "so that a number above it has a bit above it");
 

@@ -14,12 +14,12 @@ namespace forebay::pack {
 namespace {
 
 constexpr std::array kTablesSignature{std::byte{0xfb}, std::byte{'P'}, std::byte{'T'}, std::byte{1}};
-// Chosen; a set is chosen per image by a byte.
+// A choice; a byte per image names its set.
 constexpr std::size_t kMostSets = 64;
 constexpr std::size_t kChecksum = sizeof(std::uint32_t);
 
-// A code of lengths that no prefix code has would make the decoding table overlap itself, so it is
-// refused here once.
+// Lengths that no prefix code has would make the decoding table inconsistent, so they are refused
+// here once.
 StreamLengths read_lengths(ByteReader& reader) {
   StreamLengths lengths{};
   for (auto& kind : lengths) {
@@ -43,9 +43,9 @@ std::uint32_t read_key(std::span<const std::byte> bytes) noexcept {
 
 }  // namespace
 
-// Signature and version; sets; for each, all lengths, two in a byte; parts of headers, each with its length; a CRC32C
-// of all this, which is the key.
-// Everything that is read is bounded: a damaged file ends in an Error that says what does not fit.
+// The bytes: signature and version; the number of sets; for each set all lengths, two in a byte;
+// parts of headers, each with its length; a CRC32C of all this, which is the key. Everything that
+// is read is bounded: a damaged file ends in an Error that says what is wrong.
 PackTables PackTables::from_bytes(std::span<const std::byte> bytes) {
   const std::string damaged = "damaged tables of packed JPEG files: ";
   if (bytes.size() < kTablesSignature.size() + kChecksum ||

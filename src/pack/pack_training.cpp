@@ -1,7 +1,7 @@
-// Finds the codes of a pack: k-means over files, where a file's distance to a group is the number
-// of bits that its symbols take with the group's codes. Files begin sorted by how strongly they are
-// compressed, which is what codes differ by most. No randomness, so the same files in the same
-// order give the same tables. On one thread, over a sample of the dataset's files.
+// Finds the codes of a pack by k-means over files: a file's distance to a group is the number of
+// bits that its symbols take with the group's codes. Initially files are grouped by how strongly
+// they are compressed, which affects codes most. There is no randomness, so the same files in the
+// same order give the same tables. Runs on one thread, over a sample of the dataset's files.
 
 #include <algorithm>
 #include <limits>
@@ -14,9 +14,9 @@
 namespace forebay::pack {
 namespace {
 
-// Rounds of moving files between groups; chosen.
+// Rounds of moving files between groups; a choice.
 constexpr int kTrainingRounds = 8;
-// A set of its own pays from so many files on.
+// A set of its own is worthwhile from this many files on.
 constexpr std::size_t kFilesOfSet = 4;
 
 void add_counts(const StreamCounts& from, StreamCounts& to) noexcept {
@@ -51,12 +51,12 @@ class PackTraining::Impl {
  private:
   struct File {
     StreamCounts counts;
-    double density;  // bytes for each pixel
+    double density;  // bytes per pixel
   };
 
-  // Files are sorted into as many groups by how strongly they are compressed; then each goes where its codes are the
-  // shortest, a few times.
-  // A dataset without a JPEG file still needs tables: those of the usual photograph.
+  // Sorts files by how strongly they are compressed, and divides them into `sets` groups. Then each
+  // file moves to the group whose codes are the shortest for it, for a few rounds. A dataset
+  // without JPEG files still needs tables: those of the usual photograph.
   [[nodiscard]] std::vector<StreamLengths> codes(std::size_t sets) const {
     if (files_.empty()) return {codes_for(usual_counts())};
     std::vector<std::size_t> order(files_.size());
@@ -80,7 +80,7 @@ class PackTraining::Impl {
     for (std::size_t i = 0; i < files_.size(); ++i) add_counts(files_[i].counts, counts[group[i]]);
     std::vector<StreamLengths> codes;
     for (std::size_t set = 0; set < sets; ++set) {
-      // A group that all have left.
+      // A group that all files have left gets no code.
       if (std::ranges::find(group, set) == group.end()) continue;
       codes.push_back(codes_for(counts[set]));
     }
@@ -112,7 +112,7 @@ PackTraining::~PackTraining() = default;
 bool PackTraining::add(std::span<const std::byte> file) { return impl_->add(file); }
 std::size_t PackTraining::files() const noexcept { return impl_->files(); }
 
-// Through bytes and back, so that what is used is what a file of the tables holds.
+// Converts to bytes and back, so that what is used is what a file of the tables contains.
 PackTables PackTraining::finish(std::size_t sets) const {
   constexpr std::size_t kMost = 64;
   return PackTables::from_bytes(impl_->finish(std::clamp<std::size_t>(sets, 1, kMost)));

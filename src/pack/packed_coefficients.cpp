@@ -1,7 +1,7 @@
-// Supplies the pixel stage with the coefficients of a packed file, one row of MCUs at a time,
-// decoding only tiles that the wanted region touches. A row of tiles is decoded when the first row
-// of MCUs in it is read, then its blocks are taken row by row. On a decoder's thread; memory of
-// tiles is kept between images, and freed once several consecutive images have needed less.
+// Supplies the pixel stage with the coefficients of a packed file, one row of MCUs at a time, and
+// decodes only tiles that overlap the wanted region. A row of tiles is decoded when its first row
+// of MCUs is read; blocks are then taken from it row by row. Runs on a decoder thread. The memory
+// of tiles is kept between images, and freed once several consecutive images have needed less.
 
 #include "packed_coefficients.hpp"
 
@@ -19,8 +19,8 @@ std::size_t PackedCoefficients::held() const noexcept {
                          [](std::size_t sum, const PackedTile& tile) { return sum + tile.capacity(); });
 }
 
-// A single large image must not pin its memory for the whole run, and frequent ones must not
-// allocate it anew each time.
+// A single large image must not hold its memory for the whole run, and frequent large images must
+// not allocate it anew each time.
 void PackedCoefficients::give_back() noexcept {
   unneeded_ = needed_ > kept_bytes_ || held() <= kept_bytes_ ? 0 : unneeded_ + 1;
   needed_ = 0;
@@ -29,7 +29,7 @@ void PackedCoefficients::give_back() noexcept {
   unneeded_ = 0;
 }
 
-// The lengths of all tiles come first, as varints; their sum has to be what is left of the bytes.
+// The lengths of all tiles come first, as varints; their sum must equal the rest of the bytes.
 void PackedCoefficients::open(const PackedJpeg& packed, const jpeg::JpegFrame& frame) {
   give_back();
   packed_ = &packed;
@@ -39,7 +39,7 @@ void PackedCoefficients::open(const PackedJpeg& packed, const jpeg::JpegFrame& f
   if (grid_.height > 1 && grid_.height * 8 * frame.max_v > TileGrid::kMostHeight) {
     throw SampleError("damaged: a packed JPEG whose tiles are too high");
   }
-  // A tile takes a byte for its length, at least.
+  // A tile takes at least a byte, for its length.
   if (grid_.size() > packed.tiles().size()) throw SampleError("damaged: a packed JPEG without its coefficients");
   bounds_.resize(grid_.size() + 1);
   bounds_[0] = 0;
@@ -52,7 +52,7 @@ void PackedCoefficients::open(const PackedJpeg& packed, const jpeg::JpegFrame& f
 }
 
 void PackedCoefficients::load_tiles(std::int32_t tile_row, const jpeg::CoefficientRow& row) {
-  // Grey output needs luma alone, which comes first in a tile.
+  // Grey output needs only luma, which comes first in a tile.
   const std::size_t kinds = row.components() > 1 ? kBlockKinds : 1;
   std::size_t used = 0;
   for (std::int32_t column = row.left() / grid_.width; column * grid_.width < row.right(); ++column) {

@@ -12,13 +12,14 @@
 
 namespace forebay::pack {
 
-// The coefficients of a packed JPEG file, decoded tile by tile; only tiles with wanted coefficients are decoded.
+// The coefficients of a packed JPEG file, decoded tile by tile; only tiles with wanted coefficients
+// are decoded.
 //
-// The bytes are not trusted: they are refused by a SampleError or give some coefficients; nothing is read outside of
-// them, and nothing is written outside of the requested row.
+// The bytes are not trusted: they are refused with a SampleError or give some coefficients. Nothing
+// outside of them is read, and nothing outside the requested row is written.
 //
-// One object belongs to one thread; its memory is reused from image to image, but more than kKeptBytes is freed once
-// kPatience consecutive images have not needed it.
+// An object belongs to one thread. Its memory is reused from image to image, but more than
+// kKeptBytes is freed once kPatience consecutive images have not needed it.
 class PackedCoefficients final : public jpeg::CoefficientSource {
  public:
   static constexpr std::size_t kKeptBytes = std::size_t{32} << 20;
@@ -29,13 +30,14 @@ class PackedCoefficients final : public jpeg::CoefficientSource {
                               std::size_t kept_bytes = kKeptBytes)
       : kernels_(&kernels), kept_bytes_(kept_bytes) {}
 
-  // Both must stay valid. Throws SampleError if the tiles do not fit an image of this size.
+  // Both arguments must stay valid. Throws SampleError if the tiles do not fit an image of this
+  // size.
   void open(const PackedJpeg& packed, const jpeg::JpegFrame& frame);
 
   // See CoefficientSource. Throws SampleError if a tile is damaged. REQUIRES: open() was called.
   [[nodiscard]] bool read(std::int32_t mcu_row, jpeg::CoefficientRow& row) override;
 
-  // Bytes of tiles that it keeps for the next image.
+  // Bytes of memory that are kept for the next image.
   [[nodiscard]] std::size_t held() const noexcept;
 
  private:
@@ -47,12 +49,12 @@ class PackedCoefficients final : public jpeg::CoefficientSource {
   const PackedJpeg* packed_ = nullptr;
   const jpeg::JpegFrame* frame_ = nullptr;
   TileGrid grid_;
-  std::span<const std::byte> bytes_;  // of all tiles
-  std::vector<std::size_t> bounds_;   // where each of them begins, and the end
-  std::vector<PackedTile> tiles_;     // of a row of tiles, those that are wanted
-  std::int32_t tile_row_ = -1;        // that is loaded
-  std::size_t needed_ = 0;            // by the largest row of tiles of this image, bytes
-  int unneeded_ = 0;                  // images in a row for which kKeptBytes would have been enough
+  std::span<const std::byte> bytes_;  // all tiles
+  std::vector<std::size_t> bounds_;   // where each tile begins, and the end
+  std::vector<PackedTile> tiles_;     // the wanted tiles of one row
+  std::int32_t tile_row_ = -1;        // the row of tiles that is loaded
+  std::size_t needed_ = 0;            // bytes of this image's largest row of tiles
+  int unneeded_ = 0;                  // consecutive images that needed at most kept_bytes_
 };
 
 }  // namespace forebay::pack

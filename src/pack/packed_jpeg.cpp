@@ -12,11 +12,11 @@
 namespace forebay::pack {
 namespace {
 
-// No text, and no signature of another format, begins so.
+// No text, and no other known format, begins like this.
 constexpr std::array kSignature{std::byte{0xfb}, std::byte{'P'}, std::byte{'J'}};
-// The layout: signature, version, the key of the tables (4 bytes), CRC-32C of what follows (4),
-// then set, flags and the tile's sides as bytes, the header's parts, perhaps what stood behind the
-// scan, and the tiles.
+// The layout: signature, version, key of the tables (4 bytes), CRC-32C of what follows (4), then
+// set, flags and the tile's sides, a byte each; the header's parts; the tail, if any; and the
+// tiles.
 constexpr unsigned kVersion = 1;
 constexpr std::size_t kVersionAt = kSignature.size();
 constexpr std::size_t kKeyAt = kVersionAt + 1;
@@ -24,7 +24,7 @@ constexpr std::size_t kChecksumAt = kKeyAt + sizeof(std::uint32_t);
 constexpr std::size_t kChecked = kChecksumAt + sizeof(std::uint32_t);
 constexpr std::array kEndOfImage{std::byte{0xff}, std::byte{0xd9}};
 
-// 32 bits, the lowest byte first, whatever the machine's order is.
+// 32 bits, little-endian on every machine.
 std::uint32_t fixed_number(std::span<const std::byte> bytes, std::size_t at) noexcept {
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < sizeof(number); ++i) {
@@ -66,13 +66,13 @@ void set_checksum(std::span<std::byte> packed) noexcept {
   set_fixed_number(packed, kChecksumAt, crc32c(packed.subspan(kChecked)));
 }
 
-// Nearly all files end with the marker EOI directly behind the scan.
+// In nearly all files the end-of-image marker follows the scan directly.
 bool PackedJpeg::ends_behind_scan() const noexcept {
   return tail_.size() >= kEndOfImage.size() && std::ranges::equal(kEndOfImage, tail_.first(kEndOfImage.size()));
 }
 
-// Everything behind the prefix is covered by the checksum; `is_checked` says that whoever read the
-// bytes has compared it.
+// The checksum covers everything after itself. With `is_checked` it is not compared, because
+// whoever read the bytes has verified them.
 void PackedJpeg::open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked) {
   if (!starts_as_packed_jpeg(packed)) throw SampleError("not a packed JPEG");
   if (tables_of(packed) != tables.key()) throw SampleError("a packed JPEG, but not of the tables that it is read with");

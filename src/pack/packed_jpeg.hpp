@@ -11,42 +11,44 @@
 
 namespace forebay::pack {
 
-// Whether bytes are a packed JPEG file, of any version; nothing else begins like one.
+// Whether the bytes are a packed JPEG file, of any version; nothing else begins like one.
 [[nodiscard]] bool starts_as_packed_jpeg(std::span<const std::byte> bytes) noexcept;
-// The PackTables::key() with which it was packed. Throws SampleError if it is of another version. REQUIRES:
-// starts_as_packed_jpeg(packed).
+// The PackTables::key() with which the file was packed. Throws SampleError if it has another
+// version. REQUIRES: starts_as_packed_jpeg(packed).
 [[nodiscard]] std::uint32_t tables_of(std::span<const std::byte> packed);
 
-// A packed JPEG file, parsed except for its coefficients.
+// A packed JPEG file, parsed except for its coefficients. Belongs to one thread.
 //
-// Signature, three bytes; version, a byte; key and CRC-32C of all that follows, 32 bits each, the lowest byte first;
-// number of the set of codes; flags; width and height of tiles, MCUs;
-// the file's header as HeaderParts wrote it; with kHasTail, how many bytes follow the scan in the file, and they; for
-// each tile, row by row, its length; the tiles. Numbers without a size are those of put_varint().
+// The format: signature, three bytes; version, one byte; key of the tables and CRC-32C of all that
+// follows, 32 bits each, little-endian; number of the set of codes, flags, and width and height of
+// tiles in MCUs, one byte each; the file's header, written by HeaderParts; with kHasTail, the
+// number of bytes that follow the scan in the file, and these bytes; the length of each tile, row
+// by row; the tiles. Numbers without a stated size are varints (put_varint()).
 class PackedJpeg {
  public:
-  static constexpr std::uint8_t kHasTail = 1;   // else the end-of-image marker alone follows the scan
+  static constexpr std::uint8_t kHasTail = 1;   // else only the end-of-image marker follows
   static constexpr std::uint8_t kHasLanes = 2;  // tiles are coded in kLanes lanes
 
-  // Both must stay valid. Throws SampleError if these bytes are damaged, of another version, or were packed with other
-  // tables: any changed byte is detected here, whatever part is decoded later. `is_checked`: the bytes have matched
-  // another checksum, and their own is not compared.
+  // Both arguments must stay valid. Throws SampleError if the bytes are damaged, have another
+  // version, or were packed with other tables: any changed byte is detected here, whichever part is
+  // decoded later. `is_checked`: the bytes matched another checksum when they were read, so their
+  // own is not compared.
   void open(std::span<const std::byte> packed, const PackTables& tables, bool is_checked = false);
 
   // The file up to its scan, followed by an end-of-image marker.
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return header_; }
   // The bytes of the file after its scan.
   [[nodiscard]] std::span<const std::byte> tail() const noexcept { return tail_; }
-  // Whether the end-of-image marker follows the scan at once.
+  // Whether the end-of-image marker follows the scan directly.
   [[nodiscard]] bool ends_behind_scan() const noexcept;
   [[nodiscard]] const TableSet& set() const noexcept { return *set_; }
   [[nodiscard]] std::size_t lanes() const noexcept { return lanes_; }
-  // The grid of its tiles in an image of this many MCUs.
+  // The grid of the file's tiles in an image of this many MCUs.
   [[nodiscard]] TileGrid grid(const jpeg::JpegFrame& frame) const noexcept {
     return {
         .mcus_across = frame.mcus_across, .mcus_down = frame.mcus_down, .width = tile_width_, .height = tile_height_};
   }
-  // From the first tile's length on.
+  // Everything from the length of the first tile on.
   [[nodiscard]] std::span<const std::byte> tiles() const noexcept { return tiles_; }
 
  private:
@@ -59,7 +61,7 @@ class PackedJpeg {
   std::int32_t tile_height_ = 1;
 };
 
-// What stands before the file's header.
+// What precedes the file's header.
 struct PackedPrefix {
   std::uint32_t key = 0;
   std::uint8_t set = 0;
@@ -67,9 +69,9 @@ struct PackedPrefix {
   std::uint8_t tile_width = 1;
   std::uint8_t tile_height = 1;
 };
-// At the beginning of `out`, which is empty.
+// Writes the prefix to `out`, which must be empty.
 void put_prefix(std::vector<std::byte>& out, const PackedPrefix& prefix);
-// Once the file is complete. REQUIRES: put_prefix() began it
+// Called when the file is complete. REQUIRES: put_prefix() began it.
 void set_checksum(std::span<std::byte> packed) noexcept;
 
 }  // namespace forebay::pack

@@ -1,13 +1,13 @@
-// Decodes one tile: first all streams into memory, one after the other (Loading), then blocks out
-// of them on demand (read). The streams are, per kind of block: DC differences, which eighths of
-// the zigzag have coefficients, the masks of those eighths, and the values; all symbols of a stream
-// come before the next one begins. So how many symbols a stream has follows from those before it,
-// and no end has to be looked for in the inner loops.
+// Decodes one tile: first all streams into memory, one after the other (Loading), then blocks from
+// them on demand (read()). The streams are, for each kind of block: DC differences, which eighths
+// of the zigzag have coefficients, the masks of those eighths, and the values. All symbols of a
+// stream precede the next stream. So the number of symbols of a stream follows from the streams
+// before it, and the inner loops need not look for an end. Runs on a decoder thread.
 //
-// A tile's streams are spread over lanes that are decoded side by side, because each look-up waits
-// for the one before it in its lane. Values that have no symbol follow the last lane, those of the
-// last stream first. Bytes may be damaged in any way: counts are bounded by what was decoded, and
-// require_end() finds what does not add up.
+// The streams of a tile are spread over lanes that are decoded side by side, because each look-up
+// in a lane waits for the previous one. Values without a symbol (escapes) follow the last lane,
+// those of the last stream first. Bytes may be damaged in any way: counts are bounded by what was
+// decoded, and require_end() detects what does not add up.
 
 #include "packed_tile.hpp"
 
@@ -34,7 +34,7 @@ constexpr std::size_t kTileSlack = std::max(BlockStreams::kSlack, PackKernels::k
 
 void PackedTile::Free::operator()(std::uint8_t* memory) const noexcept { ::operator delete(memory, kTileAlignment); }
 
-// Grows by half at least, and what was decoded moves, which is why parts are positions.
+// Grows by at least half. What was decoded moves, so parts are kept as positions.
 void PackedTile::make_room(std::size_t bytes) {
   if (used_ + bytes <= capacity_) return;
   const std::size_t capacity = std::max(used_ + bytes, capacity_ + capacity_ / 2);
@@ -44,7 +44,8 @@ void PackedTile::make_room(std::size_t bytes) {
   capacity_ = capacity;
 }
 
-// Reads one stream after the other. Positions in memory_ rather than pointers, as it may move.
+// Reads one stream after the other. Keeps positions in memory_ instead of pointers, because memory_
+// may move.
 class PackedTile::Loading {
  public:
   Loading(PackedTile& tile, const PackKernels& kernels, const Source& source)
@@ -63,9 +64,8 @@ class PackedTile::Loading {
     lanes_begin_ = begins_[source.lanes - 1];
   }
 
-  // The streams of a kind with so many blocks.
-  // The first three eighths of the zigzag, which most blocks have, get streams of their own; the
-  // other five share one.
+  // Reads the streams of a kind with this many blocks. The first three eighths of the zigzag, which
+  // most blocks have, have streams of their own; the other five share one.
   void load(std::size_t kind, std::size_t blocks) {
     Streams& streams = kinds_[kind];
     const Part differences = decode(kind, Stream::dc, blocks);
@@ -87,7 +87,7 @@ class PackedTile::Loading {
     }
   }
 
-  // Now that memory_ stays where it is.
+  // The streams as pointers; called when memory_ no longer moves.
   [[nodiscard]] BlockStreams streams(std::size_t kind) const noexcept {
     const Streams& from = kinds_[kind];
     BlockStreams streams{.dc = reinterpret_cast<const std::int16_t*>(memory(from.dc)),
@@ -102,7 +102,8 @@ class PackedTile::Loading {
     return streams;
   }
 
-  // That nothing was read beyond the tile; and once all streams have been read, that nothing of it is left.
+  // Checks that nothing was read beyond the tile and, if all streams were read, that nothing is
+  // left of it.
   void require_end(bool is_all) const {
     for (std::size_t j = 0; j < source_.lanes; ++j) {
       const std::size_t room = (j + 1 < source_.lanes ? begins_[j + 1] : escaped_end_) - begins_[j];
@@ -127,7 +128,7 @@ class PackedTile::Loading {
   [[nodiscard]] std::uint8_t* memory(const Part& part) const noexcept { return tile_.memory_.get() + part.at; }
 
   [[nodiscard]] Part reserve(std::size_t bytes, std::size_t count) {
-    // Whole cache lines, so that the next stream is aligned whatever it holds.
+    // Whole cache lines, so that the next stream is aligned whatever its type is.
     const std::size_t taken = (bytes + kTileSlack + kLine - 1) / kLine * kLine;
     tile_.make_room(taken);
     const Part part{tile_.used_, count};
@@ -144,7 +145,8 @@ class PackedTile::Loading {
     return part;
   }
 
-  // The values of a stream's escapes, `size` bytes each: they end where those of the stream before begin.
+  // The values of a stream's escapes, `size` bytes each. They end where those of the previous
+  // stream begin.
   [[nodiscard]] std::span<const std::byte> escapes(const Part& part, std::uint8_t symbol, std::size_t size) {
     const std::size_t bytes = kernels_.count_equal(memory(part), part.count, symbol) * size;
     if (bytes > escaped_end_ - lanes_begin_) fail_tile();
@@ -158,15 +160,15 @@ class PackedTile::Loading {
     std::uint8_t* at = memory(part);
     for (const std::byte value : values) {
       at = std::find(at, memory(part) + count, kEscapedMask);
-      // No mask is empty, and blocks rely on it.
+      // No mask is empty; decoding blocks relies on that.
       if (value == std::byte{kEscapedMask}) fail_tile();
       *at++ = std::to_integer<std::uint8_t>(value);
     }
     return part;
   }
 
-  // A block's DC is stated as a difference from its left neighbour, at the tile's left edge from
-  // the block above. Tiles do not depend on each other.
+  // The DC of a block is stored as the difference from its left neighbour; at the tile's left edge,
+  // from the block above. Tiles do not depend on each other.
   [[nodiscard]] Part add_differences(std::size_t kind, const Part& differences, std::span<const std::byte> escaped) {
     const Part part = reserve(differences.count * sizeof(std::int16_t), differences.count);
     auto* out = reinterpret_cast<std::int16_t*>(memory(part));
@@ -189,12 +191,12 @@ class PackedTile::Loading {
     return part;
   }
 
-  // The sums of a row of differences, of which some may be escapes.
+  // Sums a row of differences, some of which may be escapes.
   void sum_row(const std::uint8_t* differences, std::size_t count, std::int16_t before, const std::byte*& escaped,
                std::int16_t* sums) const noexcept {
     for (std::size_t done = kernels_.sum(differences, count, before, sums); done < count;) {
       const int last = done > 0 ? sums[done - 1] : before;
-      sums[done] = static_cast<std::int16_t>(last + load_escaped(escaped));  // wraps, where bytes are damaged
+      sums[done] = static_cast<std::int16_t>(last + load_escaped(escaped));  // may wrap around
       escaped += 2;
       ++done;
       done += kernels_.sum(differences + done, count - done, sums[done - 1], sums + done);
@@ -206,7 +208,7 @@ class PackedTile::Loading {
   const Source& source_;
   std::array<Lane, kLanes> lanes_{};
   std::array<std::size_t, kLanes> begins_{};
-  std::size_t lanes_begin_ = 0;  // of the last one: escapes lie behind it
+  std::size_t lanes_begin_ = 0;  // of the last lane, which escapes follow
   std::size_t escaped_end_;
   std::array<Streams, kBlockKinds> kinds_{};
 };
@@ -224,8 +226,8 @@ void PackedTile::load(const PackKernels& kernels, const Source& source, const jp
   loading.require_end(kinds == (frame.components > 1 ? kBlockKinds : 1));
 }
 
-// Rows of MCUs between the last one and this, and columns outside the region, are passed over
-// without being expanded.
+// Skips rows of MCUs between the last read row and this one, and columns outside the region,
+// without expanding them.
 void PackedTile::read(const PackKernels& kernels, std::int32_t mcu_row, jpeg::CoefficientRow& row) {
   const auto width = static_cast<std::size_t>(mcus_.width());
   const auto rows_passed = static_cast<std::size_t>(mcu_row - next_row_);

@@ -13,29 +13,30 @@
 
 namespace forebay::pack {
 
-// A tile being decoded: its streams of symbols, and the position up to which blocks have been taken from them.
+// A tile being decoded: its streams of symbols, and how far blocks have been taken from them.
 //
-// Invariant: the length of a stream follows from the decoded streams before it: `groups` and the masks determine the
-// numbers of masks and values. So blocks can be taken without checking for an end, whatever the bytes were.
+// Invariant: the length of a stream follows from the decoded streams before it: `groups` and the
+// masks determine the numbers of masks and values. So blocks can be taken without checking for an
+// end, whatever the bytes were.
 class PackedTile {
  public:
   struct Source {
-    std::span<const std::byte> bytes;     // of the tile
-    const std::byte* readable = nullptr;  // the end of the readable bytes; not before the end of the tile
+    std::span<const std::byte> bytes;     // the tile
+    const std::byte* readable = nullptr;  // end of what may be read, at or after `bytes`
     const TableSet* set = nullptr;
     std::size_t lanes = 1;
   };
 
-  // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError if the bytes are damaged. REQUIRES: at
-  // most TileGrid::kMostMcus; `frame` stays valid.
+  // Reads the streams of the first `kinds` kinds of blocks. Throws SampleError if the bytes are
+  // damaged. REQUIRES: at most TileGrid::kMostMcus; `frame` stays valid.
   void load(const PackKernels& kernels, const Source& source, const jpeg::JpegFrame& frame, const jpeg::McuRegion& mcus,
             std::size_t kinds);
 
-  // Fills the part of the row that is the tile's. REQUIRES: a row of this tile, below all that were read since load();
-  // no components but of the kinds that were loaded
+  // Fills the part of the row that belongs to this tile. REQUIRES: a row of this tile, below all
+  // rows read since load(); only components of kinds that were loaded.
   void read(const PackKernels& kernels, std::int32_t mcu_row, jpeg::CoefficientRow& row);
 
-  // Of memory that it holds, and that load() used of it.
+  // Bytes of memory that it holds, and how many of them load() used.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
 
@@ -43,7 +44,7 @@ class PackedTile {
   struct Free {
     void operator()(std::uint8_t* memory) const noexcept;
   };
-  // A stream in memory_.
+  // Where a stream is in memory_.
   struct Part {
     std::size_t at = 0;
     std::size_t count = 0;

@@ -1,7 +1,7 @@
-// Reads the header of a JPEG file just far enough to know its scan, and recognises the plain kind
-// alone: sequential, Huffman-coded, 8 bits, one scan with all components in the order of the frame.
-// Everything else, however valid, gives nothing, and the file is then not packed. Marker codes are
-// those of ITU-T T.81, table B.1.
+// Reads the header of a JPEG file just far enough to know its scan, and accepts only the plain
+// kind: sequential, Huffman-coded, 8 bits, one scan with all components in the order of the frame.
+// Anything else, however valid, gives none, and the file is not packed. Marker codes are those of
+// ITU-T T.81, table B.1. For packing and for rebuilding a file; pure, any thread.
 
 #include "plain_header.hpp"
 
@@ -32,8 +32,8 @@ class HeaderReader {
  public:
   explicit HeaderReader(Bytes file) : file_(file) {}
 
-  // Segment after segment up to the start of the scan. 0xff may be repeated as fill before a
-  // marker's code (T.81, B.1.1.2); such bytes belong to the segment behind them.
+  // Reads segment after segment up to the start of the scan. 0xff may be repeated as fill before a
+  // marker's code (T.81, B.1.1.2); such bytes belong to the segment that follows.
   [[nodiscard]] bool read() {
     if (file_.size() < 4 || byte_at(file_, 0) != 0xff || byte_at(file_, 1) != kStartOfImage) return false;
     std::size_t at = 2;
@@ -67,12 +67,12 @@ class HeaderReader {
       header_.restart_interval = number_at(content, 0);
       return true;
     }
-    // Of the others, segments of applications, comments and quantisers alone are expected.
+    // Of all other segments only those of applications, comments and quantisers are expected.
     return marker == kQuantisers || marker == kComment || (marker >= kFirstApplication && marker <= kLastApplication);
   }
 
-  // Precision, height, width, then for each component its number, sampling factors and quantiser
-  // (T.81, B.2.2). A height of 0 would come later in the file, in a DNL segment.
+  // Precision, height, width, then for each component its id, sampling factors and quantiser (T.81,
+  // B.2.2). A height of 0 would be stated later in the file, in a DNL segment.
   bool take_frame(Bytes content) {
     jpeg::JpegFrame& frame = header_.frame;
     if (has_frame_ || content.size() < 6 || byte_at(content, 0) != 8) return false;
@@ -97,8 +97,8 @@ class HeaderReader {
     return true;
   }
 
-  // Class and number in one byte, 16 counts, then the symbols (T.81, B.2.4.2); several tables may
-  // share a segment.
+  // Class and number in one byte, 16 counts, then the symbols (T.81, B.2.4.2). A segment may hold
+  // several tables.
   bool take_tables(Bytes content) {
     while (!content.empty()) {
       if (content.size() < 17) return false;
@@ -119,7 +119,7 @@ class HeaderReader {
     return true;
   }
 
-  // All components in the order of the frame, and whole coefficients.
+  // Accepts all components in the order of the frame, with whole coefficients.
   bool take_scan(Bytes content) {
     const std::size_t components = header_.frame.components;
     if (!has_frame_ || content.size() != 4 + 2 * components || byte_at(content, 0) != components) return false;
@@ -131,7 +131,7 @@ class HeaderReader {
       if (!has_dc_[dc] || !has_ac_[ac]) return false;
       header_.codes[k] = {dc_[dc], ac_[ac]};
     }
-    // Spectral selection 0 to 63 and no successive approximation: what sequential scans have.
+    // Spectral selection 0 to 63 and no successive approximation, as in every sequential scan.
     const Bytes rest = content.last(3);
     return byte_at(rest, 0) == 0 && byte_at(rest, 1) == jpeg::kBlockSize - 1 && byte_at(rest, 2) == 0;
   }

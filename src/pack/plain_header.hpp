@@ -12,8 +12,9 @@
 
 namespace forebay::pack {
 
-// The parts of the header of a sequential, Huffman-coded 8-bit JPEG file, with one scan of one or three components,
-// that concern its scan. Colours and quantisers are not included, because a scan does not depend on them.
+// The parts of a JPEG file's header that concern its scan, for a sequential, Huffman-coded 8-bit
+// file with one scan of one or three components. Colours and quantisers are not included, because a
+// scan does not depend on them.
 struct PlainHeader {
   struct Codes {
     jpeg::HuffmanCode dc;
@@ -22,13 +23,13 @@ struct PlainHeader {
 
   jpeg::JpegFrame frame;
   std::array<Codes, jpeg::JpegFrame::kMostComponents> codes{};
-  std::uint32_t restart_interval = 0;  // MCUs; 0: none
-  // Where its marker segments begin, the frame's, and where the scan's bytes do.
+  std::uint32_t restart_interval = 0;  // in MCUs; 0: none
+  // Offsets of the marker segments, of the frame's segment, and of the end of the header.
   std::vector<std::size_t> segments;
   std::size_t frame_segment = 0;
   std::size_t size = 0;
 
-  // Nothing for any other file, and for unusual headers.
+  // None for any other file, and for unusual headers.
   [[nodiscard]] static std::optional<PlainHeader> read(std::span<const std::byte> file);
 };
 

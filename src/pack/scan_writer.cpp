@@ -1,8 +1,7 @@
 // Writes the entropy-coded data of a scan from coefficients (T.81, F.1.2), with the Huffman codes
-// of the file's own header, so that a packed file becomes the same file again. Called by
-// JpegPacker, row of MCUs by row. Encoders are free in a few details (fill bits, superfluous runs
-// of zeros); this writes what nearly all of them do, and the packer compares the result with the
-// original.
+// of the file's own header, so that a packed file becomes the same file again. JpegPacker calls it
+// for each row of MCUs. Encoders may differ in details (fill bits, superfluous runs of zeros). This
+// does what nearly all of them do, and the packer compares the result with the original.
 
 #include "scan_writer.hpp"
 
@@ -22,7 +21,7 @@ constexpr unsigned size_of_value(std::int32_t value) noexcept {
 
 }  // namespace
 
-// Canonical codes, as HuffmanTable::build() numbers them.
+// Codes are canonical, numbered as in HuffmanTable::build().
 ScanWriter::Words::Words(const jpeg::HuffmanCode& code) noexcept {
   std::uint32_t next = 0;
   std::size_t taken = 0;
@@ -42,8 +41,8 @@ ScanWriter::ScanWriter(const PlainHeader& header, std::vector<std::byte>& out)
   }
 }
 
-// A restart interval ends with a filled byte and a marker that counts modulo 8, and DC prediction
-// begins anew.
+// A restart interval ends with a filled byte and a marker that counts modulo 8; DC prediction then
+// starts anew.
 bool ScanWriter::add(jpeg::CoefficientRow& row) {
   const jpeg::JpegFrame& frame = header_.frame;
   for (std::int32_t x = 0; x < frame.mcus_across; ++x) {
@@ -72,8 +71,8 @@ bool ScanWriter::add(jpeg::CoefficientRow& row) {
   return true;
 }
 
-// Runs of more than 15 zeros take the symbol 0xf0 for each 16 of them. End of block is left out
-// where the last coefficient of the zigzag is there.
+// A run of more than 15 zeros takes the symbol 0xf0 for each 16 of them. There is no end of block
+// after the last coefficient of the zigzag.
 bool ScanWriter::add_block(std::size_t component, const std::int16_t* block, std::size_t extent) {
   const std::int32_t difference = block[0] - predictors_[component];
   predictors_[component] = block[0];
@@ -96,19 +95,19 @@ bool ScanWriter::add_block(std::size_t component, const std::int16_t* block, std
   return reaches_end || put_symbol(ac, 0, 0);
 }
 
-// The symbol's low four bits say how many the value takes.
+// The low four bits of the symbol say how many bits the value takes.
 bool ScanWriter::put_symbol(const Words& words, unsigned symbol, std::int32_t value) {
   const unsigned size = size_of_value(value);
   if (size > kLargestSize) return false;
   symbol |= size;
   if (words.length[symbol] == 0) return false;
-  // Negative values are stated as their one's complement (T.81, F.1.2.1).
+  // A negative value is stored as its one's complement (T.81, F.1.2.1).
   const auto bits = static_cast<std::uint32_t>(value < 0 ? value - 1 : value) & ((1U << size) - 1);
   put(std::uint32_t{words.word[symbol]} << size | bits, words.length[symbol] + size);
   return true;
 }
 
-// A byte of ones is followed by one of zeros, lest it begin a marker.
+// A byte 0xff is followed by 0x00, so that it does not look like a marker.
 void ScanWriter::put(std::uint32_t bits, unsigned count) {
   buffer_ = buffer_ << count | bits;
   count_ += count;
@@ -120,7 +119,7 @@ void ScanWriter::put(std::uint32_t bits, unsigned count) {
   }
 }
 
-// With ones, as T.81 (F.1.2.3) asks for before a marker.
+// Fills with ones, as T.81 (F.1.2.3) requires before a marker.
 void ScanWriter::fill_byte() {
   if (count_ > 0) put((1U << (8 - count_)) - 1, 8 - count_);
 }

@@ -10,17 +10,18 @@
 
 namespace forebay::pack {
 
-// Writes the scan of a sequential JPEG file from its coefficients, with the codes in its header, like nearly all
-// encoders: no superfluous zeros, restart markers where they are due, the last byte padded with ones.
+// Writes the scan of a sequential JPEG file from its coefficients, with the codes in its header, as
+// nearly all encoders do: no superfluous zeros, restart markers where they are due, the last byte
+// padded with ones. For one thread.
 class ScanWriter {
  public:
-  // Appends to `out`. Both must stay valid.
+  // Appends to `out`. Both arguments must stay valid.
   ScanWriter(const PlainHeader& header, std::vector<std::byte>& out);
 
-  // Writes a row of MCUs, from the top, with all columns. False if the codes have no word for a symbol. REQUIRES:
-  // row.components() == frame.components
+  // Writes a row of MCUs, with all columns; called from the top. Returns false if the codes have no
+  // word for a symbol. REQUIRES: row.components() == frame.components.
   [[nodiscard]] bool add(jpeg::CoefficientRow& row);
-  // After the last row.
+  // Called after the last row.
   void finish() { fill_byte(); }
 
  private:
@@ -43,7 +44,7 @@ class ScanWriter {
   std::array<std::int32_t, jpeg::JpegFrame::kMostComponents> predictors_{};
   std::uint32_t until_restart_;
   unsigned next_restart_ = 0;
-  std::uint64_t buffer_ = 0;  // its lowest `count_` bits
+  std::uint64_t buffer_ = 0;  // the lowest `count_` bits are valid
   unsigned count_ = 0;
 };
 

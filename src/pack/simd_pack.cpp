@@ -1,8 +1,8 @@
-// The kernels of packed files with Highway, compiled once per kind of processor. Two ways of
-// expanding a block's values into its 64 places: AVX-512 with VBMI2 does it by one instruction per
-// stream; elsewhere tables of byte shuffles do two eighths at a time. Symbols themselves are
-// decoded by the plain loops of lane_loops.hpp, compiled here for each target's shifts and counts.
-// All give the same coefficients as pack_kernels.cpp's plain functions.
+// The kernels of packed files with Highway, compiled once per kind of processor. A block's values
+// are expanded into its 64 places in one of two ways: AVX-512 with VBMI2 does it with one
+// instruction per stream; elsewhere tables of byte shuffles do two eighths at a time. Symbols are
+// decoded by the plain loops of lane_loops.hpp, compiled here for each target's shift and count
+// instructions. All kernels give the same coefficients as the plain functions in pack_kernels.cpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,10 @@
 #include "lane_loops.hpp"
 #include "pack_kernels.hpp"
 
-// This file is compiled once for each kind of processor.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "simd_pack.cpp"
-// Expanding bytes by a mask in one instruction comes with Ice Lake and Zen 4. Symbols are read by the plain loops,
-// which are faster where bits can be counted and shifted in one instruction.
+// AVX3_DL (Ice Lake, Zen 4) expands bytes by a mask in one instruction. The plain loops read
+// symbols faster where bits are counted and shifted in one instruction.
 #define HWY_WANT_AVX3_DL 1
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #include <hwy/foreach_target.h>
@@ -38,7 +37,7 @@ std::size_t count_bits(const std::uint8_t* bytes, std::size_t count, std::uint64
   return count_masked_bits(bytes, count, mask);
 }
 
-// A vector at a time, and the rest by the plain loop.
+// One vector at a time; the plain loop counts the rest.
 std::size_t count_equal(const std::uint8_t* bytes, std::size_t count, std::uint8_t value) noexcept {
   const hn::ScalableTag<std::uint8_t> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -50,7 +49,7 @@ std::size_t count_equal(const std::uint8_t* bytes, std::size_t count, std::uint8
   return equal + count_equal_bytes(bytes, count, value);
 }
 
-// Eight at a time: what lies behind an escape is summed in vain.
+// Eight at a time. What follows an escape is summed but not used.
 std::size_t sum(const std::uint8_t* differences, std::size_t count, std::int16_t before, std::int16_t* sums) noexcept {
   constexpr std::size_t kEight = 8;
   const hn::Full128<std::int16_t> words;
@@ -73,8 +72,8 @@ std::size_t sum(const std::uint8_t* differences, std::size_t count, std::int16_t
   return count;
 }
 
-// Values that have no byte, in the order of the zigzag.
-// An escaped value has 16 bits, and stands in the list of its stream.
+// Writes the escaped values, in zigzag order. An escaped value has 16 bits and is in the list of
+// its stream.
 HWY_INLINE void put_escaped(std::uint64_t at, BlockStreams& streams, std::int16_t* block) {
   for (; at != 0; at &= at - 1) {
     const auto position = static_cast<std::size_t>(std::countr_zero(at));
@@ -84,9 +83,9 @@ HWY_INLINE void put_escaped(std::uint64_t at, BlockStreams& streams, std::int16_
   }
 }
 
-constexpr std::size_t kRow = jpeg::CoefficientRow::kGroup * jpeg::CoefficientRow::kSide;  // between two rows of a block
+constexpr std::size_t kRow = jpeg::CoefficientRow::kGroup * jpeg::CoefficientRow::kSide;  // stride
 
-// The mask of an eighth, which the stream has if the block says so.
+// The mask of an eighth, which is in the stream if the block has that eighth; else 0.
 HWY_INLINE std::uint32_t next_mask(std::uint32_t groups, std::size_t eighth, const std::uint8_t*& masks) {
   const std::uint32_t has = groups >> eighth & 1U;
   const std::uint32_t mask = *masks & (0U - has);
@@ -96,7 +95,7 @@ HWY_INLINE std::uint32_t next_mask(std::uint32_t groups, std::size_t eighth, con
 
 #if HWY_TARGET == HWY_AVX3_DL
 
-// For each place of a block row by row, its position in the zigzag.
+// For each place of a block, row by row, its zigzag position.
 constexpr auto kPositions = [] {
   std::array<std::uint8_t, jpeg::kBlockSize> positions{};
   for (std::size_t k = 0; k < jpeg::kBlockSize; ++k) positions[jpeg::kNaturalOrder[k]] = static_cast<std::uint8_t>(k);
@@ -115,7 +114,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
     const std::uint32_t mask0 = next_mask(groups, 0, streams.masks[0]);
     const std::uint32_t mask1 = next_mask(groups, 1, streams.masks[1]);
     const std::uint32_t mask2 = next_mask(groups, 2, streams.masks[2]);
-    // Eighths 3 to 7 as they stand in the block's mask.
+    // Moves eighths 3 to 7 to where they are in the block's mask.
     const auto late_groups = static_cast<std::uint16_t>(groups & kLateGroups);
     const auto late = _mm_maskz_expand_epi8(late_groups, _mm_loadu_si64(streams.late_masks));
     streams.late_masks += std::popcount(static_cast<std::uint32_t>(late_groups));
@@ -140,7 +139,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
     put(5, _mm512_extracti32x4_epi32(lower, 1));
     put(6, _mm512_extracti32x4_epi32(lower, 2));
     put(7, _mm512_extracti32x4_epi32(lower, 3));
-    // The extent is the highest bit; bit 0 is set, because the DC is always there.
+    // The extent is the highest set bit; bit 0 is set because the DC always exists.
     const std::uint64_t mask = rest | mask1 << 8U | mask0 | 1U;
     extents[i] = static_cast<std::uint8_t>(std::bit_width(mask) - 1);
     const std::uint64_t escaped = _mm512_cmpeq_epi8_mask(zigzag, escape);
@@ -155,7 +154,7 @@ void expand(BlockStreams& from, std::size_t count, std::size_t first, std::int16
 using Bytes = hn::Full128<std::uint8_t>;
 using ByteLanes = hn::Vec<Bytes>;
 
-// The values of two eighths side by side, each as many as its mask has bits.
+// The values of two eighths side by side, at the positions that their masks give.
 HWY_INLINE ByteLanes expand_two(std::uint32_t mask, const std::uint8_t* values, std::uint32_t next_mask,
                                 const std::uint8_t* next_values) {
   const Bytes d;
@@ -167,7 +166,8 @@ HWY_INLINE ByteLanes expand_two(std::uint32_t mask, const std::uint8_t* values, 
   return hn::TableLookupBytesOr0(both, hn::Or(from, hn::Load(d, kSecond)));
 }
 
-// The rows of a block out of the first kQuarters quarters of its zigzag, the others being 0.
+// Writes the rows of a block from the first kQuarters quarters of its zigzag; the other quarters
+// are 0.
 template <std::size_t kQuarters>
 HWY_INLINE void put_rows(const ByteLanes* zigzag, std::int16_t* block) {
   const Bytes d;
@@ -187,7 +187,8 @@ HWY_INLINE void put_rows(const ByteLanes* zigzag, std::int16_t* block) {
   }
 }
 
-// Which of the coefficients at `mask` have no byte. Rarely any, of those images that have some.
+// Which of the coefficients at `mask` are escapes. Most blocks have none, even in images that have
+// some.
 HWY_INLINE std::uint64_t escaped_in(const ByteLanes* zigzag, std::size_t quarters, std::uint64_t mask) {
   const Bytes d;
   const auto escape = hn::Set(d, kEscapedValue);
@@ -205,8 +206,8 @@ HWY_INLINE std::uint64_t escaped_in(const ByteLanes* zigzag, std::size_t quarter
   return escaped;
 }
 
-// The last three quarters of the zigzag of a block that has something behind the first three eighths. Adds to `mask`
-// what they have there.
+// Expands the last three quarters of the zigzag, for a block that has coefficients after the first
+// three eighths, and adds their bits to `mask`.
 HWY_INLINE void expand_late(std::uint32_t groups, std::uint32_t mask2, BlockStreams& streams, ByteLanes* zigzag,
                             std::uint64_t& mask) {
   const std::uint8_t* values = streams.values[2];

@@ -1,10 +1,10 @@
 // Prefix codes of limited length for streams of bytes. shortest_code() is the package-merge
 // algorithm (Larmore and Hirschberg, "A fast algorithm for optimal length-limited Huffman codes",
-// 1990), here in the form of the coin collector's problem: in each of kSymbolBits rounds pairs of
-// the cheapest coins are packed and merged with the symbols, and a symbol's length is how often it
-// is in the first 2n - 2 coins at the end. Words are canonical and stored with their first bit
-// lowest, so that a decoder masks the low bits of its buffer. All of it happens while packing, or
-// once per set of tables.
+// 1990), in the form of the coin collector's problem. In each of kSymbolBits rounds the cheapest
+// coins are paired and merged with the symbols. A symbol's length is how often it is part of the
+// first 2n - 2 coins at the end. Words are canonical and stored with their first bit lowest, so
+// that a decoder masks the low bits of its buffer. All of this happens while packing, or once per
+// set of tables.
 
 #include "symbol_code.hpp"
 
@@ -14,14 +14,14 @@
 namespace forebay::pack {
 namespace {
 
-// A symbol, or two coins of the row before: the coin collector's problem, of which a code of limited length is one.
+// A symbol, or a pair of coins of the previous row (of the coin collector's problem).
 struct Coin {
   std::uint64_t weight = 0;
-  std::int32_t left = -1;  // coin; none: this is a symbol
-  std::int32_t right = 0;  // coin or symbol
+  std::int32_t left = -1;  // index of a coin; -1: this is a symbol
+  std::int32_t right = 0;  // index of a coin, or the symbol
 };
 
-// Depth is bounded by kSymbolBits.
+// The recursion depth is limited by kSymbolBits.
 void count_symbols(const std::vector<Coin>& coins, std::int32_t at, CodeLengths& lengths) {
   const Coin& coin = coins[static_cast<std::size_t>(at)];
   if (coin.left < 0) {
@@ -40,8 +40,8 @@ unsigned reversed(unsigned word, unsigned length) noexcept {
 
 }  // namespace
 
-// Sorted stably, and merged so that equal weights keep their order: the same counts give the same
-// code everywhere.
+// Sorting and merging are stable, so equal weights keep their order, and the same counts give the
+// same code everywhere.
 CodeLengths shortest_code(const SymbolCounts& counts) {
   std::vector<Coin> coins;
   for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) {
@@ -95,7 +95,7 @@ CodeWords code_words(const CodeLengths& lengths) noexcept {
   return words;
 }
 
-// Entries that belong to no word consume a bit each, so that a damaged stream still moves on.
+// Entries that belong to no word consume one bit each, so that a damaged stream still advances.
 SymbolTable::SymbolTable(const CodeLengths& lengths) noexcept : lengths_(lengths) {
   struct One {
     std::uint8_t symbol = 0;

@@ -1,7 +1,7 @@
 // From counts of symbols to the codes of all streams of a set. Each code has an escape for symbols
-// that are too rare to deserve a word; how rare that is gets tried out, since the best threshold
-// depends on the counts. bits_of() is the cost of a file with given codes, which training and
-// packing compare.
+// that are too rare to deserve a word. How rare that is depends on the counts, so several
+// thresholds are tried. bits_of() is the cost of a file with given codes, by which training and
+// packing compare. Pure functions.
 
 #include "table_set.hpp"
 
@@ -17,7 +17,7 @@ constexpr std::array kAllStreams{Stream::dc,    Stream::groups,  Stream::mask0, 
                                  Stream::masks, Stream::values0, Stream::values1, Stream::values2};
 static_assert(kAllStreams.size() == kStreams);
 
-// Bits that follow the symbol.
+// Bits that follow an escape symbol.
 constexpr unsigned escaped_bits(Escape escape) noexcept { return escape == Escape::value ? 16 : 8; }
 constexpr std::size_t escape_symbol(Escape escape) noexcept {
   return escape == Escape::value ? kEscapedValue : kEscapedMask;
@@ -29,12 +29,13 @@ std::uint64_t total_of(const SymbolCounts& counts) noexcept {
   return total;
 }
 
-// Rare symbols are better escaped: each word, even of the full length, makes others longer. How rare is tried.
+// Rare symbols are better escaped, because each word, even of the full length, makes others longer.
+// Tries several thresholds of rarity.
 CodeLengths with_escape(const SymbolCounts& counts, Escape escape) {
   const std::uint64_t total = total_of(counts);
   CodeLengths best{};
   auto fewest = std::numeric_limits<std::uint64_t>::max();
-  // Shares of all symbols, from one in 65536 to one in 1024.
+  // Shares of all symbols, from 1/65536 to 1/1024.
   for (const std::uint64_t rarity : {65536U, 16384U, 8192U, 4096U, 2048U, 1024U}) {
     SymbolCounts kept = counts;
     std::uint64_t escaped = kept[escape_symbol(escape)];
@@ -64,8 +65,8 @@ TableSet::TableSet(const StreamLengths& lengths) {
   }
 }
 
-// A stream without an escape needs a word for every symbol, or a file could not be packed; its
-// counts are at least 1.
+// A stream without an escape needs a word for every symbol, or some file could not be packed; so
+// its counts are at least 1.
 StreamLengths codes_for(const StreamCounts& counts) {
   StreamLengths lengths{};
   for (std::size_t kind = 0; kind < kBlockKinds; ++kind) {
@@ -101,10 +102,11 @@ double bits_of(const StreamCounts& counts, const TableSet& set) noexcept {
   return bits;
 }
 
-// Chosen by hand. Only tables that were trained with no file at all are made of them.
+// Chosen by hand. Used only for tables that were trained without any file.
 StreamCounts usual_counts() {
   StreamCounts counts{};
-  // Differences and coefficients spread about 0, less in later eighths; masks have few bits, low ones most of all.
+  // Differences and coefficients are spread around 0, less so in later eighths. Masks have few
+  // bits, mostly low ones.
   constexpr std::array<double, kStreams> kSpread{9, 0, 0, 0, 0, 0, 5, 2.5, 1.5};
   for (std::size_t kind = 0; kind < kBlockKinds; ++kind) {
     for (const Stream stream : kAllStreams) {

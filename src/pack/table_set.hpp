@@ -9,24 +9,25 @@
 
 namespace forebay::pack {
 
-// Packed coefficients are streams of one-byte symbols, in this order:
+// Packed coefficients are streams of one-byte symbols, in this order.
 enum class Stream : std::uint8_t {
-  dc,       // each block's first coefficient, less that of its neighbour
-  groups,   // which eighths of a block's zigzag have coefficients other than 0 (its first one aside)
-  mask0,    // for each block that has any in the first eighth: where
-  mask1,    // in the second eighth
-  mask2,    // in the third
-  masks,    // in each later eighth that has any
+  dc,       // each block's first coefficient, minus its neighbour's
+  groups,   // which eighths of a block's zigzag have non-zero coefficients (except the first)
+  mask0,    // for each block with any in the first eighth: where
+  mask1,    // likewise in the second
+  mask2,    // likewise in the third
+  masks,    // likewise in each later eighth
   values0,  // the coefficients of the first eighth
   values1,  // of the second
   values2,  // of all others
 };
 inline constexpr std::size_t kStreams = 9;
 
-// Blocks of the first component, and of the others.
+// Kind 0: blocks of the first component. Kind 1: blocks of all others.
 inline constexpr std::size_t kBlockKinds = 2;
 
-// How a stream encodes what its code has no word for: an escape symbol, and the value separately.
+// How a stream stores a symbol for which its code has no word: as an escape symbol, with the value
+// stored separately.
 enum class Escape : std::uint8_t {
   none,   // every symbol has a word
   value,  // differences and coefficients: symbol 0x80, and 16 bits
@@ -45,7 +46,7 @@ using PerStream = std::array<std::array<T, kStreams>, kBlockKinds>;
 using StreamCounts = PerStream<SymbolCounts>;
 using StreamLengths = PerStream<CodeLengths>;
 
-// Codes for all streams.
+// The codes of all streams.
 struct TableSet {
   struct Code {
     CodeLengths lengths;
@@ -55,7 +56,7 @@ struct TableSet {
     explicit Code(const CodeLengths& of) noexcept : lengths(of), words(code_words(of)), table(of) {}
   };
 
-  // REQUIRES: each of them is_prefix_code()
+  // REQUIRES: is_prefix_code() for each of them.
   explicit TableSet(const StreamLengths& lengths);
 
   [[nodiscard]] const Code& code(std::size_t kind, Stream stream) const noexcept {
@@ -65,10 +66,10 @@ struct TableSet {
   std::vector<Code> codes;  // kBlockKinds * kStreams
 };
 
-// Codes for streams with these counts, in which every stream of every file can be written.
+// Codes for streams with these counts, with which every stream of every file can be written.
 [[nodiscard]] StreamLengths codes_for(const StreamCounts& counts);
 
-// Bits of streams with these counts, escapes included.
+// The length in bits of streams with these counts, escapes included.
 [[nodiscard]] double bits_of(const StreamCounts& counts, const TableSet& set) noexcept;
 
 // Approximate statistics of the streams of photographs.

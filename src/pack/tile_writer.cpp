@@ -1,8 +1,8 @@
-// Splits the coefficients of an image into the streams of its tiles, and codes them. JpegStreams
-// adds row after row of MCUs (TileStreams::add); once all are there the packer chooses a set of
-// codes by counts() and writes each tile: lengths of all lanes but the last, the lanes, and then
-// the values of escapes, those of the last stream first, so that a decoder can find them from the
-// tile's end backwards. packed_tile.cpp reads this in the same order.
+// Splits the coefficients of an image into the streams of its tiles, and codes them, on the
+// packer's thread. JpegStreams adds row after row of MCUs (TileStreams::add()). When all are there,
+// the packer chooses a set of codes by counts() and writes each tile: the lengths of all lanes but
+// the last, the lanes, and the values of escapes, those of the last stream first, so that a decoder
+// finds them from the end of the tile backwards. packed_tile.cpp reads the same layout.
 
 #include "tile_writer.hpp"
 
@@ -17,14 +17,14 @@ namespace {
 
 constexpr std::int32_t kLargestValue = 127;
 
-// -128 is the escape of values, so bytes hold -127 to 127.
+// -128 is the escape symbol of values, so bytes hold -127 to 127.
 constexpr std::uint8_t symbol_of(Stream stream, std::int32_t value) noexcept {
   if (escape_of(stream) != Escape::value) return static_cast<std::uint8_t>(value);
   const bool fits = value >= -kLargestValue && value <= kLargestValue;
   return fits ? static_cast<std::uint8_t>(value) : kEscapedValue;
 }
 
-// The lowest bit of a byte first.
+// Writes bits, lowest bit of a byte first.
 class LaneWriter {
  public:
   void put(std::uint32_t word, unsigned length) {
@@ -44,7 +44,8 @@ class LaneWriter {
   unsigned count_ = 0;
 };
 
-// Writes values to a lane; what has no word, to `escaped`.
+// Writes values to a lane, and those without a word to `escaped`. Returns false if a symbol has no
+// word.
 bool write_values(std::span<const std::int16_t> values, Stream stream, const TableSet::Code& code, LaneWriter& lane,
                   std::vector<std::byte>& escaped) {
   const Escape escape = escape_of(stream);
@@ -78,8 +79,8 @@ void TileStreams::begin(const jpeg::JpegFrame& frame, const TileGrid& grid) {
   counts_ = {};
 }
 
-// `above_` is the first DC of the row above, by column of tiles and component: a row's first block
-// is predicted from it.
+// `above_` is the first DC of the row above, by column of tiles and component; the first block of a
+// row is predicted from it.
 void TileStreams::add(std::int32_t mcu_row, jpeg::CoefficientRow& row) {
   if (mcu_row % grid_.height == 0) std::ranges::fill(above_, decltype(above_)::value_type{});
   const auto tile_row = mcu_row / grid_.height;
@@ -113,7 +114,7 @@ void TileStreams::add_value(std::size_t kind, Stream stream, std::int32_t value,
   ++counts_[kind][at][symbol_of(stream, value)];
 }
 
-// Only coefficients that differ from 0 have values: the masks say where they are.
+// Only non-zero coefficients have values; the masks say where they are.
 void TileStreams::add_block(std::size_t kind, std::int16_t difference, const std::int16_t* block, std::size_t extent,
                             Tile& tile) {
   add_value(kind, Stream::dc, difference, tile);

@@ -11,20 +11,21 @@
 
 namespace forebay::pack {
 
-// The streams of an image's tiles before coding.
+// The streams of an image's tiles before coding. For one thread.
 class TileStreams {
  public:
-  // Values rather than symbols, because the code determines which values have a word.
+  // Values instead of symbols, because the code decides which values have a word.
   using Tile = PerStream<std::vector<std::int16_t>>;
 
-  // `frame` must stay.
+  // `frame` must stay valid.
   void begin(const jpeg::JpegFrame& frame, const TileGrid& grid);
-  // Adds a row of MCUs, from the top, with all columns. REQUIRES: row.components() == frame.components
+  // Adds a row of MCUs, with all columns; called from the top. REQUIRES: row.components() ==
+  // frame.components.
   void add(std::int32_t mcu_row, jpeg::CoefficientRow& row);
 
   [[nodiscard]] const TileGrid& grid() const noexcept { return grid_; }
   [[nodiscard]] const Tile& tile(std::size_t number) const noexcept { return tiles_[number]; }
-  // Of all tiles.
+  // The counts of all tiles together.
   [[nodiscard]] const StreamCounts& counts() const noexcept { return counts_; }
 
  private:
@@ -33,14 +34,14 @@ class TileStreams {
 
   const jpeg::JpegFrame* frame_ = nullptr;
   TileGrid grid_;
-  std::vector<Tile> tiles_;  // memory that is reused: there may be more than grid_ has
+  std::vector<Tile> tiles_;  // reused; there may be more tiles than grid_ has
   // The first coefficient of the first block of the row above, by column of tiles and component.
   std::vector<std::array<std::int16_t, jpeg::JpegFrame::kMostComponents>> above_;
   StreamCounts counts_{};
 };
 
-// Appends a tile's bytes: with several lanes, the lengths of all but the last; the lanes; the values of escapes, those
-// of the last stream first. False if a symbol has no word.
+// Appends the bytes of a tile: with several lanes, the lengths of all but the last; the lanes; the
+// values of escapes, those of the last stream first. Returns false if a symbol has no word.
 [[nodiscard]] bool write_tile(const TileStreams::Tile& tile, const TableSet& set, std::size_t lanes,
                               std::vector<std::byte>& out);
 

@@ -9,21 +9,23 @@
 
 namespace forebay::pack {
 
-// The division of an image into tiles: rectangles of MCUs, each coded independently, so that a region is decoded from
-// some of them.
+// The division of an image into tiles. A tile is a rectangle of MCUs that is coded independently of
+// the others, so that a region is decoded from some of them.
 //
-// In a tile the blocks of each kind follow each other by rows of MCUs, in these by components, then by rows of blocks,
-// from the left. A block's first coefficient is stated as a difference from the block's on its left in the tile, at the
-// left edge from the block's above, and from 0 at the top.
+// In a tile the blocks of each kind are ordered by rows of MCUs, within these by components, then
+// by rows of blocks, from the left. The first coefficient of a block is stored as the difference
+// from that of the block on its left in the tile; at the left edge from that of the block above;
+// and at the top from 0.
 struct TileGrid {
-  // MCUs of a tile: what decoding one may take is bounded.
+  // The most MCUs of a tile, which limits the cost of decoding one.
   static constexpr std::int32_t kMostMcus = 1024;
-  // Pixels of height, of a tile that is higher than an MCU: what a row of tiles takes is bounded.
+  // The greatest height in pixels of a tile that is more than one MCU high, which limits the memory
+  // of a row of tiles.
   static constexpr std::int32_t kMostHeight = 256;
 
-  std::int32_t mcus_across = 0;  // of the image
+  std::int32_t mcus_across = 0;  // size of the image
   std::int32_t mcus_down = 0;
-  std::int32_t width = 1;  // of a tile, MCUs
+  std::int32_t width = 1;  // size of a tile, in MCUs
   std::int32_t height = 1;
 
   [[nodiscard]] std::int32_t across() const noexcept { return (mcus_across + width - 1) / width; }
@@ -37,7 +39,7 @@ struct TileGrid {
   }
 };
 
-// Components [first, end) of a kind of blocks.
+// The components [first, end) that a kind of block covers.
 struct ComponentRange {
   std::size_t first = 0;
   std::size_t end = 0;
@@ -46,7 +48,7 @@ struct ComponentRange {
   return kind == 0 ? ComponentRange{0, 1} : ComponentRange{1, frame.components};
 }
 
-// Blocks of a kind in an MCU.
+// Blocks of a kind per MCU.
 [[nodiscard]] inline std::size_t blocks_of_mcu(std::size_t kind, const jpeg::JpegFrame& frame) noexcept {
   const ComponentRange range = components_of(kind, frame);
   std::int32_t blocks = 0;
