@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-// The interface between the entropy decoding of a sequential JPEG file and the computation of its pixels.
+// The interface between the entropy decoding of a sequential JPEG file and the computation of its
+// pixels.
 namespace forebay::jpeg {
 
 // The number of coefficients of a block.
@@ -73,6 +74,7 @@ struct McuRegion {
 // block in its row of blocks, kPlaces the offset of each zigzag position within the block.
 //
 // A source finds all coefficients 0. It writes those that are not, and the extent of each block.
+// Belongs to one thread.
 class CoefficientRow {
  public:
   // Blocks per group; rows are padded to a multiple of it.

@@ -8,7 +8,7 @@
 namespace forebay::jpeg {
 
 // A moving window over the bytes of an entropy-coded segment, up to the next marker, without the
-// byte stuffed after each 0xff.
+// byte stuffed after each 0xff. Belongs to one thread.
 //
 // Invariant: end() <= memory + kCapacity, and kMargin bytes after end() are readable; their values
 // are meaningless.

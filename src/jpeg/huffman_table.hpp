@@ -21,7 +21,7 @@ struct HuffmanCode {
 enum class HuffmanKind : std::uint8_t { dc, ac };
 
 // A table indexed by the next bits of a stream; usually one look-up gives a code and the value that
-// follows it.
+// follows it. Belongs to one thread.
 //
 // A symbol states how many zeros precede a value, and how many bits the value has. It advances the
 // position in the block by the zeros plus 1, or by kEndOfBlock if no more coefficients follow.

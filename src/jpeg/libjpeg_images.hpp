@@ -9,7 +9,7 @@
 #include "coefficients.hpp"
 
 // Encodes and decodes images in memory with the linked libjpeg-turbo, as references for the pixel
-// stage.
+// stage. The functions may be called on any thread; a LibjpegCoefficients belongs to one.
 namespace forebay::jpeg {
 
 // Describes an image of noise.

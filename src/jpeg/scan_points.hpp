@@ -22,7 +22,7 @@ struct ScanPoint {
 
 // The entry points of a file: one at the start of each row of MCUs, and one at each multiple of 128
 // pixels, so that a decoder can begin near any MCU. They are not validated here; the owner of the
-// bytes knows whether they belong to the file.
+// bytes knows whether they belong to the file. A view of bytes; any thread may read it.
 class ScanPoints {
  public:
   ScanPoints() = default;

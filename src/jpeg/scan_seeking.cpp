@@ -1,3 +1,8 @@
+// The part of ScanDecoder that deals with points: locate() finds the positions where decoding can
+// begin in the middle of a scan, for the index; the other functions begin at such a position and
+// check that decoding arrives at the next one. Called on decoder threads, and by `forebay index
+// --decode-index`.
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -5,7 +10,6 @@
 
 #include "scan_decoder.hpp"
 
-// Finding the positions where decoding can begin in the middle of a scan, and beginning there.
 namespace forebay::jpeg {
 
 // REQUIRES: at_.has(at_.bits).

@@ -11,7 +11,8 @@
 #include "entropy_window.hpp"
 #include "huffman_table.hpp"
 
-// The steps of decoding a scan. Callers ensure that there are enough bits.
+// The steps of decoding a scan, which scan_decoder.cpp and scan_lanes.cpp share. Callers ensure
+// that there are enough bits. Functions on the caller's state; any thread.
 namespace forebay::jpeg::scan {
 
 // A bit buffer, first bit on top.

@@ -108,7 +108,7 @@ struct RenderBatch {
   std::uint64_t epoch = 0;
   std::uint64_t first_position = 0;  // position of the first view in the epoch; the others follow
   std::uint64_t use_index = 0;
-  std::optional<std::uint32_t> drawn_in = std::nullopt;  // place of its queued draw()
+  std::optional<std::uint32_t> drawn_in = std::nullopt;  // the place given to its draw(), if any
 };
 
 // Renders a batch of canvases into a tensor. The view of a sample depends only on (seed, epoch, position, use_index),

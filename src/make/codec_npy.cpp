@@ -1,3 +1,7 @@
+// NumPy arrays as images, one codec per decoder thread. open() parses the header (data/npy.hpp) and
+// decides which dimensions are rows, columns and channels. The decode functions then visit all
+// pixels in that order, whatever the array's memory order and byte order are.
+
 #include <array>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,7 @@
+// WebP files, read with libwebp and its demultiplexer; one codec per decoder thread. open() reads
+// the size of the canvas and the EXIF orientation; decode() then decodes the first frame straight
+// into the caller's image. A WebP cannot be a mask, because it always has three channels.
+
 #include <webp/decode.h>
 #include <webp/demux.h>
 

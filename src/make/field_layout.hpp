@@ -45,7 +45,7 @@ struct FieldLayout {
 
 // The layout of these fields in batches of `rows` rows, views included. `begin`: bytes of a slot in
 // front of the fields. Throws ConfigError, naming the field, for one that cannot be served, or not
-// with these options.
+// with these options. Any thread may call.
 [[nodiscard]] FieldLayout field_layout(std::span<const Field> fields, const TransformOptions& options,
                                        std::uint32_t rows, std::size_t begin);
 

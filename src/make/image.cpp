@@ -1,3 +1,8 @@
+// Images in memory: limits on their size, rotation by EXIF orientation, grey, clamping of boxes,
+// and the pixels of raw samples. Free functions that keep no state; decoder threads call them, each
+// with its own images. Rotations that swap the axes go through a few rows at a time, so that they
+// stay in the first-level cache.
+
 #include "image.hpp"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The decoder of JPEG files, plain and packed, as the rest of the room sees it: it joins
+// libjpeg-turbo (libjpeg_decoder.cpp) with Forebay's own decoder (plain_jpeg_decoder.cpp), and
+// packed files with both. One per decoder thread.
+
 #include "jpeg_decoder.hpp"
 
 #include "libjpeg_decoder.hpp"

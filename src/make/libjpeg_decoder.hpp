@@ -32,7 +32,8 @@ struct OpenJpeg {
   [[nodiscard]] bool has_end_marker() const noexcept;
 };
 
-// Implements JpegDecoder with libjpeg alone, for every file and with all of its guarantees.
+// Implements JpegDecoder with libjpeg alone, for every file and with all of its guarantees. Belongs
+// to one thread.
 //
 // libjpeg reports errors through a callback that must not return. The callback longjmp()s to
 // require(), so no stack frame between require() and libjpeg may hold anything with a destructor.

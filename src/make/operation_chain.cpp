@@ -1,3 +1,7 @@
+// The operations of transform.operations as a run applies them, and the registry from which they
+// are made. The chain is built once, on the thread that starts the run; decoder threads then call
+// it for each view, and devices get its pixel operations as numbers.
+
 #include "operation_chain.hpp"
 
 #include <exception>

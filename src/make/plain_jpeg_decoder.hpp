@@ -15,10 +15,11 @@
 namespace forebay::make {
 
 // Decodes the most common JPEG files: grey, YCbCr or RGB, sequential, Huffman-coded, 8 bits, one
-// scan. Checks of the header, all other files, and every refusal are left to libjpeg.
+// scan. Checks of the header, all other files, and every refusal are left to libjpeg. Belongs to
+// one thread.
 //
-// Invariant: what it decodes, libjpeg also decodes, without a warning and to the same pixels. It stops at anything
-// unusual in a file.
+// Invariant: what it decodes, libjpeg also decodes, without a warning and to the same pixels. It
+// stops at anything unusual in a file.
 class PlainJpegDecoder {
  public:
   // The arguments must outlive it. `index`: null if there is none.

@@ -11,7 +11,7 @@ namespace forebay::make {
   return bytes.size() >= 2 && bytes[0] == std::byte{0xff} && bytes[1] == std::byte{0xd8};
 }
 
-// Likewise; in a header of their own because a build may lack these codecs' libraries.
+// Likewise for WebP and TIFF. They are here because builds without those libraries need them, too.
 [[nodiscard]] bool starts_as_webp(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] bool starts_as_tiff(std::span<const std::byte> bytes) noexcept;  // BigTIFF too
 

@@ -1,3 +1,7 @@
+// Images with more than 8 bits per value: rotation, conversion between one and three channels, and
+// resizing. They are rare, so this is plain code in double precision, without the vector kernels.
+// Called on decoder threads, each with its own images and resizer.
+
 #include "wide_image.hpp"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Figures as text: a record as one line of JSON, a number as a phrase, and a summary as lines for
+// people. All names and words come from the tables in figures.cpp. Functions without state; steps
+// and intervals are written by the telemetry thread.
+
 #include "figures.hpp"
 
 #include <cmath>

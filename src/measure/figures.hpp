@@ -20,7 +20,8 @@
 // Describes the figures of a record. Their JSON, their text, a job's values from those of its
 // ranks, and the tables of docs/telemetry.md are all derived from these descriptions. figures.cpp
 // has all figures, in the order of the JSON. A new figure takes a member of its record, an entry
-// there, and the line that counts it.
+// there, and the line that counts it. The tables are constant, and the functions have no state; any
+// thread may use them.
 namespace forebay::measure {
 
 // How a job's value is computed from those of its ranks. none: the record is of one rank only.

@@ -1,3 +1,7 @@
+// The log of bad samples: lines of JSON in a file, and the first few as warnings on the console.
+// Workers on all threads add entries under one mutex. A failure to write is reported once and never
+// ends the run.
+
 #include "quarantine_log.hpp"
 
 #include <atomic>

@@ -1,3 +1,7 @@
+// Summaries and profiles as JSON, read back from JSON, and combined over the ranks of a job.
+// Everything follows from the tables of figures (figures.hpp). Functions without state, for any
+// thread.
+
 #include <algorithm>
 #include <cstdint>
 #include <string>

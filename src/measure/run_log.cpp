@@ -1,3 +1,6 @@
+// The log of a run: writes the line at its beginning and the line at its end, and parses both.
+// RunLog is used by the trainer's thread; the other functions have no state.
+
 #include "run_log.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+// The trace of a rank. Threads add events to tracks of their own, in memory; write() turns all
+// tracks into one JSON file at the end of the run, on the thread that ends it.
+
 #include "timeline_file.hpp"
 
 #include <spdlog/fmt/fmt.h>

@@ -36,7 +36,7 @@ struct JobState {
 
 // The state as text with its checksum: one line of JSON, newline included. With 1,024 virtual
 // shards it is shorter than 64 KiB. Equal states have equal texts. Throws Error if parse_state()
-// would refuse the state.
+// would refuse the state. Any thread may call either function.
 [[nodiscard]] std::string to_text(const JobState& state);
 // Throws ConfigError, naming `source` and what is wrong: not a state, cut off, changed since it was
 // written (checksum), of another version, or impossible (a range outside its shard, ranges that

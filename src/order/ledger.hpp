@@ -61,6 +61,8 @@ struct Block {
 // that has done its part of one continues with the next. More are opened while there are few ranges
 // in all, so that with many short epochs the ranks ahead of a slow one need not wait for its last
 // batches. The limit on ranges keeps what must be exchanged and saved small.
+//
+// Used by the thread that calls next(). The functions on a Partition are pure; any thread may call.
 class Ledger {
  public:
   // More than two epochs are opened only up to this many ranges. A single rank is never ahead of

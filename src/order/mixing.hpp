@@ -6,7 +6,8 @@
 
 namespace forebay::order {
 
-// How well the order of an epoch is mixed, compared with a shuffle of all samples.
+// How well the order of an epoch is mixed, compared with a shuffle of all samples. Any thread may
+// call these functions.
 struct Mixing {
   double displacement = 0;  // mean distance of a sample from its place, over that of a shuffle
   double neighbours = 0;    // correlation of the storage places of consecutive samples; 0 in a shuffle

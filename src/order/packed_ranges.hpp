@@ -7,7 +7,7 @@
 
 #include "job_state.hpp"
 
-// What is left of a job, as it is stored in the state.
+// What is left of a job, as it is stored in the state. Any thread may call these functions.
 namespace forebay::order {
 
 // The ranges as compressed JSON: one list for each of their numbers, with the differences from the

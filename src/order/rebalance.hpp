@@ -20,9 +20,10 @@ struct RankWork {
 };
 
 struct RebalanceRule {
-  // Epochs are served one after the other. A rank whose frontier is past an epoch gets nothing of
-  // that epoch, because it would delay what it has planned of the later one. Tolerances are in
-  // steps instead of batches, because the other ranks wait for the end of the epoch.
+  // Epochs are served one after the other. Then a rank whose frontier is past an epoch gets nothing
+  // of that epoch: it would serve it after what it has planned of the later one, which must wait
+  // until the earlier one is complete. Tolerances are in steps instead of batches, because the other
+  // ranks wait for the end of the epoch.
   bool keep_epoch_order = false;
   // Whether ranks serve one shard after the other (Partition::contiguous).
   bool contiguous = false;

@@ -1,3 +1,6 @@
+// The kernels of packed files as plain loops, which define what the vector kernels (simd_pack.cpp)
+// must give, and the list of kernels that this processor can run.
+
 #include "pack_kernels.hpp"
 
 #include <vector>

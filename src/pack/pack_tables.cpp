@@ -1,3 +1,7 @@
+// The tables of a pack as bytes, and back. Packing stores them once per dataset; each process that
+// reads the pack parses them, and every packed file names them by their checksum. Functions without
+// state.
+
 #include "pack_tables.hpp"
 
 #include <algorithm>

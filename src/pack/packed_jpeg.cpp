@@ -1,3 +1,7 @@
+// The container format of a packed JPEG file: writes and checks everything before the tiles.
+// Packing uses the writing functions, decoder threads PackedJpeg::open(). The coefficients are read
+// by packed_coefficients.cpp.
+
 #include "packed_jpeg.hpp"
 
 #include <algorithm>

@@ -14,6 +14,7 @@
 namespace forebay::pack {
 
 // A tile being decoded: its streams of symbols, and how far blocks have been taken from them.
+// Belongs to one thread.
 //
 // Invariant: the length of a stream follows from the decoded streams before it: `groups` and the
 // masks determine the numbers of masks and values. So blocks can be taken without checking for an

@@ -14,7 +14,7 @@ namespace forebay::pack {
 
 // The parts of a JPEG file's header that concern its scan, for a sequential, Huffman-coded 8-bit
 // file with one scan of one or three components. Colours and quantisers are not included, because a
-// scan does not depend on them.
+// scan does not depend on them. Any thread may call read().
 struct PlainHeader {
   struct Codes {
     jpeg::HuffmanCode dc;

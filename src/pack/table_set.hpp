@@ -46,7 +46,7 @@ using PerStream = std::array<std::array<T, kStreams>, kBlockKinds>;
 using StreamCounts = PerStream<SymbolCounts>;
 using StreamLengths = PerStream<CodeLengths>;
 
-// The codes of all streams.
+// The codes of all streams. Immutable; any thread may use it.
 struct TableSet {
   struct Code {
     CodeLengths lengths;
