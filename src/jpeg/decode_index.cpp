@@ -256,6 +256,7 @@ void DecodeIndexWriter::save(const std::string& path) {
     entries.push_back({.hash = file.key.hash, .at = header.record_bytes});
     header.record_bytes += sizeof(RecordHead) + file.points.size();
   }
+  // From the number of entries per count to the number of entries before it.
   for (std::size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
   const auto counts = std::as_bytes(std::span(before));
   header.counts_sum = XXH3_64bits(counts.data(), counts.size());

@@ -19,8 +19,7 @@ struct DecoderLinks {
   read::SampleHandler& handler;
   read::BadSampleSink& sink;
   read::WorkerTotals& totals;
-  std::size_t at_once =
-      0;  // samples that a thread takes at most and has prepared together; 0 = by its pace, unprepared
+  std::size_t at_once = 0;  // most samples taken and prepared together; 0: by pace, unprepared
   // How decoders read samples that no reader has read; none: all samples arrive read. REQUIRES:
   // none, or at_once == 0.
   std::optional<read::ReaderLinks> reads{};

@@ -196,6 +196,8 @@ void SampleMaker::make_with(const Work& work, const Source& source, const Member
   if (!scales && shrink > 1 && gains) ++workspace.shrinkable;
 }
 
+// All frames of a clip show the same view. It begins at a random one of the possible starts, in
+// evaluation at the middle one.
 template <class Work>
 void SampleMaker::make_clip(const Work& work, std::span<const std::byte> bytes, const Member& member,
                             Workspace& workspace) const {

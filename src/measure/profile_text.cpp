@@ -61,8 +61,8 @@ double threads_for(double images_per_s, double ms) {
 
 std::string of_each_rank(const Profile& p) { return p.ranks > 1 ? " of each rank" : ""; }
 
-// Cores that the decoders used in total; of those and the readers' for reading, and for decoding;
-// and what the rest of the process used, mostly the trainer.
+// Cores that were used by decoders; for reading, by readers and decoders; for decoding; and by the
+// rest of the process, mostly the trainer.
 double decoder_cores(const Profile& p) { return p.decode.threads * p.decode.busy * p.decoder_cpu; }
 double reading_cores(const Profile& p) { return p.reader_cores + decoder_cores(p) * p.decoder_reads; }
 double decoding_cores(const Profile& p) { return decoder_cores(p) * (1 - p.decoder_reads); }

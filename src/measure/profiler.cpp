@@ -99,6 +99,7 @@ Profile ProfileWindow::figures() const {
   out.window_s = s;
   out.batches = last_.published - first_.published;
   out.order = stage_of(s, issuer.total(), issuer.in(Activity::requesting), issuer.in(Activity::waiting_slot), reads);
+  // Readers that hedge or retry are busy: they wait for the store, not for work.
   const double readers_s =
       readers.in(Activity::reading) + readers.in(Activity::hedging) + readers.in(Activity::retrying);
   out.storage = stage_of(s, readers.total(), readers_s, readers.in(Activity::waiting_budget), reads);

@@ -272,7 +272,7 @@ struct JsonLinesFile::Impl {
     sound = false;
     try {
       failed(path.native() + ": no memory");
-    } catch (...) {  // NOLINT(bugprone-empty-catch): they are counted, and the next trouble is told if there is memory
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the lines are counted anyway
     }
   }
 
@@ -310,7 +310,7 @@ JsonLinesFile::JsonLinesFile(const std::filesystem::path& path, ConsoleLog& cons
 JsonLinesFile::~JsonLinesFile() {
   try {
     sync();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to tell of trouble with
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to report a failure
   }
 }
 

@@ -188,6 +188,8 @@ void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
   if (setup_.rank == 0) console_.info(interval_line(done));
 }
 
+// Shows the figures of the last complete period, or of the time so far during the first, with the
+// current depth.
 void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   redraw_due_s_ = now.t_s + kRedraw_s;
   if (now.t_s >= live_due_s_ || live_figures_.steps == 0) live_figures_ = figures(live_, now, dropped);
@@ -200,6 +202,7 @@ void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   console_.status(status_line(shown));
 }
 
+// Likewise: gauges are of the last complete period, counters of the whole run.
 void Reporter::publish(const Snapshot& now, std::uint64_t dropped, bool is_running) {
   publish_due_s_ = now.t_s + kPublish_s;
   if (now.t_s >= lately_due_s_ || lately_figures_.steps == 0) lately_figures_ = figures(lately_, now, dropped);
@@ -225,7 +228,7 @@ void Reporter::flush() noexcept {
   try {
     write_steps();
     sync();
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to tell of trouble with
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to report a failure
   }
 }
 

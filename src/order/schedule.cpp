@@ -45,6 +45,7 @@ std::optional<BatchRef> Schedule::next() {
   const BatchRange& planned = ranges[range];
   frontier_ = std::max(frontier_, planned.epoch);
   const BatchRef batch = order_.batch(planned.epoch, batch_of(ledger_.partition(), planned.shard, block_));
+  // In a contiguous partition the range continues with its next block until it is used up.
   if (ledger_.partition().contiguous && planned.begin < planned.end) {
     --at_;
     ++block_;
