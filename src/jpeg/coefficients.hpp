@@ -148,9 +148,9 @@ class CoefficientSource {
   virtual ~CoefficientSource() = default;
 
   // Fills the part of MCU row `mcu_row` for which `row` has room. Each row is requested at most
-  // once, from the top; the first and last rows may be skipped. Returns false if there is no such
-  // row; `row` is then unspecified, and the pixel stage stops. The pixel stage does not catch
-  // exceptions.
+  // once, from the top; the first and last rows may be skipped. Returns false if it cannot supply
+  // the coefficients; `row` is then unspecified, and the pixel stage stops. The pixel stage does not
+  // catch exceptions.
   [[nodiscard]] virtual bool read(std::int32_t mcu_row, CoefficientRow& row) = 0;
 };
 

@@ -49,9 +49,9 @@ double power(double base, double exponent) noexcept {
 
 // A draw from Beta(alpha, alpha). It equals (1 + T / sqrt(2 alpha + T^2)) / 2, where T has
 // Student's t-distribution with 2 alpha degrees of freedom. T is drawn by Bailey's polar method
-// ("Polar generation of random variates with the t-distribution", 1994): T^2 = 2 alpha (radius^(-1
-// / alpha) - 1) x^2 / radius. The fraction is multiplied out so that nothing overflows for a small
-// alpha.
+// ("Polar generation of random variates with the t-distribution", 1994):
+//   T^2 = 2 alpha (radius^(-1 / alpha) - 1) x^2 / radius
+// The fraction is multiplied out so that nothing overflows for a small alpha.
 double draw_beta(double alpha, Random& random) noexcept {
   double x = 0;
   double radius = 0;

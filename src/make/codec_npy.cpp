@@ -38,8 +38,8 @@ class NpyCodec final : public Codec {
     }
     return {.width = static_cast<std::int32_t>(shape[columns_]),
             .height = static_cast<std::int32_t>(shape[rows_]),
-            // Unsigned bytes are ordinary pixels. Everything else is served as numbers; a plain
-            // image takes their upper byte.
+            // Bytes (uint8 and bool) are ordinary pixels. Everything else is served as numbers; a
+            // plain image takes their upper byte.
             .wide_channels = array_.element_bytes == 1 && array_.kind != 'i' ? 0
                              : is_single()                                   ? 1
                                                                              : 3};
