@@ -1,5 +1,5 @@
-// What the default policy promises, in the simulator: evenness against the best schedule, no stall, no batch lost,
-// nothing at R < 1, and quick recovery when the source changes.
+// The promises of the default policy, in the simulator: evenness compared with the best schedule,
+// no stall, no batch lost, no cost at R < 1, and quick adaptation when the source changes.
 #include <forebay/policy.hpp>
 
 #include "simulate/rank_model.hpp"
@@ -26,7 +26,7 @@ Scenario scenario_of(SourceKind kind, double ratio, std::uint64_t seed) {
   scenario.queue.capacity = 16;
   scenario.queue.pool = 1;
   scenario.policy.name = "adaptive";
-  scenario.policy.max_uses = 0;  // the policy alone
+  scenario.policy.max_uses = 0;  // only the policy's own rule
   return scenario;
 }
 
@@ -74,12 +74,12 @@ TEST_CASE("adaptive needs no tuning from R = 0.2 to 50 and from capacity 2 to 64
         CAPTURES(to_string(kind), ratio, capacity);
         Scenario scenario = scenario_of(kind, ratio, 1);
         scenario.queue.capacity = capacity;
-        // Long enough that filling the queue once does not count.
+        // Long enough that the initial filling of the queue does not matter.
         scenario.steps = std::max(kSteps, static_cast<std::uint64_t>(50 * ratio * static_cast<double>(capacity)));
         const Outcome outcome = outcome_of(scenario);
         const Outcome greedy = outcome_of(scenario, "greedy");
         CHECK(outcome.stall_s == 0);
-        // Greedy takes every batch at once. What is left in the queue at the end is not lost.
+        // Greedy takes every batch immediately. Batches left in the queue at the end are not lost.
         CHECK(static_cast<double>(outcome.fresh + outcome.left) >= 0.96 * static_cast<double>(greedy.fresh));
         CHECK(outcome.evenness <= 1.03 * greedy.evenness);
       }
@@ -134,7 +134,7 @@ TEST_CASE("outages: a pool of 8 cuts the longest run of one batch by 4 against g
   }
 }
 
-// Uses of each batch, in order, of a source whose batches take `work` seconds.
+// The uses of each batch, in order, for a source whose batches take `work` seconds.
 std::vector<std::uint64_t> uses_over(const std::vector<double>& work, std::uint64_t steps, double& stall_s) {
   auto source = std::make_shared<SourceSpec>();
   source->kind = SourceKind::trace;
@@ -162,7 +162,7 @@ TEST_CASE("adaptive settles within 3 x capacity batches of a step change of R, w
   constexpr std::size_t kFast = 4000;
   constexpr std::size_t kSlow = 1000;
   constexpr std::size_t kSettled = 3 * 16;
-  constexpr std::size_t kQueued = 16;  // made before a change and served after it
+  constexpr std::size_t kQueued = 16;  // produced before a change and served after it
   std::vector<double> work(kFast, 0.5);
   work.resize(kFast + kSlow, 5.0);
   work.resize(kFast + kSlow + kFast, 0.5);

@@ -8,7 +8,7 @@ namespace {
 thread_local bool counting = false;
 thread_local std::size_t allocations = 0;
 thread_local bool ended = false;
-thread_local std::size_t until_refusal = 0;  // 0: none is to be refused any more
+thread_local std::size_t until_refusal = 0;  // 0: no more refusals
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (counting) ++allocations;

@@ -11,7 +11,7 @@ namespace {
 
 Annotation parse(const std::string& xml) { return parse_annotation(bytes_of(xml)); }
 
-// The only object of an annotation that holds this one.
+// The object of an annotation that contains only this one.
 AnnotatedObject parse_object(const std::string& xml) {
   const Annotation parsed = parse(annotation(xml));
   REQUIRE(parsed.objects.size() == 1);
@@ -119,7 +119,7 @@ TEST_CASE("a document that is not a usable annotation is refused with its line")
   CHECK(contains(refusal_of("\xFF\xFE<\0"), "UTF-16"));
   CHECK(contains(refusal_of("<?xml version='1.0' encoding='GBK'?>" + annotation(object("\xB9\xB7"))), "gbk"));
   CHECK(contains(refusal_of("<annotation><!-- "), "never closed"));
-  // The same characters are harmless where they are no markup.
+  // The same characters are harmless if they are not markup.
   CHECK(parse(annotation("<!-- <!DOCTYPE a> & -->" + object("<![CDATA[&<!ENTITY]]>"))).objects.size() == 1);
 }
 
@@ -189,13 +189,14 @@ std::vector<TruthRow> load_truth(const std::filesystem::path& data) {
   return rows;
 }
 
-// "name:xmin,ymin,xmax,ymax" as this parser sees it, for boxes of whole numbers.
+// "name:xmin,ymin,xmax,ymax" from this parser, for boxes of whole numbers.
 std::string as_truth(const AnnotatedObject& object) {
   return object.name + ":" + std::to_string(object.box.left + 1) + "," + std::to_string(object.box.top + 1) + "," +
          std::to_string(object.box.right) + "," + std::to_string(object.box.bottom);
 }
 
-// What the parser makes of a truth box: corners left of or above the image are clamped to its first pixel.
+// The expected result for a box of the truth: corners left of or above the image are clamped to its
+// first pixel.
 std::string clamped(const std::string& box) {
   const auto colon = box.rfind(':');
   auto corners = split(box.substr(colon + 1), ',');
@@ -204,7 +205,8 @@ std::string clamped(const std::string& box) {
   return box.substr(0, colon + 1) + corners[0] + "," + corners[1] + "," + corners[2] + "," + corners[3];
 }
 
-// Well-formed annotations that are refused on purpose: DOCTYPE and ENTITY, UTF-16, nesting, attributes.
+// Well-formed annotations that are deliberately refused: DOCTYPE and ENTITY, UTF-16, nesting,
+// attributes.
 const std::set<std::string> kRefused{"made/xml/doctype.xml",   "made/xml/entity_ok.xml", "made/xml/xxe_dtd.xml",
                                      "made/xml/utf16be.xml",   "made/xml/utf16le.xml",   "made/xml/deep.xml",
                                      "made/xml/many_attrs.xml"};
@@ -221,7 +223,7 @@ TEST_CASE("real annotations agree with expat") {
     const std::string xml = read_text(*data / row.path);
     const bool is_annotation = row.well_formed && row.root == "annotation";
     if (!is_annotation) {
-      // ns_default.xml: tinyxml2 knows no namespaces and reads it as what it looks like.
+      // ns_default.xml: tinyxml2 does not support namespaces, and reads it as written.
       if (row.root != "{http://x/y}annotation") CHECK_THROWS_AS((void)parse(xml), SampleError);
       continue;
     }

@@ -20,7 +20,7 @@ using Lines = std::vector<std::string>;
 
 const Lines kTrain{"a.jpg -1: 1 40 15 60 35; 0 0 0 50 50;", "b.jpg -1:", "none.jpg -1:"};
 
-// The problem of a file of one line.
+// The problem of a file with this single line.
 std::string problem_of(const std::string& line, const YoloRules& rules = {}) {
   return parse_yolo_labels(line + "\n", rules).problem;
 }
@@ -157,7 +157,7 @@ TEST_CASE("yolo: an image of whose labels one is wrong is left out, and the line
   };
   CHECK(has("1 lines of labels that repeat another one"));
 
-  DatasetOptions classes = options_for(yolo.path("data.yaml"));  // where no pixel is asked for
+  DatasetOptions classes = options_for(yolo.path("data.yaml"));  // which needs no pixels
   classes.samples = SampleUnit::images;
   classes.fields = {field_options("present", FieldKind::multilabel)};
   const auto present = build_dataset(classes);
@@ -396,7 +396,7 @@ TEST_CASE("yolo: a saved index notices labels, images and classes that changed")
     yolo.yaml("path: .\ntrain: images/train\nval: images/val\nnames: [cat, eel]\n");
     CHECK(contains(kept.error(), "other contents of data.yaml"));
   }
-  // A folder whose only part is a list.
+  // A dataset whose only part is a list.
   yolo.yaml("train: train.txt\nnames: [cat, dog]\n");
   {
     const Kept kept(images_options(yolo.folder.path()));

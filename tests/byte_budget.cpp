@@ -73,12 +73,12 @@ TEST_CASE("a later request passes while the earlier one has not asked, not while
   });
   REQUIRE(eventually([&] { return budget.waiting() == 1; }));
   std::jthread late([&] {
-    auto buffer = budget.take(8, 1);  // would fit, but order 1 waits
+    auto buffer = budget.take(8, 1);  // would fit, but order 1 is waiting
     late_was_after_early = early_granted.load();
     budget.give_back(std::move(buffer));
   });
   REQUIRE(eventually([&] { return budget.waiting() == 2; }));
-  auto earliest = budget.take(0, 2);  // fits, and is needed before all that wait
+  auto earliest = budget.take(0, 2);  // fits, and is needed before all waiting ones
   CHECK(budget.in_flight() == 10);
   budget.give_back(std::move(earliest));
   CHECK_FALSE(early_granted);
@@ -137,7 +137,7 @@ TEST_CASE("what is kept for the next samples and what is in flight are together 
     CHECK(held() <= kLimit);
   }
   CHECK(budget.idle() == kLimit);
-  // Of another size, so that nothing that is idle can be used for it.
+  // Of another size, so that no idle buffer can be reused.
   for (std::uint64_t order = 16; order < 19; ++order) {
     buffers[order - 16] = budget.take(order, kLimit / 5);
     CHECK(held() <= kLimit);
@@ -203,7 +203,7 @@ TEST_CASE("one buffer at a time grows past the limit, the earliest first, and ta
   ByteBudget budget(10);
   auto first = budget.take(1, 4);
   auto second = budget.take(2, 4);
-  // 2 bytes are left, and both want 4 more. The earlier order may pass the limit as soon as it asks.
+  // 2 bytes are left, and both want 4 more. The earlier order may exceed the limit immediately.
   budget.grow(1, first, 4);
   CHECK(budget.in_flight() == 12);
   std::atomic<bool> grew{false};
@@ -221,7 +221,7 @@ TEST_CASE("one buffer at a time grows past the limit, the earliest first, and ta
   CHECK(eventually([&] { return budget.waiting() == 2; }));
   CHECK_FALSE(grew);
   CHECK_FALSE(took);
-  // Who is past the limit may grow on: others wait for it to come to an end.
+  // A buffer past the limit may grow further: the others wait until it is returned.
   budget.grow(1, first, 100);
   CHECK(first.size() == 108);
   CHECK_FALSE(grew);

@@ -3,7 +3,8 @@
 #include "allocation_counter.hpp"
 #include "test.hpp"
 
-// next() through the C interface, with all that a program asks of a batch, allocates as little as next() itself.
+// next() through the C interface, with everything that a program asks of a batch, allocates no more
+// than next() itself.
 
 namespace forebay {
 namespace {
@@ -49,7 +50,7 @@ struct Feeding {
   Feeding& operator=(const Feeding&) = delete;
 };
 
-// The bytes of the images, or 0 at the end.
+// Makes a step; returns the number of bytes of its images, or 0 at the end.
 std::uint64_t step(forebay_feeder* feeder, std::uint64_t& fresh) {
   forebay_batch* batch = nullptr;
   forebay_error* error = nullptr;

@@ -1,4 +1,4 @@
-// Canvases in a slot, and what a serving makes of them.
+// Canvases in a slot, and the views rendered from them.
 #include "allocation_counter.hpp"
 #include "canvas_support.hpp"
 #include "make/canvas_math.hpp"
@@ -105,7 +105,7 @@ TEST_CASE("a canvas has the pixels that resizing to its size gives") {
         REQUIRE(std::equal(expected.data() + y * row, expected.data() + (y + 1) * row,
                            pixels.data() + y * slot.format().row_bytes()));
       }
-      // The place before it is untouched.
+      // The preceding canvas is untouched.
       const auto other = slot.format().place(slot.bytes(), 0).pixels;
       CHECK(std::ranges::all_of(other, [](std::byte byte) { return byte == std::byte{0}; }));
     }
@@ -167,7 +167,7 @@ TEST_CASE("evaluation shows the middle, not mirrored, at every use") {
   slot.put(0, noise_image(32, 32));
   const Bytes first = by_host(options, slot.batch(0, 0, 0), true);
   CHECK(by_host(options, slot.batch(5, 7, 3), true) == first);
-  // 7/8 of the canvas is the result's own size: its pixels as they are.
+  // The middle 7/8 of the canvas has the output's size, so its pixels are unchanged.
   const auto place = slot.format().place(slot.bytes(), 0).pixels;
   int wrong = 0;
   for (std::size_t y = 0; y < 28; ++y) {
@@ -190,7 +190,7 @@ TEST_CASE("another use of a batch is another view, the same use the same bytes")
   const Bytes first = rendered(renderer, plan, slot.batch(1, 10, 0));
   CHECK(rendered(renderer, plan, slot.batch(1, 10, 1)) != first);
   CHECK(rendered(renderer, plan, slot.batch(1, 10, 0)) == first);
-  // A sample's view does not depend on its place in the batch.
+  // A sample's view does not depend on its index in the batch.
   CanvasSlot turned(options, 2);
   turned.put(0, noise_image(5, 5));
   turned.put(1, noise_image(70, 50));
@@ -242,7 +242,7 @@ std::vector<double> exact_axis(const std::vector<double>& in, std::int32_t out) 
   return result;
 }
 
-// One channel of a view of a canvas, rows of the result one after the other.
+// One channel of a view of a canvas, row by row.
 std::vector<double> exact_view(const CanvasSlot& slot, std::span<const std::byte> place, const ImageView& view,
                                std::size_t channel, std::int32_t width, std::int32_t height) {
   std::vector<std::vector<double>> narrow;
@@ -289,7 +289,7 @@ TEST_CASE("at most one grey level from exact arithmetic, enlarged and shrunk") {
     }
   }
   MESSAGE("largest error: " << worst);
-  // Two roundings of half a grey level, and coefficients of 14 bits.
+  // Two roundings of up to half a grey level each, and coefficients of 14 bits.
   CHECK(worst <= 1.01);
   CHECK(worst > 0.5);
 }

@@ -1,5 +1,5 @@
-// The kernels of the dequeue transform, run thread by thread on the host: their bytes must be the twin's, and nothing
-// may be written or read beside their memory.
+// The kernels of the dequeue transform, run thread by thread on the host: their bytes must equal
+// the twin's, and no memory outside of theirs may be accessed.
 #include <random>
 #include <typeindex>
 
@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes by_kernels(const RenderPlan& plan, const RenderBatch& batch, std::uint64_t seed) {
   const testing::AlignedBytes scratch(scratch_bytes(plan));
-  std::fill_n(scratch.bytes().data(), scratch_bytes(plan), std::byte{0x5a});  // as an earlier batch leaves it
+  std::fill_n(scratch.bytes().data(), scratch_bytes(plan), std::byte{0x5a});  // as left by an earlier batch
   const testing::AlignedBytes out(plan.sample_bytes() * batch.size);
   BlockOnHost drawing(kDrawThreads, 0, seed);
   const auto draw = is_narrow(plan) && seed % 4 != 0 ? draw_views<std::int32_t> : draw_views<std::int64_t>;
@@ -52,7 +52,7 @@ Bytes by_twin(const RenderPlan& plan, const RenderBatch& batch) {
   return out;
 }
 
-// Of images of sides up to 400, or of the given width and height.
+// Compares kernels and twin for images with sides up to 400, or of the given width and height.
 bool same(const TransformOptions& options, bool eval, Random& random, std::array<std::int32_t, 2> image = {}) {
   const auto side = [&](std::int32_t most) {
     return 1 + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(most)));
@@ -108,7 +108,7 @@ TEST_CASE("the kernels' bytes are the twin's with operations: every dtype and la
   for (int round = 0; round < (testing::kSanitized ? 12 : 24); ++round) {
     TransformOptions options;
     options.size = {1 + static_cast<std::int64_t>(random.below(40)), 1 + static_cast<std::int64_t>(random.below(160))};
-    if (round % 2 == 0) options.size[1] = options.size[1] / 4 * 4 + 4;  // lanes that fill rows
+    if (round % 2 == 0) options.size[1] = options.size[1] / 4 * 4 + 4;  // rows of whole lanes
     if (round % 4 == 0) options.canvas = {3 * options.size[0], 3 * options.size[1]};
     options.dtype = static_cast<DType>(round / 2 % 4);
     options.layout = static_cast<Layout>(round % 3 == 0);
@@ -123,7 +123,7 @@ TEST_CASE("nothing is read behind a slot that views fill to its end") {
   Random random(3);
   TransformOptions options;
   options.size = {20, 32};
-  options.canvas = {24, 36};  // no gap between the last place and the infos
+  options.canvas = {24, 36};  // no gap between the last canvas and the infos
   options.crop = Crop::none;
   CHECK(canvas_format(options, 2).infos_offset() == 2 * canvas_format(options, 2).place_bytes());
   for (int round = 0; round < 4; ++round) CHECK(same(options, false, random, {300, 200}));

@@ -16,7 +16,7 @@ namespace {
 using namespace testing;
 using std::chrono::milliseconds;
 
-// Runs `serve(rank, coordinator, step)` as every rank of a job and returns their outcomes by rank.
+// Runs `serve(rank, coordinator, step)` as every rank of a job; returns their outcomes by rank.
 template <typename Serve>
 std::vector<Outcome> drive_all(FakeJob& job, const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
   std::vector<Outcome> outcomes(job.size());
@@ -46,7 +46,7 @@ TEST_CASE("a report is due exactly `lag` steps after its reports, whatever the r
   std::vector<Census> ranks;
   for (std::uint32_t r = 0; r < 3; ++r) ranks.emplace_back(job.rank(r), kLag);
 
-  // Rank 0 may be `lag` steps ahead of the others without any report being due.
+  // Rank 0 may be `lag` steps ahead of the others before any report is due.
   CHECK((ranks[0].post({.stop = true}), ranks[0].due()) == nullptr);
   CHECK((ranks[0].post({}), ranks[0].due()) == nullptr);
   for (const std::uint32_t r : {1U, 2U}) {
@@ -154,7 +154,8 @@ TEST_CASE("epochs of unequal ranks end at one step, each counted once") {
   for (const std::size_t lag : {0U, 1U, 2U, 7U}) {
     CAPTURE(lag);
     FakeJob job(4, 3, lag);
-    // Rank r serves an epoch every 5 + r steps, so the slowest decides when each is complete.
+    // Rank r serves an epoch every 5 + r steps, so the slowest rank determines when each is
+    // complete.
     const auto outcomes = drive_all(
         job, {.epochs = 6, .lag = lag}, kAnyBad,
         [](std::uint32_t rank, Coordinator&, std::uint64_t step) { return std::pair(false, (step + 1) / (5 + rank)); });
@@ -227,7 +228,8 @@ TEST_CASE("all ranks make the planned number of steps, also fewer than the lag")
 
 TEST_CASE("bad samples are counted once however many ranks meet them") {
   FakeJob job(3, 2);
-  // All ranks meet the same 4, and each one of its own: 7 are distinct, though the reports add up to 15.
+  // All ranks meet the same 4 bad samples and each one of its own: 7 are distinct, though the
+  // reports add up to 15.
   const BadLimit limit{.allowed = 9, .skipped = 2, .samples = 100, .quarantine = "run/quarantine.jsonl"};
   const auto outcomes = drive_all(job, {.steps = 40, .lag = 2}, limit,
                                   [](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
@@ -301,12 +303,12 @@ TEST_CASE("a stop that comes while a rank waits for another frees that other fro
   job.run([&](Communicator& communicator) {
     const bool ahead = communicator.rank() == 0;
     std::atomic<bool> stop = false;
-    // The stop arrives when rank 0 is in step() already, waiting for rank 1.
+    // The stop arrives while rank 0 is inside step(), waiting for rank 1.
     Coordinator coordinator(communicator, {.epochs = 100, .lag = 1}, kAnyBad, [&] { return stop = ahead; });
     std::uint64_t step = 0;
     while (coordinator.step({.stop = stop}) == Verdict::proceed) {
       ++step;
-      while (!ahead && !coordinator.interrupted(false)) std::this_thread::yield();  // its batch never comes
+      while (!ahead && !coordinator.interrupted(false)) std::this_thread::yield();  // its batch never arrives
     }
     outcomes[communicator.rank()] = {coordinator.step({.stop = stop}), step, 0, 0, ""};
   });
@@ -333,10 +335,10 @@ TEST_CASE("agreed_failure names the lowest rank with an error, or nothing") {
   CHECK(agreed_failure(*alone, "no file") == "no file");
 }
 
-// Who is missed, and what is said of it, by ranks that hear each other. Their time is the test's.
+// Which rank is reported as missing, by ranks that hear each other. Their clock is the test's.
 
 constexpr double kLimit = 1;
-constexpr double kGivenUp = kLimit + 1 + 0.25 * kLimit;  // as Liveness waits
+constexpr double kGivenUp = kLimit + 1 + 0.25 * kLimit;  // as long as Liveness waits
 
 struct Passing {
   void pass(double time_s) {
@@ -348,7 +350,7 @@ struct Passing {
   RunningTime time{kPeriod, {}};
 };
 
-// One rank, which has begun its first step.
+// One rank, in its first step.
 struct Present {
   Present(Communicator& communicator, const Passing& passing) : liveness(communicator, {&passing.time, kLimit}) {
     step();
@@ -357,11 +359,11 @@ struct Present {
     liveness.begin(steps++);
     liveness.has_posted();
   }
-  // Why the rank gives the others up; empty when it goes on waiting.
+  // The error with which the rank gives up on the others; empty if it would keep waiting.
   std::string wait() {
     return error_of([this] { liveness.wait_for_reports(); });
   }
-  // Until it gives them up.
+  // Waits until it gives up.
   std::string wait_in_vain() {
     std::string cause;
     CHECK(eventually([&] { return !(cause = wait()).empty(); }));
@@ -372,7 +374,7 @@ struct Present {
   std::uint64_t steps = 0;
 };
 
-// What a rank says as it gives up reaches nobody before `wanted` of them have said it.
+// Holds back what a rank says when it gives up until `wanted` ranks have said so.
 struct LateWords final : FakeJob::SameRank {
   LateWords(Communicator& rank, std::atomic<int>& given_up, int wanted)
       : SameRank(rank), given_up_(given_up), wanted_(wanted) {}
@@ -405,7 +407,7 @@ TEST_CASE("ranks that give another one up at the same moment throw one text") {
   CHECK(b.wait().empty());
   passing.pass(kGivenUp - 0.2);
   for (int looks = 0; looks < 3; ++looks) {
-    CHECK(a.wait().empty());  // both say that they are here
+    CHECK(a.wait().empty());  // both announce themselves
     CHECK(b.wait().empty());
   }
   passing.pass(0.4);
@@ -421,7 +423,7 @@ TEST_CASE("ranks that give another one up at the same moment throw one text") {
   CHECK(b.liveness.cause() == causes[0]);
 }
 
-// As when a rank falls silent in the middle of a reduction.
+// As happens if a rank falls silent in the middle of a reduction.
 TEST_CASE("a rank that was left a step behind is not blamed for the one that both wait for") {
   for (const bool behind_speaks_first : {false, true}) {
     CAPTURE(behind_speaks_first);

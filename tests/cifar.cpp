@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;
 
-// The binary versions of CIFAR-10 and CIFAR-100.
+// The binary versions of CIFAR-10 and CIFAR-100, and MNIST's idx files.
 
 std::string pixels(unsigned seed) {
   std::string bytes(3072, '\0');
@@ -17,7 +17,7 @@ std::string pixels(unsigned seed) {
   return bytes;
 }
 
-// Records with these labels, and pixels by their place.
+// CIFAR-10 records with these labels, and pixels that depend on their position.
 std::string ten(const std::vector<int>& labels, unsigned seed = 0) {
   std::string bytes;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -196,7 +196,7 @@ std::string gzip(const std::string& bytes) { return testing::deflated(bytes, MAX
 const std::string kImages = header(8, {3, 2, 4}) + values(24);
 const std::string kLabels = header(8, {3}) + std::string("\2\0\1", 3);
 
-// What building an idx dataset of this images file says, "" when it succeeds.
+// The message with which an idx dataset of this images file is refused; "" if it is built.
 std::string refusal(const TemporaryDirectory& folder, const std::string& images) {
   write_file(folder / "refused", images);
   return build_error(options_for(folder / "refused", "idx"));
@@ -297,7 +297,7 @@ TEST_CASE("damage inside a compressed file is found when the index is built") {
   CHECK(contains(refusal(folder, bad_checksum), "incorrect data check"));
   CHECK(contains(refusal(folder, gzip(kImages.substr(0, 30))), "its contents end at byte 30"));
   CHECK(contains(refusal(folder, gzip(kImages + std::string(100'000'000, '\0'))), "go on after byte 40"));
-  // A header that lies takes no memory for what is not there.
+  // A wrong header does not cause memory to be allocated.
   CHECK(contains(refusal(folder, gzip(header(8, {20'000, 100, 100}) + values(9))), "end at byte 25"));
   CHECK(contains(refusal(folder, gzip(header(8, {400'000, 100, 100}) + values(9))),
                  "byte 4: 400000 x 100 x 100 values are too many to inflate from "));
@@ -333,7 +333,7 @@ TEST_CASE("a file that changed after its index was saved is noticed") {
   write_file(folder / "images", header(8, {2, 2, 4}) + values(16));
   const auto restored = restore_dataset(bytes, "memory");
   CHECK(contains(error_of([&] { (void)read_sample(*restored, 0); }), "not the file that its index was made from"));
-  // Once the file is right again, reading continues.
+  // Once the file is as before, reading works again.
   write_file(folder / "images", kImages);
   CHECK(read_sample(*restored, 0) == values(8));
 }

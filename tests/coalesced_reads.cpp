@@ -1,4 +1,4 @@
-// Samples that lie side by side are read by one request.
+// Adjacent samples are read with one request.
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
@@ -39,16 +39,16 @@ TEST_CASE("neighbours in a source are one coalesced read; what is alone is in no
   CHECK(coalesce(Placements{at(0, 0, 50), std::nullopt, at(0, 60, 50)}, limits) == Cut{{0, 2}});
   CHECK(coalesce(Placements{at(0, 0, 50), at(0, 61, 50)}, limits).empty());
   CHECK(coalesce(Placements{at(0, 0, 50), at(1, 50, 50)}, limits).empty());
-  // At most so many samples, and so many bytes.
+  // Limits on the number of samples and of bytes.
   CHECK(coalesce(Placements{at(0, 0, 9), at(0, 9, 9), at(0, 18, 9), at(0, 27, 9), at(0, 36, 9), at(0, 45, 9)},
                  limits) == Cut{{0, 1, 2, 3}, {4, 5}});
   CHECK(coalesce(Placements{at(0, 0, 500), at(0, 500, 500), at(0, 1000, 500), at(0, 1500, 500)}, limits) ==
         Cut{{0, 1}, {2, 3}});
   CHECK(coalesce(Placements{at(0, 0, 50), at(0, 50, 1001), at(0, 1051, 50)}, limits).empty());
-  // The same sample twice, and bytes that two have in common.
+  // The same sample twice, and samples that overlap.
   CHECK(coalesce(Placements{at(0, 0, 50), at(0, 0, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
   CHECK(coalesce(Placements{at(0, 0, 50), at(0, 40, 50), at(0, 50, 50)}, limits) == Cut{{0, 2}});
-  // A checksum's bytes belong to the sample.
+  // The bytes of a checksum belong to the sample.
   const Placement checked{.source = 0, .offset = 65, .length = 10, .before = 5, .after = 4};
   CHECK(coalesce(Placements{at(0, 0, 50), checked, at(0, 89, 5)}, limits) == Cut{{0, 1, 2}});
 }
@@ -80,8 +80,8 @@ TEST_CASE("several records are read as each by itself is, damage is found, and a
     const auto texts = read(ids);
     for (std::size_t i = 0; i < ids.size(); ++i) CHECK(texts[i] == testing::read_sample(*dataset, ids[i]));
   }
-  // One byte of record 5: each reading that it is part of fails, others do not. Beyond the first 8 KiB it could not be
-  // told from the size and the stamp, so the dataset keeps the file open that it knows.
+  // Changes one byte of record 5: each reading of it must fail, and no other. Beyond the first 8
+  // KiB, size and stamp do not reveal the change, so the dataset keeps the file open that it knows.
   std::string broken = file;
   broken[ends[4] + 60] = static_cast<char>(broken[ends[4] + 60] ^ 1);
   {
@@ -101,7 +101,7 @@ TEST_CASE("whole files and what the index holds have no place") {
   CHECK(placed_samples(testing::FakeDataset(3)) == nullptr);
 }
 
-// Samples one after the other in one source; how many requests there were for how many.
+// Consecutive samples in one source; counts samples and requests.
 class Tape final : public PlacedSamples {
  public:
   explicit Tape(std::uint64_t count) {
@@ -128,7 +128,8 @@ class Tape final : public PlacedSamples {
   std::vector<std::uint64_t> ends_;
 };
 
-// Batches of a shuffled window, planned as a whole and asked for one after the other, with readers and decoders.
+// Batches of a shuffled window, planned as a whole and requested one after another, with readers
+// and decoders.
 struct Run {
   Run(std::uint64_t count, std::uint64_t batch_size, std::size_t budget_bytes)
       : samples(count), batch(batch_size), stage(count, budget_bytes), tape(count) {
@@ -154,7 +155,7 @@ struct Run {
     coalesced->request(requests);
     stage.requests.push(requests);
   }
-  // All of them, at most `ahead` batches before they were decoded, as the ring would.
+  // Requests all batches, at most `ahead` of them before they are decoded, as the ring would.
   void drive(unsigned readers, std::uint64_t ahead = 4) {
     testing::Tally tally(samples);
     DecoderPool decoders(stage.decoder_links(tally), 2);
@@ -245,7 +246,7 @@ TEST_CASE("samples that nobody asked for yet give way when a reader has to wait 
   links.coalesced = &*run.coalesced;
   run.plan(0, 64);
   ReaderPool pool(links, {.threads = 2});
-  // All are read and kept, as far as the budget lets them.
+  // All samples are read and kept, as far as the budget allows.
   REQUIRE(eventually([&] { return run.tape.samples >= 48; }));
   REQUIRE(eventually([&] { return run.stage.budget.in_flight() > 20'000; }));
   auto room = run.stage.budget.take(0, (1 << 16) - 1000);
@@ -264,7 +265,7 @@ TEST_CASE("of what is kept, that which is needed last gives way, and only as muc
   DecoderPool decoders(run.stage.decoder_links(tally), 1);
   std::size_t all = 0;
   for (std::uint64_t id = 0; id < 640; ++id) all += size_of(id);
-  // All are read and kept: a read is counted at its end.
+  // All samples are read and kept; a read is counted when it ends.
   REQUIRE(eventually([&] {
     return run.tape.samples == 640 && run.stage.totals.reads == static_cast<std::uint64_t>(run.tape.requests.load());
   }));
@@ -310,7 +311,7 @@ TEST_CASE("a batch of many windows is read in long pieces") {
   CHECK_FALSE(tally.wrong);
   std::uint64_t alone = 0;
   for (std::uint64_t id = 0; id < 600; ++id) alone += static_cast<std::uint64_t>(run.stage.dataset.reads(id));
-  CHECK(alone < 100);  // those without a neighbour in their window
+  CHECK(alone < 100);  // those with no neighbour in their window
 }
 
 TEST_CASE("what is planned may be far apart, and batches may be planned twice") {
@@ -354,9 +355,9 @@ TEST_CASE("what was planned and is not asked for is dropped in the end") {
   CHECK(run.stage.budget.in_flight() == 0);
 }
 
-// Objects of one image that stand side by side in the order are read and decoded once.
+// Adjacent objects of one image are read and decoded once.
 
-// JPEG files with several boxes each; samples of a file follow one another.
+// JPEG files with several boxes each; the samples of a file are consecutive.
 class ObjectDataset final : public LikeDataset {
  public:
   struct Object {
@@ -479,7 +480,7 @@ TEST_CASE("objects decoded together are the same bytes as alone") {
       const Outcome expected = run(apart, decode, crop);
       CHECK(run(together, decode, crop) == expected);
       CHECK(expected.bad == 0);
-      // Each batch of 8 begins and ends within some image: those are read twice.
+      // Each batch of 8 may begin and end within an image, and those images are read twice.
       CHECK(together->reads() - before <= together->files() + (together->size() + 7) / 8);
     }
   }

@@ -1,4 +1,5 @@
-// COCO files of instances: what becomes of their lists, where their images are, and files that are damaged or hostile.
+// COCO instance files: what their lists become, where their images are, and damaged or hostile
+// files.
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
@@ -52,7 +53,7 @@ struct Coco {
   }
 };
 
-// Why an annotation beside a sound one was left out.
+// The reason why a bad annotation was left out; a sound one stands next to it.
 std::string reason_of(const std::string& bad, const std::string& where) {
   const Coco coco(coco_json(kImages, kObjects + "," + bad));
   const auto dataset = coco.build();
@@ -194,7 +195,7 @@ TEST_CASE("coco: images without a name, or with one or an id that another has") 
     {"id": 13, "file_name": ["x"]})";
   const Coco coco(coco_json(kImages + "," + more, kObjects + "," + annotation_json(4, 8, "[0, 0, 1, 1]")));
   const auto dataset = coco.build();
-  // Both images of the id 7 are out: the objects of that id could be either's.
+  // Both images with id 7 are left out: the objects of that id could belong to either.
   CHECK(describe_boxes(*dataset) == Lines{"a.jpg 1: 1 -3 4 2 10;", "c.jpg -1:"});
   CHECK(dataset->counts().images == 11);
   Lines of_7;
@@ -228,15 +229,16 @@ TEST_CASE("coco: of categories with one name the one that has objects is the cla
   const std::string ant = category(3, "ant");
   const std::string zebra = category(90, "zebra");
   const std::string box_of_zebra = "a.jpg 1: 1 -3 4 2 10;";
-  // As Roboflow exports them: the first is above all others and has no objects.
+  // As Roboflow exports them: the first category is the parent of all others and has no objects.
   CHECK(classes_with(category(0, "zebra") + "," + ant + "," + zebra) == Lines{"ant", "zebra", box_of_zebra});
   CHECK(classes_with(category(0, "ant") + "," + ant + "," + zebra) == Lines{"ant", "zebra", box_of_zebra});
   CHECK(classes_with(category(0, "ant") + "," + ant + "," + zebra, {"ant", "zebra"}) ==
         Lines{"ant", "zebra", box_of_zebra});
-  // Of two without objects the last counts, as it does where it has some: a split has the same classes.
+  // If neither has objects, the last one counts, as it does where it has some: so a split has the
+  // same classes.
   CHECK(classes_with(category(0, "x") + "," + ant + "," + category(5, "x") + "," + zebra) ==
         Lines{"ant", "x", "zebra", "a.jpg 2: 2 -3 4 2 10;"});
-  // Both have objects, and the user says that they are one class.
+  // Both have objects, and the user declares them one class.
   CHECK(classes_with(category(3, "animal") + "," + category(90, "animal"), {"animal"}) ==
         Lines{"animal", "a.jpg 0: 0 -3 4 2 10;"});
 }

@@ -13,8 +13,8 @@ struct BmpRecipe {
   unsigned bits = 24;
   unsigned header = 40;  // bytes; 12: OS/2's
   bool top_down = false;
-  unsigned colours = 0;  // in the palette; 0: as many as there can be, and the header says 0
-  // Of red, green and blue; none: as the format has them without.
+  unsigned colours = 0;  // in the palette; 0: the maximum, and 0 in the header
+  // Masks of red, green and blue; empty: the format's defaults.
   std::vector<std::uint32_t> masks = {};
 };
 
@@ -66,7 +66,7 @@ CodecFile bmp_file(const BmpRecipe& recipe) {
     for (std::size_t channel = 3; channel-- > 0;) out.number(palette_colour(i, channel), 1);
     if (entry_bytes == 4) out.number(0, 1);
   }
-  out.number(0, 6);  // a gap, which the header says
+  out.number(0, 6);  // a gap, which the header declares
   CodecFile file{.what = "BMP, " + recipe.what,
                  .bytes = {},
                  .width = kWidth,

@@ -19,7 +19,7 @@ struct PngRecipe {
   bool interlaced = false;
   bool transparent = false;  // a tRNS chunk
   int orientation = 1;
-  bool texts = false;  // and a profile that nobody understands
+  bool texts = false;  // and an unintelligible colour profile
 };
 
 int channels_of(int colours) {
@@ -72,7 +72,7 @@ void put_chunks_before_pixels(png_structp png, png_infop info, const PngRecipe& 
   }
 }
 
-// One row, its samples packed as PNG has them.
+// One row, packed as in PNG.
 std::vector<png_byte> row_of(const PngRecipe& recipe, std::int32_t y) {
   const int channels = channels_of(recipe.colours);
   const auto bits = static_cast<unsigned>(recipe.bits);
@@ -128,7 +128,7 @@ std::uint32_t big_endian_at(const std::vector<std::byte>& bytes, std::size_t at)
   return number;
 }
 
-// The checksums of all chunks.
+// Recomputes the checksums of all chunks.
 void repair_png(std::vector<std::byte>& bytes) {
   constexpr std::size_t kSignature = 8;
   constexpr std::size_t kAround = 12;  // length, name, checksum

@@ -23,11 +23,11 @@ struct TiffRecipe {
   bool separate = false;
   bool tiled = false;
   int alpha = -1;  // EXTRASAMPLE_...; -1 = none
-  int before = 0;  // samples of no stated meaning between colours and alpha, and behind it
+  int before = 0;  // unspecified samples between colours and alpha, and after it
   int behind = 0;
   int orientation = 1;
   const char* mode = "w";  // "wb": big-endian, "w8": BigTIFF
-  bool flat = false;       // one colour, which a lossy compression keeps
+  bool flat = false;       // a single colour, which lossy compression preserves
   int predictor = 1;
 };
 
@@ -75,7 +75,7 @@ std::uint16_t palette_entry(unsigned index, int channel) {
   return static_cast<std::uint16_t>(index * 257 + static_cast<unsigned>(channel) * 20011 + index * index * 7);
 }
 
-// Samples of one row from `left` on, packed as TIFF has them; those of one plane, or of all.
+// Samples of one row from `left` on, packed as in TIFF: those of one plane, or of all.
 std::vector<std::uint8_t> packed(const TiffRecipe& recipe, std::int32_t left, std::int32_t count, std::int32_t y,
                                  int plane) {
   const int first = recipe.separate ? plane : 0;
@@ -184,7 +184,7 @@ std::array<std::uint8_t, 3> expected_pixel(const TiffRecipe& recipe, std::int32_
       case PHOTOMETRIC_PALETTE: colour = palette_entry(value(0), channel) >> 8U; break;
       case PHOTOMETRIC_SEPARATED: {
         const unsigned light = 255 - value(3);
-        colour = light - (value(channel) * light + 127) / 255;  // to nearest
+        colour = light - (value(channel) * light + 127) / 255;  // rounds to nearest
         break;
       }
       default: colour = divided(value(channel), 3); break;

@@ -22,7 +22,7 @@ struct WebpRecipe {
   bool lossless = true;
   bool alpha = false;
   int orientation = 1;
-  bool exif_as_in_jpeg = false;  // with the six bytes before it
+  bool exif_as_in_jpeg = false;  // preceded by the six bytes "Exif\0\0"
 };
 
 // Pixels of an image as RGBA.
@@ -50,7 +50,7 @@ std::vector<std::uint8_t> encode(const WebpRecipe& recipe) {
   WebPConfig config;
   require(WebPConfigInit(&config) != 0, "WebPConfigInit");
   config.lossless = recipe.lossless ? 1 : 0;
-  config.exact = 1;  // colours under transparent pixels stay
+  config.exact = 1;  // keeps colours of transparent pixels
   WebPPicture picture;
   require(WebPPictureInit(&picture) != 0, "WebPPictureInit");
   picture.width = recipe.width;
@@ -114,7 +114,7 @@ CodecFile webp_file(const WebpRecipe& recipe) {
   return file;
 }
 
-// Two frames, smaller than the canvas; the first counts.
+// Two frames, smaller than the canvas; only the first is decoded.
 CodecFile animation() {
   const auto first = encode({.what = "", .width = 12, .height = 8});
   const auto second = encode({.what = "", .width = 20, .height = 10});

@@ -1,4 +1,4 @@
-// What every codec promises, over files of all of them.
+// What every codec promises, checked with files of all of them.
 #include <malloc.h>
 #include <random>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace forebay::testing;
 using namespace std::string_view_literals;
 
-// Damaged headers may ask for large images; a test need not make them.
+// Damaged headers may claim large images, which a test need not decode.
 constexpr ImageOptions kBounded{.exif = false, .max_pixels = 1'000'000};
 
 std::vector<std::uint8_t> pixels_of(const Image& image) {
@@ -30,7 +30,7 @@ void decode_whole(ImageDecoder& decoder, std::span<const std::byte> bytes, const
   decoder.decode({0, 0, size.width, size.height}, 1, image);
 }
 
-// Why it is refused; none when it is decoded.
+// The message with which it is refused; nothing if it is decoded.
 std::optional<std::string> refusal(ImageDecoder& decoder, std::span<const std::byte> bytes, const ImageOptions& options,
                                    Image& image) {
   try {
@@ -62,8 +62,8 @@ TEST_CASE("every codec decodes what its library wrote") {
   }
 }
 
-// 40 x 20 grey pixels, turned. The type is that of its width and height; tags are out of order, and two come again with
-// another value.
+// 40 x 20 grey pixels with an orientation. `type` is the field type of width and height; tags are
+// out of order, and two are repeated with another value.
 std::vector<std::byte> odd_tiff(bool is_big_endian, unsigned type) {
   std::vector<std::byte> bytes;
   const auto add = [&](unsigned value, unsigned size) {
@@ -125,13 +125,13 @@ TEST_CASE("a header alone says the size that the decoder finds, also where bytes
   for (CodecFile file : png_files()) {
     if (file.orientation == 1) continue;
     constexpr std::array kExif{std::byte{'e'}, std::byte{'X'}, std::byte{'I'}, std::byte{'f'}};
-    *(std::ranges::search(file.bytes, kExif).end() + std::ssize(exif_of(1))) ^= std::byte{1};  // its checksum
+    *(std::ranges::search(file.bytes, kExif).end() + std::ssize(exif_of(1))) ^= std::byte{1};  // the chunk's checksum
     CHECK(compare(file.bytes));
   }
   for (CodecFile file : webp_files()) {
     if (file.orientation == 1) continue;
     constexpr std::array kExif{std::byte{'E'}, std::byte{'X'}, std::byte{'I'}, std::byte{'F'}};
-    const auto riff = std::ranges::search(file.bytes, kExif).begin() - file.bytes.begin() - 8;  // ends before it
+    const auto riff = std::ranges::search(file.bytes, kExif).begin() - file.bytes.begin() - 8;  // truncated before it
     for (unsigned i = 0; i < 4; ++i) file.bytes[4 + i] = static_cast<std::byte>(riff >> 8 * i);
     CHECK(compare(file.bytes));
   }
@@ -220,7 +220,7 @@ TEST_CASE("a file that is cut short is refused, or has all its pixels already") 
     std::size_t refused = 0;
     for (std::size_t size = 0; size < file.bytes.size(); size += step) {
       CAPTURE(size);
-      // In memory of its own, so that sanitizers see what is read behind its end.
+      // A separate allocation, so that sanitizers detect reads past its end.
       const std::vector<std::byte> head(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(size));
       const auto reason = refusal(decoder, head, kBounded, image);
       refused += reason ? 1 : 0;
@@ -246,14 +246,14 @@ TEST_CASE("damaged bytes end in an image or in SampleError, and in nothing that 
       std::vector<std::byte> bytes = file.bytes;
       const std::uint64_t changes = 1 + random.below(4);
       for (std::uint64_t change = 0; change < changes; ++change) {
-        // Headers are where lengths are; TIFF has them at the end.
+        // Lengths are in headers, which in TIFF are at the end.
         const std::uint64_t edge = std::min<std::uint64_t>(bytes.size(), 64);
         const std::uint64_t where = random.below(3);
         const std::uint64_t place = where == 0 ? random.below(edge)
                                     : where == 1
                                         ? bytes.size() - 1 - random.below(std::min<std::uint64_t>(bytes.size(), 250))
                                         : random.below(bytes.size());
-        // Numbers at the ends of their ranges are what lengths break at.
+        // Extreme values are most likely to break length checks.
         constexpr std::array<std::uint8_t, 4> kEnds{0, 1, 0x7f, 0xff};
         bytes[place] = static_cast<std::byte>(random.below(2) == 0 ? random.below(256) : kEnds[random.below(4)]);
       }
@@ -372,7 +372,7 @@ TEST_CASE("a PNG that claims more pixels than its bytes can hold is refused befo
   ImageDecoder decoder;
   Image image;
   auto bytes = forebay::testing::png_files().front().bytes;
-  // 12,063 x 12,049 grey pixels of one bit.
+  // Claims 12,063 x 12,049 grey pixels of one bit.
   bytes[18] = bytes[22] = std::byte{0x2f};
   forebay::testing::png_files().front().repair(bytes);
   const auto reason = refusal(decoder, bytes, {}, image);
@@ -380,9 +380,11 @@ TEST_CASE("a PNG that claims more pixels than its bytes can hold is refused befo
   CHECK(reason->find("bytes of pixels that its header claims") != std::string::npos);
 }
 
-// What decoders take for images of all kinds, against what a run says when it starts.
+// The memory that decoders use for images of all kinds, compared with what a run announces at its
+// start.
 
-// The most memory that the process had beyond what it has now, while `work` ran; none where the kernel does not say.
+// The peak of the process's memory while `work` ran, beyond what it has now; nothing if the kernel
+// does not tell.
 template <typename Work>
 std::optional<std::size_t> peak_of(const Work& work) {
   const auto kibibytes = [](std::string_view name) {
@@ -395,7 +397,7 @@ std::optional<std::size_t> peak_of(const Work& work) {
     return std::size_t{0};
   };
   ::malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is what is there now
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const std::size_t before = kibibytes("VmRSS:");
   if (before == 0 || kibibytes("VmHWM:") > before + 64) return std::nullopt;
   work();
@@ -432,10 +434,10 @@ TEST_CASE("no image takes more memory for a pixel than the start-up line says" *
       const auto size = decoder.open(file.bytes, {});
       decoder.decode({0, 0, size.width, size.height}, 1, image);
     });
-    if (!peak) return;  // the kernel does not say
+    if (!peak) return;  // not reported by the kernel
     const double per_pixel = static_cast<double>(*peak) / (kSide * kSide);
     CAPTURE(per_pixel);
-    constexpr double kFew = 0.5;  // a few hundred kB of libraries' own, and rows
+    constexpr double kFew = 0.5;  // bytes per pixel: rows, and a few hundred kB of the libraries
     const bool is_ordinary = file.what.starts_with("JPEG, ordinary");
     const double most = is_ordinary ? ImageDecoder::kBytesPerPixel : ImageDecoder::kMostBytesPerPixel;
     CHECK(per_pixel <= most + kFew);

@@ -1,4 +1,4 @@
-// Every PNG, WebP and TIFF file of the real data against what Pillow makes of it (truth/images.tsv).
+// Compares every PNG, WebP and TIFF file of the real data with Pillow's result (truth/images.tsv).
 #include <charconv>
 
 #include "dataset_support.hpp"
@@ -71,18 +71,19 @@ Decoded decode(const fs::path& path, forebay::make::ImageDecoder& decoder) {
   return {sha256({reinterpret_cast<const char*>(image.pixels.data()), bytes}), std::nullopt};
 }
 
-// Files whose pixels differ from Pillow's, or that one of both refuses, each for a reason that docs/data.md states.
+// Files whose pixels differ from Pillow's, or that only one of the two refuses, each for a reason
+// given in docs/data.md.
 bool is_known(const Truth& truth, const Decoded& decoded) {
-  // 16-bit grey: Pillow clips at 255 what we divide by 256.
+  // 16-bit grey: Pillow clips values at 255; Forebay divides them by 256.
   if (truth.mode == "I" && !decoded.refusal) return true;
-  // Damaged, or cut off, outside of the pixels.
+  // Damaged or truncated outside of the pixels.
   static const std::vector<std::string> kRead = forebay::testing::words(
       "ztxt_bomb.png chunk_no_fctl.png unknown_compression_method.png 2d6d6bcc2d03afc5e08e8ec203d7bb54656e21e3-5 "
       "bbdc16a15585c266443a3aa4a0dfe66ae42de588-5 d61111036fdc816412a907a21e5a958ebdf2cfa2-6 "
       "ff64c465b906b75c6b939bdc5eba0dc24f3ca9e4-4 0b7d50ac449fd59eb3de00647636d0c9.png "
       "c-9032e447e32e09aef5b7de2fab42494d.png c-m1-a4842373fc20cc42b8e023a329761915.png "
       "m1-1fc0c0de88608a9445d6f98a544b5abc.png");
-  // Damaged in the palette or the pixels, which Pillow makes up then, or does not check.
+  // Damaged in the palette or the pixels; Pillow then invents pixels, or does not check.
   static const std::vector<std::string> kRefused = forebay::testing::words(
       "invalid-palette.png 4930d001f211f78029c9deace8bb8671e27a5397-4 df6c8819922811197eb8b17369e379060099fce8-1 "
       "c-m1-49e39033e275de9786d8c41f834c710b.png c-m1-6bfb149151f58d124d6fa76eaad75520.png "
@@ -122,8 +123,8 @@ TEST_CASE("every image that Pillow reads has the same pixels") {
   CHECK(equal > 0);
 }
 
-// Containers that other programs wrote, against what readers of others found in them: truth/records.tsv of the real
-// data.
+// Containers that other programs wrote, compared with what other readers found in them:
+// truth/records.tsv of the real data.
 
 namespace containers {
 
@@ -156,7 +157,7 @@ std::pair<std::size_t, std::string> number_and_key(const std::string& name) {
   return {number, rest.empty() ? "" : rest.substr(2)};
 }
 
-// The number behind `mark` in a text; -1 when there is none.
+// The number after `mark` in a text; -1 if there is none.
 double number_after(const std::string& text, const std::string& mark) {
   const auto at = text.find(mark);
   if (at == std::string::npos) return -1;
@@ -175,7 +176,7 @@ struct Expected {
   std::size_t bad = 0;
 };
 
-// One label in the truth is the sample's; several or none leave it without one.
+// A single label in the truth must be the sample's; with several or none, the sample has no label.
 void check_label(std::int64_t label, const TruthRow& row, const std::string& mark) {
   const bool has_several = row.labels.find(", ", row.labels.find(mark)) < row.labels.find(']', row.labels.find(mark));
   const double expected = has_several ? -1 : number_after(row.labels, mark);
@@ -325,7 +326,7 @@ TEST_CASE("tar archives hold what other readers find in them") {
       }
     }
   }
-  // Of its 9 labels two are no class numbers: too many for damage.
+  // Two of its 9 labels are not class numbers: too many to be damage.
   const DatasetOptions mixed = options_for(*data / "made/tar/label_forms.tar", "webdataset");
   CHECK_THROWS_WITH_AS((void)build_dataset(mixed), doctest::Contains("label \"abc\" is no class number"), ConfigError);
 }

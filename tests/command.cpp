@@ -1,4 +1,5 @@
-// The command line itself: help, usage errors, exit codes. What the commands do is tested elsewhere.
+// The command line itself: help, usage errors, exit codes, completion. What the commands do is
+// tested elsewhere.
 #include <nlohmann/json.hpp>
 
 #include "process.hpp"
@@ -69,7 +70,7 @@ TEST_CASE("index says which files of a list are missing, and fails above the bud
   const std::string list = (dir / "list.txt").string();
   const Outcome within = run_command({"index", list, "--set", "max_bad=1"});
   CHECK(within.code == 0);
-  CHECK(run_command({"index", list}).code == 1);  // half of the dataset
+  CHECK(run_command({"index", list}).code == 1);  // half of the dataset is missing
   CHECK(within.says("missing      1 of the 2 files; relative paths begin in " + dir.path().string()));
   CHECK(within.says("gone.jpg: cannot open: no such file"));
   const Outcome above = run_command({"index", list, "--set", "max_bad=0", "--json"});
@@ -155,7 +156,7 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
   }
 }
 
-// What bash offers for the last word of a command line.
+// What bash completion offers for the last word of a command line.
 std::string completed(const std::string& line) {
   const TemporaryDirectory dir;
   const std::string script = "source <(" + testing::built_command() + " completion bash); COMP_WORDS=(" + line +
@@ -324,14 +325,14 @@ TEST_CASE("index names what it left out, and why") {
   CHECK(text.says("000003"));
 }
 
-// `forebay index --decode-index`: what it writes, and when it leaves alone what is there.
+// `forebay index --decode-index`: what it writes, and when it leaves an existing file alone.
 
 void write(const fs::path& path, const std::string& content) {
   fs::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary) << content;
 }
 
-// JPEG files that a decode index knows.
+// JPEG files that a decode index can cover.
 std::vector<std::string> pictures(int count) {
   const testing::TemporaryDirectory dir;
   const std::string data = (dir / "data").string();
@@ -356,7 +357,7 @@ Json report_of(std::vector<std::string> arguments) {
 }
 
 TEST_CASE("what a store does not give now is not left out of a decode index: the one that is there stays") {
-  // Ends earlier than its size says, each time: an error that may pass.
+  // Each read ends before the size that stat() gives, which counts as a transient error.
   const fs::path failing = "/sys/devices/system/cpu/online";
   REQUIRE(fs::file_size(failing) > testing::read_text(failing).size());
   const testing::TemporaryDirectory dir;
@@ -411,7 +412,7 @@ TEST_CASE("an empty decode index replaces none") {
   CHECK(testing::read_text(index + ".points") == points);
   const Outcome text = run_command({"index", index, "--decode-index"});
   CHECK_MESSAGE(testing::contains(text.output, "decode index left as it was"), text.output);
-  // Where there is none, an empty one says that somebody looked.
+  // If there is none yet, an empty one is written, which shows that the dataset was examined.
   fs::remove(index + ".points");
   CHECK(report_of({index}).at("kept") == false);
   CHECK(fs::exists(index + ".points"));

@@ -1,4 +1,4 @@
-// The configuration: what is read.
+// Reading and writing configurations.
 #include <forebay/config.hpp>
 #include <random>
 
@@ -34,11 +34,11 @@ TEST_CASE("every member of the options has a key") {
   const auto keys_of = [](std::string_view section) {
     return static_cast<std::size_t>(std::ranges::count(config::keys(), section, &config::Key::section));
   };
-  // Six sections are members of transform and one of dataset, and saved states name all eight.
+  // Six sections are members of transform and one is of dataset; saved states name all eight.
   CHECK(std::ranges::count(config::sections(), true, &config::Section::of_samples) == 1 + 6 + 1);
   CHECK(members<Options>() + 6 + 1 == keys_of("") + config::sections().size());
   CHECK(members<RunOptions>() == keys_of("run"));
-  CHECK(members<DatasetOptions>() == keys_of("dataset") + 1 + 1);  // and `fields`, which are sections of their own
+  CHECK(members<DatasetOptions>() == keys_of("dataset") + 1 + 1);  // plus `fields` and `clip`
   CHECK(members<ClipOptions>() == keys_of("clip"));
   CHECK(members<TransformOptions>() == keys_of("transform") + 6);
   CHECK(members<ColourOptions>() == keys_of("colour"));
@@ -57,7 +57,7 @@ TEST_CASE("every member of the options has a key") {
 }
 
 TEST_CASE("a section [fields.NAME] is a field, and reads back as it is written") {
-  CHECK(members<FieldOptions>() == config::field_keys().size() + 1);  // and its name
+  CHECK(members<FieldOptions>() == config::field_keys().size() + 1);  // plus its name
   const Options options = parse(R"(
 [fields.mask]
 from = "masks/{stem}.png"
@@ -75,7 +75,7 @@ shape = [3, 64]
 from = "photo"
 )");
   const auto& fields = options.dataset.fields;
-  REQUIRE(fields.size() == 4);  // by name
+  REQUIRE(fields.size() == 4);  // sorted by name
   CHECK(fields[0].name == "boxes");
   CHECK(fields[0].kind == FieldKind::boxes);
   CHECK(fields[0].most == 64);
@@ -95,7 +95,7 @@ from = "photo"
 
 TEST_CASE("no two keys are one member") {
   for (const config::Key& key : config::keys()) {
-    // A value of its own in this key alone: the others keep their defaults.
+    // A different value for this key only; the others keep their defaults.
     Options changed;
     std::visit(
         config::Overloaded{
@@ -216,7 +216,7 @@ TEST_CASE("the presets of the policies are configurations") {
   CHECK(presets >= 5);
 }
 
-// Options written as TOML.
+// Options written as TOML and read back.
 
 using config::Key;
 
@@ -244,7 +244,7 @@ class AnyOptions {
     }
     if (options.transform.operations.empty()) options.transform.views = 1;
     if (options.transform.channels == 1) options.workers.jpeg = JpegLibrary::turbo;
-    options.dataset.clip.frames = 1 + options.dataset.clip.frames % 32;  // within memory together with the others
+    options.dataset.clip.frames = 1 + options.dataset.clip.frames % 32;  // so that all fit into memory
     if (options.dataset.clip.segment.empty()) options.dataset.clip.unit = ClipUnit::frames;
     if (random_.below(2) == 0) {
       options.dataset.clip = {};
@@ -337,7 +337,7 @@ TEST_CASE("what is written reads back to the same options, bit for bit") {
   MESSAGE("seed ", seed);
   for (std::uint64_t i = 0; i < 300; ++i) {
     Options options = AnyOptions(key64(seed, i)).draw();
-    options.dataset.batch_size = 1 + options.dataset.batch_size % 64;  // within memory together with the others
+    options.dataset.batch_size = 1 + options.dataset.batch_size % 64;  // so that all fit into memory
     const std::string toml = to_toml(options);
     CAPTURE(toml);
     const Options again = parse(toml);

@@ -1,4 +1,4 @@
-// The configuration: what is refused, and in which words.
+// Configurations that are refused, and the messages.
 #include <sys/stat.h>
 #include <unistd.h>
 #include <forebay/config.hpp>
@@ -204,7 +204,7 @@ TEST_CASE("a canvas is at most 8 times as large as the result") {
       contains(refusal(small + "canvas = [81, 0]"), "feed.toml:4:10: transform.canvas: a height of 81 is more than 8"));
   CHECK(contains(refusal(small + "canvas = [80, 161]"), "transform.canvas: a width of 161 is more than 8 times that"));
   CHECK(contains(refusal(small + "canvas = [-1, 0]"), "transform.canvas: expected an array of 2"));
-  // Without canvases their size does not matter.
+  // If canvases are not used, their size does not matter.
   CHECK(with({"transform.size=[10, 20]", "transform.canvas=[81, 0]"}).transform.canvas[0] == 81);
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("errors of a file name the file") {
                        ConfigError);
 }
 
-// Configurations that are meant to do harm, or are not files.
+// Malicious configurations, and inputs that are not files.
 
 TEST_CASE("deep nesting is refused with its place, and never reaches the parser") {
   const auto refusal = [](const std::string& toml) {
@@ -302,7 +302,7 @@ TEST_CASE("deep nesting is refused with its place, and never reaches the parser"
     CHECK_THROWS_AS(static_cast<void>(parse_options("", "f", overrides)), ConfigError);
   }
   CHECK(contains(refusal(dotted(16) + " = 1\n"), "unknown"));
-  // Dots outside keys.
+  // Dots that are not in keys are allowed.
   const std::string dots(100, '.');
   CHECK(refusal("# " + dots + "\n[dataset]\npath = \"a\\\"" + dots + "\"\nlabels = \'" + dots + "\'\nindex = \"\"\"\n" +
                 dots + "\"\"\"\n[transform]\nmean = [0.1, 0.2,\n0.3]\n") == "");

@@ -26,7 +26,7 @@ std::string read_field(const Dataset& dataset, std::uint64_t id, std::size_t num
   return reading.text();
 }
 
-// A section that only says where the image or the label is.
+// A section that only tells where the image or the label is.
 FieldOptions place(const std::string& name, const std::string& from) {
   FieldOptions options;
   options.name = name;

@@ -5,8 +5,8 @@
 #include "test.hpp"
 #include "zip_files.hpp"
 
-// What all containers have in common: which folders are theirs, files that change after they were indexed, class
-// numbers that cannot be right, names, and how much a file can ask for.
+// What all containers have in common: which folders they recognise, files that change after
+// indexing, impossible class numbers, names, and how much a file can make Forebay allocate.
 
 namespace forebay::test_containers {
 
@@ -17,7 +17,7 @@ namespace {
 const std::string kLong = kJpeg + std::string(20'000, 'x');
 const std::string kChanged = "not the file that its index was made from";
 
-// What reading the last sample of an index says once `change` was made to its data.
+// The error of reading the last sample of an index after `change` was made to its data.
 std::string error_after(const std::filesystem::path& path, const std::function<void()>& change) {
   const auto bytes = build_dataset(options_for(path))->serialize();
   change();
@@ -42,7 +42,7 @@ TEST_CASE("folders of images and of annotations are not taken for containers by 
         {"JPEGImages/x.jpg", kJpeg}, {"Annotations/x.xml", annotation(object("cat"))}, {name, "anything"}};
     CHECK(build_dataset(options_for(voc.path()))->format() == "voc");
   }
-  // Folders without images change nothing.
+  // Folders without images make no difference.
   const FolderOf shards{{"x.rec", record_part(image_record(kJpeg, 0.0F))}, {"logs/run.txt", "text"}};
   CHECK(build_dataset(options_for(shards.path()))->format() == "recordio");
 }
@@ -63,7 +63,7 @@ TEST_CASE("a container that changed behind its first bytes is noticed, and one t
   set_time(folder / "x.tar", 2);
   CHECK(fingerprint(*first) == fingerprint(*build_dataset(options_for(folder / "x.tar"))));
 
-  // Of a large file the end is looked at, whatever is not between.
+  // The end of a large file is compared, although the middle is not.
   const std::string large = archive("1") + std::string(3U << 20U, '\0');
   write_file(folder / "large.tar", large);
   CHECK(contains(error_after(folder / "large.tar",
@@ -270,7 +270,8 @@ TEST_CASE("a file that is something else than its name says is refused by what i
     CHECK(contains(refusal(name, "\x28\xB5\x2F\xFD..."), "is compressed by Zstandard"));
   }
   CHECK(contains(refusal("x.zip", "PK\3\4" + std::string(60, 'x')), "a ZIP archive whose first member is no .npy"));
-  // Also where it is not the dataset's path: annotations, files of fields, labels, an index, a configuration.
+  // The same for files other than dataset.path: annotations, fields, labels, an index, a
+  // configuration.
   write_file(folder / "voc/x.jpg", kJpeg);
   write_file(folder / "voc/x.xml", pointer);
   write_file(folder / "voc/y.jpg", kJpeg);
@@ -293,7 +294,7 @@ TEST_CASE("a file that is something else than its name says is refused by what i
   CHECK(contains(build_error(options_for(folder / "cifar")), "is a pointer of Git LFS"));
   write_gzip(folder / "y.tar.gz", "<html>404</html>" + std::string(1000, ' '));
   CHECK(contains(build_error(options_for(folder / "y.tar.gz")), "is HTML"));
-  // In a folder of shards the others stay; one that is compressed is named.
+  // In a folder of shards the others are still used; the bad one is named.
   write_file(folder / "shards/a.tar", tar_sample("a", kJpeg, "0") + tar_end());
   write_file(folder / "shards/b.tar", pointer);
   write_file(folder / "shards/c.tar.xz", "x");
@@ -309,7 +310,7 @@ TEST_CASE("a file that is something else than its name says is refused by what i
 
 TEST_CASE("records whose lengths look like marks of texts are no texts") {
   const TemporaryDirectory folder;
-  // The length's first bytes are those of a byte order mark.
+  // The first bytes of the length equal a byte order mark.
   const std::string record = tf_record(image_example(kJpeg + std::string(0xFEFF - 80, 'x'), 0));
   REQUIRE(record.starts_with("\xFF\xFE"));
   write_file(folder / "x.tfrecord", record);

@@ -1,4 +1,4 @@
-// Which device a rank gets, on machines that the fake runtime pretends to be.
+// Which device a rank gets, on machines simulated by the fake runtime.
 #include <cuda_runtime_api.h>
 #include <forebay/feeder.hpp>
 
@@ -23,7 +23,7 @@ std::string refusal(const std::string& name) {
   return testing::error_of<ConfigError>([&] { static_cast<void>(make_device(name)); });
 }
 
-// An environment variable for as long as this lives.
+// Sets an environment variable while it exists.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -49,7 +49,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// No launcher has said anything.
+// An environment without any launcher's variables.
 struct NoLauncher {
   Variable torchrun{"LOCAL_RANK", nullptr};
   Variable open_mpi{"OMPI_COMM_WORLD_LOCAL_RANK", nullptr};
@@ -150,7 +150,7 @@ TEST_CASE("a rank that knows of no other asks the launcher's environment") {
     CHECK(gpu_chosen("cuda", {.local_rank = 2, .local_ranks = 4}) == "cuda:2");
   }
   const Variable strange("OMPI_COMM_WORLD_LOCAL_RANK", "first");
-  CHECK(gpu_chosen("cuda") == "cuda:3");  // Slurm's is one
+  CHECK(gpu_chosen("cuda") == "cuda:3");  // Slurm's variable counts
 }
 
 TEST_CASE("the GPU that is current on the calling thread comes before what the launcher says") {
@@ -163,7 +163,7 @@ TEST_CASE("the GPU that is current on the calling thread comes before what the l
   for (const char* name : {"auto", "cuda"}) {
     CHECK(gpu_chosen(name) == "cuda:3");
     CHECK(gpu_chosen(name, {.local_rank = 1, .local_ranks = 4}) == "cuda:3");
-    CHECK(make_device(name).doubt.empty());  // somebody has chosen it
+    CHECK(make_device(name).doubt.empty());  // it was chosen explicitly
   }
   CHECK(gpu_chosen("cuda:1") == "cuda:1");
   std::string elsewhere;
@@ -233,10 +233,11 @@ TEST_CASE("ranks are on the GPUs that they made current, and are told if that is
   }
 }
 
-// Rendering through the CUDA backend on the fake runtime: what reaches the kernels, and in which order.
+// Rendering through the CUDA backend on the fake runtime: the calls that reach the kernels, and
+// their order.
 
 constexpr std::uint32_t kBatch = 3;
-constexpr int kLaunchesOfTrial = 2;  // a renderer's, when it is made
+constexpr int kLaunchesOfTrial = 2;  // made by a renderer at construction
 
 RenderPlan small_plan() {
   TransformOptions options;
@@ -246,7 +247,7 @@ RenderPlan small_plan() {
   return make_render_plan(options, 17, false, kBatch);
 }
 
-// A slot of canvases with anything in them.
+// A slot of canvases with random content.
 std::vector<std::byte> random_slot(const CanvasFormat& format, Random& random) {
   std::vector<std::byte> slot(format.batch_bytes());
   for (std::byte& byte : slot) byte = static_cast<std::byte>(random.below(256));
@@ -375,7 +376,7 @@ TEST_CASE("views that were drawn on another stream serve the first use of the pl
   for (std::uint32_t place = 0; place < kPlaces; ++place) renderer->draw(serving_of(place), place, copying);
   device.record(drawn, copying);
   device.synchronize(drawn);
-  // Others, without a place, in between.
+  // Other batches, without a place, are rendered in between.
   for (const std::uint32_t place : {2U, 0U, 1U}) {
     RenderBatch serving = serving_of(place);
     serving.drawn_in = place;

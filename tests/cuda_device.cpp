@@ -38,7 +38,7 @@ TEST_CASE("nothing of the caller changes when a device and its parts are made an
     CHECK(stream.handle != nullptr);
     CHECK(event.handle != nullptr);
   }
-  // A call of this thread on GPU 0, or on GPU 1 after it was made current here, would show.
+  // A call by this thread on GPU 0, or on GPU 1 after it was made current here, would show up.
   CHECK(machine.started() == std::set<int>{1});
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   REQUIRE(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
@@ -90,7 +90,7 @@ TEST_CASE("asking for an event leaves the thread's last error as the trainer wou
   }
 }
 
-// What a trainer's thread may do to a device whose GPU it did not choose.
+// Everything that a trainer's thread may do with a device whose GPU it did not select.
 void use(CudaDevice& device, DeviceEvent event, const Places& places) {
   for (const StreamView stream : {device.make_stream(), StreamView{}}) {
     device.record(event, stream);
@@ -142,7 +142,7 @@ TEST_CASE("a failing GPU is an error that names the call and says what to do") {
   failing("cuCtxPushCurrent", [&] { device.record(event, stream); });
   failing("cuEventQuery", [&] { static_cast<void>(device.is_complete(event)); });
   failing("cudaEventSynchronize", [&] { device.synchronize(event); });
-  // Asleep: not by cudaStreamSynchronize(), which keeps a core busy.
+  // Waits asleep, not with cudaStreamSynchronize(), which keeps a core busy.
   const auto memory = device.allocate(16);
   failing("cudaEventSynchronize", [&] { static_cast<void>(read(device, memory->bytes().data(), 16, stream)); });
   failing("cudaEventRecord", [&] { device.record(event, stream); });
@@ -171,7 +171,7 @@ TEST_CASE("a thread that entered has the GPU current and may call while a graph 
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
     CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
     CHECK(mode == cudaStreamCaptureModeRelaxed);
-    // The null stream is that of the thread's current GPU.
+    // The null stream is the one of the thread's current GPU.
     device.record(device.make_event(), StreamView{});
   }).join();
   CHECK(machine.started() == std::set<int>{1});

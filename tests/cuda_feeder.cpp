@@ -17,11 +17,11 @@ Options gpu_options(const std::string& policy) {
   options.device = "cuda";
   options.run.epochs = 3;
   options.policy.name = policy;
-  options.policy.interval = 3;  // of policy "interval": two reuses of each batch
+  options.policy.interval = 3;  // for policy "interval": two reuses of each batch
   return options;
 }
 
-// Bytes of a batch that are not what its ids say.
+// How many bytes of a batch do not belong to its ids.
 std::size_t wrong_bytes(const std::byte* batch, const std::vector<std::uint64_t>& ids) {
   std::size_t wrong = 0;
   for (std::size_t sample = 0; sample < ids.size(); ++sample) {
@@ -33,7 +33,7 @@ std::size_t wrong_bytes(const std::byte* batch, const std::vector<std::uint64_t>
   return wrong;
 }
 
-// A trainer whose kernels look at every byte of a batch when the GPU comes to them.
+// A trainer whose kernels check every byte of a batch when the GPU executes them.
 class LookingTrainer {
  public:
   LookingTrainer() {
@@ -51,7 +51,7 @@ class LookingTrainer {
     REQUIRE(launch_on_host([this, bytes, ids] { wrong_ += wrong_bytes(bytes, ids); }, lease.stream().handle) ==
             cudaSuccess);
   }
-  // `expected` must stay until wrong().
+  // `expected` must exist until wrong().
   void compare(const Lease& lease, const std::vector<std::byte>& expected) {
     const TensorView images = lease.images();
     const std::byte* const bytes = behind(images.data, images.bytes());
@@ -85,7 +85,7 @@ TEST_CASE("batches on a GPU are whole whenever the GPU comes to use them") {
       while (std::optional<Lease> lease = feeder.next(trainer.stream(random.below(2)))) {
         trainer.look_at(*lease);
         if (lease->is_fresh()) fresh_samples += lease->size();
-        if (random.below(3) == 0) kept = std::move(lease);  // ends what was kept before, and outlives steps
+        if (random.below(3) == 0) kept = std::move(lease);  // replaces the previous one, for several steps
       }
       CHECK(fresh_samples == 150);
       kept.reset();
@@ -134,7 +134,8 @@ TEST_CASE("views that a GPU renders are the host's, bit for bit, whenever the GP
     std::optional<Lease> kept;
     while (std::optional<Lease> lease = feeder.next(trainer.stream(random.below(2)))) {
       ++steps;
-      // Which steps reuse which batch may differ in the end of an epoch; a serving that both made is the same.
+      // Near the end of an epoch, which steps reuse which batch may differ; servings that both runs
+      // made must be equal.
       if (const auto found = expected.find(serving_of(*lease)); found != expected.end()) {
         trainer.compare(*lease, found->second);
       } else {
@@ -215,7 +216,7 @@ TEST_CASE("a lease outlives the feeder, on a GPU too") {
   CHECK(machine.memory_left() == before);
 }
 
-// What next() throws once `fail` was called after its first step.
+// The error of next() after `fail` was called after the first step.
 template <typename Fail>
 std::string error_after_first_step(Feeder& feeder, const Fail& fail) {
   try {
@@ -233,7 +234,7 @@ std::string error_after_first_step(Feeder& feeder, const Fail& fail) {
 TEST_CASE("a GPU that fails ends the run with its error, wherever it fails") {
   struct Place {
     Options options;
-    const char* call;  // the next of it fails
+    const char* call;  // the next such call fails
     const char* error;
   };
   const std::array places{
@@ -272,7 +273,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
   struct End {
     std::uint64_t steps = 0;
     std::string error;
-    std::string refusal;  // of a state, before the ranks have agreed to end
+    std::string refusal;  // error of state() before the ranks have agreed to end
   };
   std::array<End, 2> ends;
   job.run([&](Communicator& rank) {
@@ -282,7 +283,7 @@ TEST_CASE("a batch that one rank's GPU refuses to show ends the run on all ranks
       while (const auto lease = feeder.next(feeder.stream())) {
         if (++end.steps == 5 && rank.rank() == 1) machine.fail_next("launch of rendering", cudaErrorIllegalAddress);
         if (end.steps < 4) continue;
-        const std::string refusal = error_of([&] { return feeder.state(); });  // of both after the same step
+        const std::string refusal = error_of([&] { return feeder.state(); });  // both ranks, after the same step
         if (!refusal.empty()) end.refusal = refusal;
       }
     } catch (const Error& error) {

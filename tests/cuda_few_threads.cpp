@@ -1,4 +1,5 @@
-// A feeder on a GPU that is refused a thread, on the fake runtime: an error, and nothing left on the GPU.
+// A feeder on a GPU that is refused a thread, on the fake runtime: an error, and nothing left on
+// the GPU.
 #include <forebay/feeder.hpp>
 
 #include "fake_cuda.hpp"
@@ -38,7 +39,7 @@ TEST_CASE("a feeder on a GPU that is refused any of its threads throws, and leav
           CHECK(served == 6);
         },
         true);
-    // Readers, decoders, issuer; uploader, profiler and clock; and those of single calls.
+    // Readers, decoders, issuer; uploader, profiler and clock; and those of individual calls.
     CHECK(threads > 2 + 2 + 1 + 3);
     CHECK(cuda.memory_left() == memory);
     CHECK(cuda.streams_and_events() == streams);

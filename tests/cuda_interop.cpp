@@ -1,5 +1,5 @@
-// What other libraries are told of batches on a GPU, and that a tensor ends its lease in the order of the stream. On
-// the fake runtime.
+// What other libraries learn about batches on a GPU, and that a tensor ends its lease in the order
+// of the stream. On the fake runtime.
 #include <cuda_runtime_api.h>
 #include <forebay/feeder.hpp>
 #include <forebay/interop.hpp>
@@ -16,7 +16,7 @@ Options options_of(DType dtype, const std::string& device = "cuda:1") {
   Options options = memory_options(6);
   options.device = device;
   options.transform.dtype = dtype;
-  options.queue.capacity = 1;  // three slots, so that they are filled again soon
+  options.queue.capacity = 1;  // three slots, which are soon refilled
   options.queue.pool = 1;
   options.queue.max_leases = 1;
   return options;
@@ -105,7 +105,7 @@ TEST_CASE("a consumer on another thread lets go while its kernels still wait, an
         }
       };
       REQUIRE(launch_on_host(look, mine) == cudaSuccess);
-      // It chose no GPU, like a thread that only collects garbage.
+      // The thread has not selected a GPU, like one that only collects garbage.
       auto* const tensor = to_dlpack(std::make_shared<Lease>(std::move(*batch))).release();
       std::thread([tensor] { tensor->deleter(tensor); }).join();
     }
@@ -148,7 +148,7 @@ TEST_CASE("a stream that would be another one where the lease ends is refused be
     CAPTURE(wrong_gpu);
     CHECK(contains(wrong_gpu, "call cudaSetDevice(1)"));
   }
-  // A stream of the GPU is that on every thread, and nothing was taken meanwhile.
+  // An ordinary stream is the same on every thread, and nothing was taken meanwhile.
   std::size_t samples = 0;
   while (const std::optional<Lease> batch = feeder.next({mine})) samples += batch->is_fresh() ? batch->size() : 0;
   CHECK(samples == 12);
@@ -164,7 +164,7 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
     cudaGraph_t graph = nullptr;
     return cudaStreamEndCapture(stream, &graph);
   };
-  // next() takes nothing there.
+  // During a capture next() refuses, and takes no batch.
   auto lease = feeder.next({stream});
   REQUIRE(lease);
   const std::uint64_t step = lease->step();
@@ -176,7 +176,8 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
   lease = feeder.next({stream});
   REQUIRE(lease);
   CHECK(lease->step() == step + 1);
-  // In a slot that was never used the end would be legal, and the copies to come would join the capture.
+  // In a slot that was never used, ending the lease would be legal, and later copies would join the
+  // capture.
   CHECK(capture([&] { lease.reset(); }) == cudaSuccess);
   error = error_of([&] {
     while (feeder.next({stream})) continue;
@@ -190,7 +191,7 @@ TEST_CASE("on the host there is no stream to refuse") {
   CHECK(feeder.next({cudaStreamPerThread}));
 }
 
-// Random views of every sample, three of each batch.
+// Random views, three of each sample.
 Options views_options(const std::string& device) {
   Options options = options_of(DType::float32, device);
   options.transform.when = When::dequeue;
@@ -203,8 +204,8 @@ Options views_options(const std::string& device) {
   return options;
 }
 
-// The pixels that kernels of a consumer find wrong, which get the batch on `theirs` and are told to the lease as
-// `number`; the images are rendered on the feeder's stream, or lie in their slots.
+// How many wrong pixels a consumer's kernels find. They run on `theirs`, which is passed to the
+// lease as `number`. Images are rendered on the feeder's stream, or are in their slots.
 std::size_t wrong_for_consumer(std::uint64_t seed, bool is_rendered, const auto& stream_of, const auto& number_of) {
   std::vector<std::vector<std::byte>> expected;
   Options options = views_options("host");
@@ -259,7 +260,7 @@ TEST_CASE("a consumer finds the batch on its own stream, default or not, and kee
       unordered += wrong_for_consumer(seed, is_rendered, own, [](cudaStream_t) { return Number(-1); });
     }
   }
-  CHECK(unordered > 0);  // the simulated GPU would have shown it
+  CHECK(unordered > 0);  // shows that the simulated GPU detects missing order
 }
 
 TEST_CASE("streams on which a consumer cannot be ordered are refused, and the lease goes on") {
@@ -286,7 +287,7 @@ TEST_CASE("labels, fields and counts are where the images are, and the host has 
       FakeCuda machine({.gpus = 2, .seed = seed});
       cudaStream_t mine = stream_on(1);
       std::atomic<std::size_t> wrong{0};
-      // A kernel that finds there what the host has.
+      // A kernel that compares the device's bytes with the host's.
       const auto look = [&](const TensorView& there, const void* here) {
         REQUIRE(there.device == DeviceKind::cuda);
         const auto* const first = static_cast<const std::byte*>(here);

@@ -5,7 +5,7 @@
 #include "pack_support.hpp"
 #include "test.hpp"
 
-// What every dataset must do, run over every format.
+// The contract of every dataset, checked for every format.
 
 namespace forebay::test_dataset_contract {
 
@@ -228,7 +228,7 @@ TEST_CASE("a dataset has the samples of its files, with labels of its classes") 
       const Sample sample = dataset->sample(id);
       CHECK(sample.label >= 0);
       CHECK(sample.label < static_cast<std::int64_t>(dataset->classes().size()));
-      CHECK((sample.encoding != Encoding::raw || sample.width > 0));  // of images it may be stated
+      CHECK((sample.encoding != Encoding::raw || sample.width > 0));  // images may have a size, too
     }
   });
 }
@@ -360,7 +360,7 @@ TEST_CASE("progress comes from the calling thread and ends complete") {
 
 TEST_CASE("an exception in the progress callback ends the build") {
   for_each_format([](const TemporaryDirectory&, const Made& made) {
-    if (made.format == "filelist") return;  // has nothing to report: labels stand in the list
+    if (made.format == "filelist") return;  // reports no progress: labels are in the list
     CHECK_THROWS_AS((void)build_dataset(made.options, [](auto, auto) { throw std::runtime_error("enough"); }),
                     std::runtime_error);
   });

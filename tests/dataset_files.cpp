@@ -1,7 +1,7 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-// What the file formats make of the layouts that people use.
+// How the formats read common layouts of files.
 
 namespace forebay::test_dataset_files {
 
@@ -222,7 +222,7 @@ TEST_CASE("filelist: given classes") {
   CHECK(numbered->classes() == options.classes);
   REQUIRE(find_skipped(*numbered, "list.txt:3") != nullptr);
 
-  // Classes that are called like numbers are meant by their names.
+  // Classes whose names are numbers are matched by name.
   options.classes = {"2", "1", "0"};
   CHECK(samples_of(*build_dataset(options), folder.path()) == Lines{"a.jpg label 1", "b.jpg label 2", "c.jpg label 0"});
 }

@@ -4,7 +4,8 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-// What format = "auto" makes of folders that hold images and XML: a detection set is never taken for class folders.
+// What format = "auto" detects in folders with images and XML: a detection dataset is never taken
+// for class folders.
 
 namespace forebay::test_dataset_layouts {
 
@@ -24,7 +25,7 @@ std::string refusal(const TemporaryDirectory& folder, const std::string& below =
   return build_error(options_for(below.empty() ? folder.path() : folder / below));
 }
 
-// That the message shows both commands; `voc_path` is where a reading as VOC would begin.
+// Checks that the message shows both commands; `voc_path` is the path for reading it as VOC.
 void check_both(const std::string& error, const std::filesystem::path& voc_path, const std::filesystem::path& path) {
   CAPTURE(error);
   CHECK(contains(error, "dataset.path = \"" + path.string() + "\": can be read in two ways"));
@@ -32,7 +33,8 @@ void check_both(const std::string& error, const std::filesystem::path& voc_path,
   CHECK(contains(error, "forebay index \"" + path.string() + "\" --format folder"));
 }
 
-// Root may list every folder, so the process becomes another user for a while. False if it is still root.
+// Root can list every folder, so the process becomes another user while this exists. False if it is
+// still root.
 class AsNobody {
  public:
   AsNobody() : is_root_(::geteuid() == 0) {
@@ -266,7 +268,7 @@ TEST_CASE("images beside each other are a dataset without classes where fields s
   CHECK(dataset->sample(0).label == -1);
   CHECK(dataset->name(1) == (folder / "images/y.png").string());
   CHECK(dataset->skipped().empty());
-  // One in a folder has a class, and those beside it have none.
+  // An image in a folder has a class, those next to the folder have none.
   make(folder, {{"images/cat/z.jpg", "jpeg"}, {"masks/z.png", "png"}});
   const auto classes = build_dataset(options);
   CHECK(classes->size() == 1);
@@ -281,7 +283,7 @@ TEST_CASE("bare images beside each other get advice for each kind of target") {
   for (const char* said : {"found 2 images", "CLASS/x.jpg", "dataset.format = \"folder\"", "[fields.NAME]", "list"}) {
     CHECK(contains(text, said));
   }
-  // Who asked for VOC hears of VOC.
+  // If VOC was requested, the message is about VOC.
   CHECK(contains(build_error(options_for(folder / "images", "voc")), "the voc format needs"));
 }
 

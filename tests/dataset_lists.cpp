@@ -1,5 +1,5 @@
-// The list files that people have: Caffe's, ImageNet's, tables with tabs, CSV with a header; and what is no list of
-// classes.
+// List files in common formats: Caffe's, ImageNet's, tables with tabs, CSV with a header; and lists
+// that do not give classes.
 #include "data/placed_samples.hpp"
 #include "dataset_support.hpp"
 #include "test.hpp"
@@ -88,7 +88,7 @@ TEST_CASE("labels that are no classes are refused, and what is supported is said
     CHECK(contains(list.refusal(content), supported));
   }
   CHECK(list.build("a.jpg,dog|cat\n", {"dog|cat"})->size() == 1);
-  CHECK(list.build("a.jpg,v1.5\nb.jpg,2.5\n")->classes() == Lines{"2.5", "v1.5"});  // names, one like a number
+  CHECK(list.build("a.jpg,v1.5\nb.jpg,2.5\n")->classes() == Lines{"2.5", "v1.5"});  // names, although one is a number
   CHECK(contains(list.refusal("a.jpg,90\nb.jpg,16000000\n"),
                  "list.txt:2: label \"16000000\" is not between -1 and 999999"));
   CHECK(contains(list.refusal("a.jpg,1,0,1\n"), "one class per image (no sets of labels, no boxes)"));
@@ -121,7 +121,8 @@ TEST_CASE("one odd label among class numbers is a bad row, and the others keep t
   expected.back() = "odd.jpg -";
   for (const char* none : {"-1", "-1.0", ""}) CHECK(list.read(numbers + "odd.jpg," + none + "\n") == expected);
 
-  // However many values are missing; names that are numbers among others stay names.
+  // This holds however many values are missing. Names that are numbers, among other names, stay
+  // names.
   CHECK(list.read("a.jpg,1\nb.jpg,nan\nc.jpg,NaN\nd.jpg,0\n") == Lines{"a.jpg 1", "d.jpg 0"});
   CHECK(list.build("a.jpg,1\nb.jpg,x\nc.jpg,y\n")->classes() == Lines{"1", "x", "y"});
   CHECK(contains(list.refusal("a.jpg,1\nb.jpg,2\nc.jpg,x\n"),
@@ -196,7 +197,7 @@ TEST_CASE("tables of other people") {
   CHECK(contains(refusal("voc/raccoon/data/train_labels.csv"), "boxes of objects"));
   CHECK(contains(refusal("photos/imagenet-sample.labels.tsv"), "which column is the label"));
   const auto plain = build_dataset(options_for(*data / "odd/jpeg/dali_subsampling/image_list.txt"));
-  CHECK(find_missing_files(*plain, 2, {}).files.size() == 10);  // the list is longer than what was copied of the set
+  CHECK(find_missing_files(*plain, 2, {}).files.size() == 10);  // only part of the listed set was copied
 }
 
 TEST_CASE("files that a list names and that are not there") {
@@ -227,7 +228,7 @@ TEST_CASE("a line takes time in proportion to its length, whatever is in it") {
     for (std::size_t i = 0; i < kParts; ++i) line += part;
     return line + "\n";
   };
-  // With twice the parts each took four times as long: a minute here.
+  // A parser that is quadratic in the number of parts would take a minute for these.
   for (const char* part : {"a ", "a,", "a\t", "\"a\",", "\"a\" ", ". ", "#", "a.jpg "}) {
     CAPTURE(part);
     CHECK_NOTHROW((void)list.refusal(many(part)));
@@ -243,7 +244,7 @@ TEST_CASE("a file of one byte is read like any other, and not beyond") {
   }
 }
 
-// Folders whose names say that they are parts of a dataset, as those of public datasets do, and lists of ImageSets.
+// Folders named like the parts of public datasets, and lists in ImageSets.
 
 const std::string kDog = annotation(object("dog"));
 
@@ -255,19 +256,19 @@ std::string refusal(const TemporaryDirectory& folder, const std::string& below =
   return build_error(options_for(below.empty() ? folder.path() : folder / below));
 }
 
-// What auto says of a folder with these files; "" if it takes it.
+// The message with which format "auto" refuses a folder with these files; "" if it accepts it.
 std::string refusal_of(const std::vector<std::string>& files) {
   const TemporaryDirectory folder;
   for (const std::string& file : files) write_file(folder / file, "jpeg");
   std::string error = refusal(folder);
-  // The commands name the folder.
+  // Commands in the message contain the folder's path.
   for (std::size_t at = 0; (at = error.find(folder.path().string(), at)) != std::string::npos;) {
     error.replace(at, folder.path().string().size(), "SET");
   }
   return error;
 }
 
-// What a run says of it when it starts.
+// The remarks that a run logs at its start.
 std::vector<std::string> remarks_of(const Dataset& dataset) {
   std::vector<std::string> remarks;
   for (const Skipped& entry : dataset.skipped()) {
@@ -279,7 +280,7 @@ std::vector<std::string> remarks_of(const Dataset& dataset) {
 TEST_CASE("folders that are named like the parts of public datasets are no classes") {
   struct Layout {
     std::vector<std::string> files;
-    std::vector<std::string> commands;  // that the error shows, beside the one for class folders all the same
+    std::vector<std::string> commands;  // that the error suggests, besides the one for class folders
   };
   const std::vector<Layout> layouts{
       {{"train/n01/0.JPEG", "train/n02/0.JPEG", "val/n01/1.JPEG", "val/n02/1.JPEG"},  // ImageNet
@@ -395,7 +396,7 @@ TEST_CASE("a list of ImageSets is a dataset, and the folder says which there are
                  "the images of all its splits (ImageSets/Main/test.txt, ImageSets/Main/train.txt, "
                  "ImageSets/Segmentation/val.txt)"));
 
-  // With masks, and also where there is no XML.
+  // With masks, and even without XML.
   DatasetOptions options = options_for(folder / "ImageSets/Segmentation/val.txt");
   options.samples = SampleUnit::images;
   options.fields = {{.name = "mask", .from = "SegmentationClass/{stem}.png"}};

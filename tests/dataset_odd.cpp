@@ -1,4 +1,5 @@
-// Odd names, odd trees, and files that are not what they look like. Nothing here may hang: CTest has a limit.
+// Odd names, odd directory trees, and files that are not what they seem. Nothing here may hang:
+// CTest has a limit.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,7 +24,7 @@ namespace {
 
 using namespace forebay::testing;
 
-// A dataset of the one file that a list names.
+// A dataset of the single file named in a list.
 std::unique_ptr<Dataset> list_of(const TemporaryDirectory& folder, const std::string& path) {
   write_file(folder / "list.txt", "\"" + path + "\",0\n");
   return build_dataset(options_for(folder / "list.txt"));
@@ -179,7 +180,7 @@ TEST_CASE("folders of links to folders of links do not multiply a file beyond bo
   for (const unsigned threads : {1U, 4U}) {
     const DatasetOptions options = options_for(folder.path(), "folder");
     const auto dataset = build_dataset_with({.options = options, .progress = {}, .threads = threads});
-    CHECK(dataset->size() == 65);  // its own name, and 64 through links
+    CHECK(dataset->size() == 65);  // its own path, and 64 through links
     CHECK(count_bad(*dataset) > 0);
     std::vector<std::string> found;
     for (std::uint64_t id = 0; id < dataset->size(); ++id) found.push_back(dataset->name(id));
@@ -250,7 +251,7 @@ TEST_CASE("a store that fails while it is listed leaves nothing out of an index"
                                    std::pair{"flat", "flat/x.xml: cannot open: Too many open files"}}) {
     CAPTURE(path);
     std::optional<NoMoreFiles> none;
-    const auto fail = [&](std::uint64_t, std::uint64_t) {  // after the listing of the folder itself
+    const auto fail = [&](std::uint64_t, std::uint64_t) {  // called after the folder itself was listed
       if (!none) none.emplace();
     };
     const std::string said =
@@ -278,7 +279,7 @@ TEST_CASE("the tree of odd names") {
     readable += failure.reason.empty() ? 1 : 0;
     if (!failure.reason.empty()) CHECK(dataset->name(id).ends_with("dangling.jpg"));
   }
-  CHECK(dataset->size() == readable + 2);  // the dangling link, once more through the link n06
+  CHECK(dataset->size() == readable + 2);  // the dangling link, and the same through the link n06
   CHECK(count_bad(*dataset) == 0);
 }
 
@@ -292,7 +293,8 @@ class OwnRead final : public testing::FakeDataset {
   std::function<void(ReadTarget&)> read_;
 };
 
-// Like a reader's target: what it throws for more than 100 bytes is not a std::exception, nor the dataset's business.
+// Like a reader's target: what it throws for more than 100 bytes is not a std::exception, and must
+// pass through the dataset.
 struct Refusal {};
 class SmallTarget final : public ReadTarget {
  public:
@@ -317,7 +319,7 @@ TEST_CASE("no memory for a sample is a limit of the process, and no damage of th
   } catch (const Error& error) {
     CHECK(contains(error.what(), "no memory for read() of sample 0"));
   }
-  if (testing::kSanitized) return;  // a sanitizer ends the process instead
+  if (testing::kSanitized) return;  // a sanitizer would end the process
   try {
     (void)memory_around_record(std::size_t{1} << 60U);
     FAIL("nothing was thrown");
@@ -357,7 +359,7 @@ TEST_CASE("what the reader's memory throws ends the read, whatever a program's d
                     }
                   }),
                   Refusal);
-  // Another reserve() that succeeds is a success.
+  // If another reserve() succeeds, the read succeeds.
   CHECK_NOTHROW(read([](ReadTarget& to) {
     try {
       (void)to.reserve(101);

@@ -12,31 +12,32 @@ using namespace forebay::serve;
 
 namespace forebay::testing {
 
-// Bugs that can be planted between the house and the device, one at a time.
+// Bugs that can be planted between Forebay and the device, one at a time.
 enum class Mutant : std::uint8_t {
   none,
-  copies_are_not_awaited,     // a copy counts as made when it was asked for: published early, staging reused early
+  copies_are_not_awaited,     // a copy counts as complete when requested: published early, staging reused early
   copy_ignores_uses,          // a slot is overwritten while streams still read the batch before
-  streams_forget_each_other,  // the end of a use on one stream hides that on another
-  use_ends_too_early,         // a use ends where the stream has come, not where it was told to go
+  streams_forget_each_other,  // the end of a use on one stream hides one on another stream
+  use_ends_too_early,         // a use ends at what the stream has done, not at what is queued
   lease_ends_elsewhere,       // a lease ends on a stream that its work is not on
-  staging_is_too_small,       // a place is filled again before its copy was made
-  nobody_keeps_pace,          // the trainer's thread runs ahead of the device as far as it likes
+  staging_is_too_small,       // a staging place is refilled before its copy is complete
+  nobody_keeps_pace,          // the trainer's thread runs arbitrarily far ahead of the device
   drawing_is_not_awaited,     // first views are drawn on a stream that nobody waits for
 };
 inline constexpr int kMutants = 9;
 [[nodiscard]] std::string_view name_of(Mutant mutant) noexcept;
 
-// How a world is set up; everything else comes from its seed.
+// The setup of a world; everything else follows from its seed.
 struct WorldSetup {
-  bool reuses = true;     // the trainer reuses when nothing is ready; else it waits, as under policy "block"
+  bool reuses = true;     // the trainer reuses if nothing is ready; otherwise it waits, as with "block"
   bool canvases = false;  // slots hold canvases, tensors are made of them for each lease
   Mutant mutant = Mutant::none;
 };
 
-// Ring, slots, staging, copies and leases as the feeder drives them, on one thread: a seed decides whose turn it is
-// (the issuer's, a decoder's, the uploader's, the trainer's, the device's), on which of its streams the trainer works,
-// and how long it holds leases. The trainer's work looks at every byte when the device comes to it.
+// Drives ring, slots, staging, copies and leases as the feeder does, but on one thread. A seed
+// decides whose turn it is (issuer, decoder, uploader, trainer or device), on which of its streams
+// the trainer works, and how long it holds leases. The trainer's work checks every byte when the
+// device executes it.
 class StreamWorld {
  public:
   // Chosen by the seed.
@@ -48,15 +49,15 @@ class StreamWorld {
 
   StreamWorld(const WorldSetup& setup, std::uint64_t seed);
 
-  // Serves so many steps and lets the device finish. The first thing that was wrong, or an empty string.
+  // Serves so many steps and lets the device finish. Returns the first error, or an empty string.
   [[nodiscard]] std::string run(std::uint64_t steps);
-  // Of the steps served.
+  // How many of the steps were fresh.
   [[nodiscard]] std::uint64_t fresh() const noexcept { return ring_.taken(); }
 
  private:
-  // What became of a step.
+  // The progress of a step.
   struct StepFate {
-    bool ended = false;                                          // its lease has
+    bool ended = false;                                          // its lease has ended
     std::shared_ptr<bool> done = std::make_shared<bool>(false);  // the device has done all of its work
   };
   struct Filling {
@@ -79,7 +80,7 @@ class StreamWorld {
   Random random_;
   Sizes sizes_;
   std::shared_ptr<SimulatedDevice> device_;
-  std::vector<StreamView> streams_;  // of the trainer
+  std::vector<StreamView> streams_;  // the trainer's
   StreamView stream_ = streams_.front();
   std::shared_ptr<SlotStore> store_;
   SlotRing ring_;
@@ -88,7 +89,7 @@ class StreamWorld {
   std::atomic<bool> stopped_{false};
   std::uint64_t claimed_ = 0;
   std::vector<Filling> filling_;
-  std::deque<std::uint32_t> complete_;  // slots that the uploader has not taken
+  std::deque<std::uint32_t> complete_;  // complete slots that the uploader has not taken
   struct Held {
     Lease lease;
     StreamView used_on;
@@ -119,10 +120,11 @@ SlotCounts counts_of(const StreamWorld::Sizes& sizes, Mutant mutant) {
 
 std::uint8_t value_of(std::uint64_t turn, std::uint32_t index) { return static_cast<std::uint8_t>(turn * 7 + index); }
 
-// Of a tensor that is made of a canvas.
+// The value in a tensor that is rendered from a canvas.
 std::uint8_t view_of(std::uint8_t value, std::uint64_t use) { return static_cast<std::uint8_t>(value ^ (use * 29)); }
 
-// Reads the canvases and writes the tensor when the stream comes to it, by the views of its own or by what was drawn.
+// Reads the canvases and writes the tensor when the stream executes it, using its own views or
+// those drawn before.
 class SimulatedRenderer final : public CanvasRenderer {
  public:
   SimulatedRenderer(SimulatedDevice& device, const SlotStore& store, Mutant mutant)
@@ -155,7 +157,7 @@ class SimulatedRenderer final : public CanvasRenderer {
   std::vector<RenderBatch> drawn_;
 };
 
-// The device with a bug between it and the house.
+// The device with one of the bugs.
 class MutantDevice final : public SimulatedDevice {
  public:
   MutantDevice(std::uint64_t seed, Mutant mutant)
@@ -177,7 +179,7 @@ class MutantDevice final : public SimulatedDevice {
   }
 
  private:
-  // Copies make their stream after everybody else has made his.
+  // The stream for copies is the last one to be made.
   [[nodiscard]] bool is_copying(StreamView stream) const noexcept { return stream.handle == last_made_.handle; }
   [[nodiscard]] bool is_ignored(DeviceEvent event) const {
     const auto ignorant = copies_.contains(event.handle) ? Mutant::copies_are_not_awaited : Mutant::nobody_keeps_pace;
@@ -187,7 +189,7 @@ class MutantDevice final : public SimulatedDevice {
   Mutant mutant_;
   StreamView nowhere_;
   StreamView last_made_;
-  std::set<const void*> copies_;  // events that are recorded behind copies
+  std::set<const void*> copies_;  // events recorded after copies
 };
 
 }  // namespace
@@ -251,7 +253,7 @@ void StreamWorld::fail(const std::string& what) {
 }
 
 void StreamWorld::issue() {
-  if (claimed_ - ring_.taken() >= sizes_.capacity) return;  // claim() would wait
+  if (claimed_ - ring_.taken() >= sizes_.capacity) return;  // claim() would block
   SlotRing::Claim claim{};
   (void)ring_.claim(stopped_, claim);
   ++claimed_;
@@ -271,7 +273,7 @@ void StreamWorld::decode() {
   filling_.erase(filling_.begin() + at);
 }
 
-// What the uploader's thread may do next.
+// A turn of the uploader's thread.
 void StreamWorld::upload() {
   if (!complete_.empty() && random_.below(4) > 0) {
     copies_.start(complete_.front());
@@ -311,7 +313,8 @@ void StreamWorld::train() {
   ++step_;
 }
 
-// Of the steps that are run_ahead or more back, the device has finished the last one whose lease has ended.
+// The device must have finished the latest step that is at least run_ahead steps back and whose
+// lease has ended.
 bool StreamWorld::has_kept_pace() const {
   if (step_ < sizes_.run_ahead) return true;
   const auto last = fates_.rend() - static_cast<std::ptrdiff_t>(step_ - sizes_.run_ahead + 1);
@@ -319,7 +322,8 @@ bool StreamWorld::has_kept_pace() const {
   return ended == fates_.rend() || *ended->done;
 }
 
-// The trainer's work: it finds the batch of this turn, whole, whenever the device comes to it.
+// The trainer's work: it must find the batch of this turn complete, whenever the device executes
+// it.
 void StreamWorld::look_at(const Lease& lease, StreamView stream) {
   const auto* const bytes = lease.images().as<std::uint8_t>();
   const std::size_t sample = store_->format().sample_bytes();
@@ -342,7 +346,7 @@ void StreamWorld::end_a_lease() {
   held_.erase(held_.begin() + at);
   StreamView last = held.used_on;
   if (random_.below(3) == 0) {
-    // More work on another stream, behind the first.
+    // More work on another stream, ordered after the first.
     last = streams_[random_.below(streams_.size())];
     const DeviceEvent handed_over = device_->SimulatedDevice::make_event();
     device_->SimulatedDevice::record(handed_over, held.used_on);
@@ -373,7 +377,7 @@ const char* text_of(const WorldSetup& setup) {
 
 std::string run(const WorldSetup& setup, std::uint64_t seed) { return StreamWorld(setup, seed).run(kSteps); }
 
-// The first seed with which something goes wrong.
+// The first seed that shows an error.
 std::optional<std::uint64_t> first_failure(const WorldSetup& setup) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     if (!run(setup, seed).empty()) return seed;
@@ -382,7 +386,7 @@ std::optional<std::uint64_t> first_failure(const WorldSetup& setup) {
 }
 
 TEST_CASE("whatever the order in which the device works, every use finds its batch whole") {
-  // FOREBAY_SEED=N looks at one seed only.
+  // FOREBAY_SEED=N runs only one seed.
   const char* const given = std::getenv("FOREBAY_SEED");
   for (const bool reuses : {true, false}) {
     for (const bool canvases : {false, true}) {
@@ -412,7 +416,7 @@ TEST_CASE("a world that fails fails again with its seed") {
   CHECK(run(setup, *seed) == run(setup, *seed));
 }
 
-// Not each in every world: which world a bug shows in is printed.
+// Each bug shows in some world, which is printed.
 TEST_CASE("every planted bug is caught") {
   for (int number = 1; number < testing::kMutants; ++number) {
     const auto mutant = static_cast<Mutant>(number);

@@ -16,9 +16,9 @@
 
 using namespace forebay::data;
 
-// Reads past the page cache: of any file system that can do them, whatever the one is that the tests run on. Here files
-// are "direct" that have the flag O_APPEND, which means nothing where nobody writes, and their reads must be of whole
-// blocks into aligned memory.
+// Reads past the page cache, simulated on any file system: files are "direct" if they have the flag
+// O_APPEND, which has no other effect without writers. Their reads must be of whole blocks into
+// aligned memory.
 namespace {
 
 struct FileSystem {
@@ -44,7 +44,7 @@ bool is_direct(int file) { return (real_fcntl(file, F_GETFL, 0) & O_APPEND) != 0
 
 }  // namespace
 
-// In the place of the C library's.
+// Replaces the C library's function.
 extern "C" int fcntl(int file, int command, ...) {
   std::va_list list;
   va_start(list, command);
@@ -95,7 +95,7 @@ namespace {
 
 using namespace testing;
 
-// As it was afterwards.
+// Restores everything afterwards.
 struct Situation {
   Situation() = default;
   ~Situation() {

@@ -58,7 +58,8 @@ std::byte* behind(const void* gpu_address, std::size_t bytes) {
   return runtime == nullptr ? nullptr : runtime->memory.behind(gpu_address, bytes);
 }
 
-// A kernel runs on the GPU of its stream: a driver that loads kernels for all GPUs does not refuse another's.
+// A kernel runs on the GPU of its stream; a driver that loads kernels for all GPUs accepts a stream
+// of another one.
 cudaError_t launch_on_host(std::function<void()> kernel, void* stream, const char* call) {
   return answer_on_gpu(call, [&](FakeCuda::Runtime& runtime) {
     FakeStream* const fake = runtime.stream_of(static_cast<cudaStream_t>(stream));
@@ -74,7 +75,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr int kJunk = 0xA5;
 
-// A file in memory, mapped where anyone may look and where nobody may.
+// Maps a memory file twice: once accessible, and once inaccessible.
 bool map_twice(std::size_t bytes, std::byte*& open, std::byte*& closed) {
   const int file = ::memfd_create("fake-gpu", 0);
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(bytes)) != 0) return false;

@@ -1,4 +1,4 @@
-// The calls of the CUDA driver that the backend makes, as the fake runtime finds them.
+// The calls of the CUDA driver that the backend makes, on the fake runtime.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -16,7 +16,7 @@ namespace {
 using namespace forebay::testing;
 using Runtime = FakeCuda::Runtime;
 
-// The driver leaves nothing for cudaGetLastError(), and takes nothing from there.
+// Calls of the driver neither set nor clear the error of cudaGetLastError().
 template <typename Work>
 CUresult answer_as_driver(const char* call, Work&& work) {
   const cudaError_t before = last_error;
@@ -101,7 +101,8 @@ cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** address, unsigned
 
 }  // extern "C"
 
-// The launch functions of the CUDA kernels: what they put on a stream renders on the host, one pixel after the other.
+// The launch functions of the CUDA kernels: the work that they queue on a stream renders on the
+// host, pixel by pixel.
 namespace {
 
 using forebay::cuda::RenderLaunch;
@@ -110,7 +111,7 @@ using forebay::make::RenderPlan;
 
 constexpr std::byte kDrawn{0x5D};
 
-// Where the host finds what a launch names; null where the launch is wrong.
+// Host addresses of a launch's arguments; null if the launch is invalid.
 struct Found {
   RenderPlan plan;
   const std::byte* canvases;
@@ -133,7 +134,7 @@ int forebay_draw_views(const RenderLaunch& launch, void* stream) noexcept {
   if (launch.batch.size == 0) return cudaSuccess;
   const Found found(launch);
   if (!found.is_complete()) return cudaErrorIllegalAddress;
-  // Stands for the views: the batch and the serving that they are of.
+  // Instead of views, stores which batch and serving they are for.
   const RenderBatch batch = launch.batch;
   return forebay::testing::launch_on_host(
       [=] {
@@ -152,7 +153,7 @@ int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
   batch.canvases = found.canvases;
   return forebay::testing::launch_on_host(
       [=] {
-        // Views of another serving, drawn too early or too late, would give other pixels.
+        // Views of another serving, drawn too early or too late, would give wrong pixels.
         const bool is_ours = found.scratch[0] == kDrawn &&
                              found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF) &&
                              found.scratch[2] == static_cast<std::byte>(batch.first_position & 0xFF);

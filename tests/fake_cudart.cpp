@@ -1,5 +1,5 @@
-// The calls of the CUDA runtime that the backend makes, without CUDA: tests link it in the runtime's place. It is as
-// strict as the runtime where that fails, and notes what only costs time.
+// The calls of the CUDA runtime that the backend makes, without CUDA; tests link this instead of
+// the runtime. It fails where the runtime would, and records misuse that would only cost time.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace {
 constexpr std::size_t kPinnedAlignment = 4096;
-// Sanitizers end a program that asks the allocator for more.
+// Sanitizers kill a program that asks the allocator for more.
 constexpr std::size_t kMostPinned = std::size_t{1} << 36;
 }  // namespace
 
@@ -189,7 +189,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     FakeStream* const where = runtime.stream_of(stream);
     if (what == nullptr || where == nullptr || what->gpu != where->gpu) return cudaErrorInvalidResourceHandle;
     what->captured = where->captures ? where : nullptr;
-    if (where->captures) return cudaSuccess;  // a node of the graph
+    if (where->captures) return cudaSuccess;  // becomes a node of the graph
     runtime.streams.record(what->event, where->stream);
     what->recorded = true;
     return cudaSuccess;
@@ -202,7 +202,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     FakeStream* const where = runtime.stream_of(stream);
     if (what == nullptr || where == nullptr) return cudaErrorInvalidResourceHandle;
     if (FakeStream* const graph = what->captured; graph != nullptr) {
-      // The other stream joins the capture, and nothing of ours ever leads back from there.
+      // The other stream joins the capture, and Forebay never joins it back.
       if (graph != where) graph->spoilt = cudaErrorStreamCaptureUnjoined;
       return cudaSuccess;
     }
@@ -253,7 +253,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   });
 }
 
-// The clock of the fake GPU stands still: everything takes a millisecond.
+// The fake GPU has no clock: everything takes a millisecond.
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t /*begin*/, cudaEvent_t /*end*/) {
   *ms = 1;
   return cudaSuccess;

@@ -1,4 +1,5 @@
-// The fake CUDA runtime as tests in Python drive it, through ctypes: in the extension module that is linked to it.
+// The fake CUDA runtime for tests in Python, which call it through ctypes, in an extension module
+// linked with it.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 
 namespace {
 
-// What a kernel has found in memory of the GPU.
+// The bytes that a kernel found in memory of the GPU.
 struct Look {
   std::unique_ptr<std::byte[]> bytes;
   std::atomic<bool> is_done{false};
@@ -41,12 +42,13 @@ void* fake_gpu_stream() {
   return stream;
 }
 
-// 0: the stream is none, or none any more.
+// 0: not a stream, or already destroyed.
 int fake_gpu_destroy(void* stream) {
   return cudaStreamDestroy(static_cast<cudaStream_t>(stream)) == cudaSuccess ? 1 : 0;
 }
 
-// Queues a kernel that copies what lies there; returns its number, or -1 if the stream or the memory is none.
+// Queues a kernel that copies the bytes there; returns its number, or -1 if stream or memory are
+// invalid.
 std::int64_t fake_gpu_look(void* stream, const void* address, std::size_t bytes) {
   const std::byte* const from = forebay::testing::behind(address, bytes);
   if (from == nullptr) return -1;
@@ -60,7 +62,7 @@ std::int64_t fake_gpu_look(void* stream, const void* address, std::size_t bytes)
   return static_cast<std::int64_t>(looks.size()) - 1;
 }
 
-// Whoever asks gives the GPU some time.
+// Each call lets the GPU do some work.
 int fake_gpu_is_done(std::int64_t look) {
   static_cast<void>(forebay::testing::running.load()->streams.step());
   return looks[static_cast<std::size_t>(look)].is_done.load(std::memory_order_acquire) ? 1 : 0;

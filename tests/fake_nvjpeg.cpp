@@ -1,5 +1,6 @@
-// A libnvjpeg.so without NVIDIA's: decodes with libjpeg into the memory of the fake GPU. It takes what it needs of the
-// fake runtime from the program that loads it, and reads files when the stream comes to them, as late as nvJPEG may.
+// A libnvjpeg.so without NVIDIA's: decodes with libjpeg into the memory of the fake GPU. It takes
+// what it needs of the fake runtime from the program that loads it, and reads files when the stream
+// executes the work, as late as nvJPEG may.
 #include <atomic>
 #include <csetjmp>
 #include <cstddef>
@@ -35,9 +36,9 @@ struct Handle {
 };
 struct State {
   int batch_size = 0;
-  // Of the hardware decoder's buffers, one for each place in a batch.
+  // Sizes of the hardware decoder's buffers, one for each place in a batch.
   std::vector<std::size_t> buffers;
-  std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // images on a stream
+  std::shared_ptr<std::atomic<int>> running = std::make_shared<std::atomic<int>>(0);  // images in progress on streams
 };
 struct Stream {
   unsigned width = 0;
@@ -71,7 +72,7 @@ void read_into(Picture& picture, jpeg_decompress_struct& info, std::span<const u
   jpeg_finish_decompress(&info);
 }
 
-// False when libjpeg gives up on the file.
+// False if libjpeg gives up on the file.
 bool read(std::span<const unsigned char> file, bool pixels, Picture& picture) {
   jpeg_decompress_struct info{};
   Errors errors{};

@@ -1,4 +1,5 @@
-// The command end to end: real processes, real files, mpirun where there are several ranks. How runs end: feed_end.cpp.
+// The command end to end: real processes, real files, and mpirun for several ranks. feed_end.cpp
+// tests how runs end.
 #include <nlohmann/json.hpp>
 
 #include "process.hpp"
@@ -45,7 +46,8 @@ TEST_CASE("the summary tells a wait for other ranks from a wait for data") {
   Workplace place;
   for (const int ranks : rank_counts()) {
     CAPTURE(ranks);
-    // Steps of 2 ms on average, of another length on every rank, and nothing in them that brings ranks together.
+    // Steps of 2 ms on average, of different length on every rank, with nothing in them that
+    // synchronises the ranks.
     const std::string name = "drift" + std::to_string(ranks);
     const auto outcome = place.feed(
         ranks, name,
@@ -81,7 +83,7 @@ TEST_CASE("evaluation serves every sample once and in order") {
   }
 }
 
-// Ten kinds of damage, each told in the quarantine log by its file.
+// Damages files in ten ways, each of which the quarantine log must report by file.
 std::vector<std::string> break_files(const fs::path& data) {
   const auto image = [&](const std::string& name) { return data / "JPEGImages" / (name + ".jpg"); };
   const auto xml = [&](const std::string& name) { return data / "Annotations" / (name + ".xml"); };
@@ -190,7 +192,7 @@ TEST_CASE("--summary - is JSON on standard output and nothing else there") {
       {"feed", place.config.string(), "--steps", "5", "--profile", "--summary", "-", "--set", "telemetry.dir=\"\""});
   REQUIRE(outcome.code == 0);
   const std::string& output = outcome.output;
-  const std::size_t begin = output.find('{');  // after the lines of standard error
+  const std::size_t begin = output.find('{');  // after the lines on standard error
   REQUIRE(begin != std::string::npos);
   CHECK(Json::parse(output.substr(begin)).at("steps") == 5);
 }

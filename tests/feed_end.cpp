@@ -1,4 +1,5 @@
-// How runs of the command end: refused at the start, by a signal, or with an error; on one rank and under mpirun.
+// How runs of the command end: refused at the start, by a signal, or with an error; on one rank and
+// under mpirun. After every end no process is left, and the saved state is complete.
 #include <unistd.h>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ using Json = nlohmann::json;
 
 TEST_CASE("one of several processes that cannot find each other is refused") {
   Workplace place;
-  // Of a launcher that no MPI here belongs to.
+  // Variables of a launcher that matches no MPI here.
   REQUIRE(::setenv("MV2_COMM_WORLD_SIZE", "2", 1) == 0);
   REQUIRE(::setenv("MV2_COMM_WORLD_RANK", "0", 1) == 0);
   const Outcome outcome = place.feed(1, "alone");
@@ -63,7 +64,7 @@ TEST_CASE("a store that never answers again ends in the watchdog's error on all 
   });
 }
 
-// Starts a long run, signals it once it serves, and returns what became of it.
+// Starts a long run, sends it a signal once it serves batches, and returns how it ended.
 Outcome interrupt(Workplace& place, int ranks, const std::string& name, int signal, bool one_rank) {
   const fs::path log = place.dir / name;
   Process process(forebay_command(ranks,
@@ -95,7 +96,7 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
             CAPTURES(ranks, signal, one_rank);
             const std::string name = "s" + std::to_string(ranks) + std::to_string(signal) + (one_rank ? "one" : "all");
             const auto outcome = interrupt(place, ranks, name, signal, one_rank);
-            // mpirun itself ends with an error when it was signalled.
+            // mpirun itself returns an error if it was signalled.
             CHECK_MESSAGE(outcome.code == (ranks > 1 && !one_rank ? 1 : 0), outcome.output);
             const Json summary = place.summary(name);
             CHECK(summary.at("ranks").size() == static_cast<std::size_t>(ranks));
@@ -103,7 +104,7 @@ TEST_CASE("SIGTERM to one rank, SIGINT and SIGTERM to all: every rank ends, with
           });
 }
 
-// A thread of the process builds the index.
+// Whether the process is building the index, judged by its threads.
 bool is_indexing(pid_t process) {
   std::error_code error;
   const fs::path tasks = "/proc/" + std::to_string(process) + "/task";
@@ -113,12 +114,12 @@ bool is_indexing(pid_t process) {
   return false;
 }
 
-// What hangs once the run serves, and how the run is to end.
+// Which call hangs once the run serves batches, and how the run is to end.
 struct Hanging {
   const char* name;
-  const char* call;  // of the disk, that never returns
-  const char* path;  // of the files
-  int signal;        // that is sent then; 0 = none
+  const char* call;  // the system call that never returns
+  const char* path;  // part of the path of the files concerned
+  int signal;        // the signal that is then sent; 0 = none
   int code;
   std::vector<std::string> settings;
   std::vector<const char*> says;
@@ -170,12 +171,13 @@ const std::vector<Hanging>& hangings() {
   return all;
 }
 
-// What rank 0 alone writes, when the run ends.
+// Whether only rank 0 makes the call, at the end of the run.
 bool is_of_the_end(const Hanging& hanging) {
   return std::string_view(hanging.call) == "fsync" || std::string_view(hanging.path) == "summary.json";
 }
 
-// The command, with a disk that hangs once the file `flag` exists: on its last rank, or where rank 0 writes at the end.
+// The command with a disk that hangs once the file `flag` exists: on its last rank, or where rank 0
+// writes at the end.
 std::vector<std::string> on_hanging_disk(std::vector<std::string> command, int ranks, const Hanging& hanging,
                                          const fs::path& flag) {
   const auto program = std::ranges::find(command, testing::built_command());
@@ -220,7 +222,7 @@ TEST_CASE("whatever hangs, and however the run is to end, it ends in bounded tim
     const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
     std::ofstream(flag) << "now";
     if (!is_of_the_end(hanging)) REQUIRE(testing::eventually([&] { return fs::exists(flag.string() + ".hung"); }));
-    // An mpirun that is sent SIGTERM kills its ranks itself.
+    // mpirun kills its ranks when it receives SIGTERM, so that one goes to a rank.
     if (hanging.signal != 0) ::kill(hanging.signal == SIGTERM ? children.back() : process.pid(), hanging.signal);
     const int code = process.wait(std::chrono::seconds(90));
     const std::string output = process.output();
@@ -303,7 +305,8 @@ TEST_CASE("a result that cannot be written is reported before the first step") {
   });
 }
 
-// Ranks that die or fail: the job ends within a bounded time with the cause, and its state is whole.
+// Ranks that die or fail: the job ends within a bounded time with the cause, and its state is
+// complete.
 
 constexpr auto kBound = std::chrono::seconds(20);
 
@@ -312,7 +315,7 @@ void check_contains(const Outcome& outcome, const std::string& part) {
   CHECK(contains(outcome.output, part));
 }
 
-// The job resumes from what was saved, and makes a few steps more.
+// Checks that the job resumes from the saved state and makes a few more steps.
 void check_goes_on(const StateJob& job, int ranks, const std::vector<std::string>& more = {}) {
   const JobState saved = job.saved();
   std::vector<std::string> arguments{"--steps", std::to_string(saved.steps + 3)};
@@ -323,13 +326,14 @@ void check_goes_on(const StateJob& job, int ranks, const std::vector<std::string
   CHECK(job.saved().steps == saved.steps + 3);
 }
 
-// Waits until the running part has saved, and for a random time more, so that any moment of a step may be hit.
+// Waits until the running part has saved, plus a random time, so that any moment of a step may be
+// hit.
 void await_save(const StateJob& job, std::uint64_t steps_before, Random& random) {
   REQUIRE(testing::eventually([&] { return fs::exists(job.state) && job.saved().steps > steps_before; }));
   ::usleep(static_cast<useconds_t>(random.below(10'000)));
 }
 
-// Files that a killed save left beside the state.
+// Counts files that a killed save left next to the state.
 int unfinished_saves(const StateJob& job) {
   int count = 0;
   for (const auto& file : fs::directory_iterator(job.state.parent_path())) {
@@ -373,7 +377,7 @@ TEST_CASE("a store that never answers again ends all ranks with the cause, and t
   at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
     const StateJob job;
-    // What another number of ranks has saved.
+    // The state comes from a job of another size.
     REQUIRE(job.run(ranks == 1 ? rank_counts().back() : ranks / 2, {"--steps", "2"}).code == 0);
     const std::uint64_t before = job.saved().steps;
     std::vector<std::string> arguments = kEndless;
@@ -381,7 +385,7 @@ TEST_CASE("a store that never answers again ends all ranks with the cause, and t
                      {"--set", "storage.latency_ms=1", "--set", "storage.outage_every_s=4", "--set",
                       "storage.outage_s=inf", "--set", "trainer.step_ms=10", "--set", "policy.watchdog_s=2"});
     Part part(job, ranks, arguments);
-    // The bound is for the end, not for the start of a job on a busy machine.
+    // kBound applies to the end, not to the start of a job on a busy machine.
     REQUIRE(testing::eventually([&] { return job.saved().steps > before; }));
     const Outcome outcome = part.end({}, kBound);
     CHECK(outcome.code == 1);
@@ -392,7 +396,7 @@ TEST_CASE("a store that never answers again ends all ranks with the cause, and t
   });
 }
 
-// One file, which one rank meets.
+// Only one rank reads the broken file.
 TEST_CASE("one rank that may not replace a broken file ends all with its rank, path and cause; the state is whole") {
   at_once(rank_counts(), [](int ranks) {
     CAPTURE(ranks);
@@ -406,7 +410,7 @@ TEST_CASE("one rank that may not replace a broken file ends all with its rank, p
     std::vector<std::string> arguments = kEndless;
     arguments.insert(arguments.end(), {"--set", "on_bad=fail", "--set", "trainer.step_ms=2"});
     Part part(job, ranks, arguments);
-    const Outcome outcome = part.end({}, kBound * 3);  // with its start
+    const Outcome outcome = part.end({}, kBound * 3);  // includes the start
     CHECK(outcome.code == 1);
     if (ranks > 1) check_contains(outcome, "forebay: error: rank ");
     check_contains(outcome, file.filename().string());

@@ -1,4 +1,4 @@
-// Where the time goes, as the command finds it in runs whose limit is known.
+// The finding of `forebay feed --profile` in runs whose limit is known.
 #include <nlohmann/json.hpp>
 
 #include "test.hpp"
@@ -47,7 +47,7 @@ TEST_CASE("a slow store is storage-bound, on any number of ranks") {
       CHECK(sum_of_shares(stages.at(stage)) == doctest::Approx(1).epsilon(0.02));
     }
     CHECK(stages.at("storage").at("threads") == doctest::Approx(2).epsilon(0.02));
-    // Two readers can do no more than two reads of 60 ms at a time.
+    // Two readers cannot make more than two reads of 60 ms at a time.
     CHECK(stages.at("storage").at("images_per_s") <= 34 * ranks);
     CHECK(run.profile.at("queues").at("ring").at("full") < 0.1);
     CHECK((contains(run.output, "slowest   rank")) == (ranks > 1));
@@ -60,7 +60,7 @@ TEST_CASE("decoders make reads where no core is left to readers, if anywhere") {
     const Run run = profiled(place, 1, decoders, {"--steps", "2000", "--set", "workers.decode=" + decoders});
     return run.profile.at("decoder_reads").get<double>();
   };
-  const double share = reads_of("64");  // how quick reads are here is not known
+  const double share = reads_of("64");  // the speed of reads on this machine is unknown
   CHECK(share >= 0);
   CHECK(share < 1);
   if (std::thread::hardware_concurrency() > 1) CHECK(reads_of("1") == 0);
@@ -83,8 +83,8 @@ TEST_CASE("large images and one decoder are decode-bound") {
          "--set", "transform.size=" + transformed});
   };
   Run run = run_for(30);
-  // As long as this machine needs. Where other programs keep the cores busy, the reader or the trainer may be away for
-  // longer than the queue lasts, which a longer run evens out.
+  // As long as this machine needs. If other programs keep the cores busy, the reader or the trainer
+  // may be descheduled for longer than the queue lasts, which a longer run evens out.
   for (int steps = 120; steps < 2000 && run.profile.at("bound") != "decode-bound"; steps *= 4) run = run_for(steps);
   CHECK_MESSAGE(run.profile.at("bound") == "decode-bound", run.output);
   CHECK(run.profile.at("stages").at("decode").at("busy") > 0.85);
@@ -106,7 +106,7 @@ TEST_CASE("samples that a scaled decode would make smaller are counted, until it
                   "transform.crop=center", "--set", "transform.size=" + size, "--set", "transform.decode=" + decode});
     return run.profile.at("shrinkable").get<double>();
   };
-  // Not all: objects of one image that are decoded together would not gain.
+  // Not all: objects of one image that are decoded together would gain nothing.
   CHECK(shrinkable("half", "region", "[8,8]") > 0.3);
   CHECK(shrinkable("all", "full", "[8,8]") > 0.3);
   CHECK(shrinkable("scaled", "scaled", "[8,8]") == 0);
@@ -124,7 +124,8 @@ TEST_CASE("crops come by a decode index; where it is damaged, without it and wit
   const auto indexed = testing::run(place.dir.path(), 1, {"index", data, "--save", index, "--decode-index"});
   REQUIRE_MESSAGE(indexed.code == 0, indexed.output);
   CHECK(contains(indexed.output, "decode index 8 of 8 JPEG files"));
-  // More than the queue can hold when the profile begins, which may not see any of those decoded.
+  // More samples than the queue can hold when the profile begins; it may miss the decoding of
+  // those.
   const auto run_with = [&](const std::string& name, const std::string& jpeg) {
     return profiled(place, 1, name,
                     {"--steps", "1000", "--set", "dataset.path=\"" + data + "\"", "--set",

@@ -1,4 +1,5 @@
-// forebay feed --state: stops by signals, what they leave, and going on, on any number of ranks.
+// forebay feed --state: stops by signals, the state they leave, and resuming on any number of
+// ranks.
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -20,8 +21,8 @@ constexpr auto kLimit = std::chrono::seconds(60);
 
 enum class To { one_rank, every_rank, mpirun };
 
-// Goes on for ever, until every rank has served something new, and saved it with --save-every; then the signal, and how
-// it ended.
+// Starts an endless part, waits until every rank has served something new (and saved it, with
+// --save-every), sends the signal, and returns how the part ended.
 Outcome stop_by(const StateJob& job, int ranks, int signal, To to, std::vector<std::string> more = {}) {
   std::vector<std::uintmax_t> before;
   before.reserve(static_cast<std::size_t>(ranks));
@@ -30,7 +31,7 @@ Outcome stop_by(const StateJob& job, int ranks, int signal, To to, std::vector<s
   more.insert(more.end(), {"--epochs", "1000000", "--set", "trainer.step_ms=2"});
   Part part(job, ranks, more, to == To::mpirun ? testing::kPatient_s : 1);
   const auto serves = [&](int rank) {
-    // A run that begins clears the log of an earlier one.
+    // A new run clears the log of an earlier one.
     const auto size = job.size_of_log(rank);
     return size > 0 && size != before[static_cast<std::size_t>(rank)];
   };
@@ -52,7 +53,7 @@ Outcome stop_by(const StateJob& job, int ranks, int signal, To to, std::vector<s
   return part.end(pids, kLimit);
 }
 
-// All ranks made the same steps, each once: of this part, from `first` on.
+// Checks that all ranks made the same steps of this part, from `first` on, each once.
 void check_same_steps(const StateJob& job, int ranks, std::uint64_t first) {
   const std::uint64_t steps = job.saved().steps;
   CHECK(steps > first);
@@ -67,7 +68,8 @@ void check_same_steps(const StateJob& job, int ranks, std::uint64_t first) {
   }
 }
 
-// Lets the job finish, and counts over all its parts.
+// Lets the job finish, and checks over all its parts that every sample was served fresh once per
+// epoch.
 void check_each_sample_once(const StateJob& job, int ranks) {
   const auto epochs = static_cast<int>(job.saved().epochs) + 2;
   const Outcome last = job.run(ranks, {"--epochs", std::to_string(epochs)});
@@ -99,7 +101,7 @@ TEST_CASE("a signal stops all ranks at one step with the chosen code, and the jo
       first = job.saved().steps;
       CHECK(job.saved().ranks == static_cast<std::uint32_t>(ranks));
     }
-    // What remains is for another number of ranks.
+    // The rest runs on another number of ranks.
     check_each_sample_once(job, ranks == rank_counts().back() ? 1 : 2 * ranks);
   });
 }
@@ -112,7 +114,8 @@ TEST_CASE("without --stop-exit-code a stop is 0, however the signal reaches the 
     CHECK_MESSAGE(all.code == 0, all.output);
     check_same_steps(job, ranks, 0);
     const std::uint64_t first = job.saved().steps;
-    // mpirun passes SIGUSR1 on. At SIGTERM it ends with an error itself, a second later; by then the state is saved.
+    // mpirun forwards SIGUSR1. At SIGTERM it returns an error itself, a second later; by then the
+    // state is saved.
     const auto user = stop_by(job, ranks, SIGUSR1, To::mpirun, {"--stop-on-signal"});
     CHECK_MESSAGE(user.code == 0, user.output);
     check_same_steps(job, ranks, first);
@@ -146,7 +149,7 @@ TEST_CASE("--save-every saves on the way, and the end is always saved") {
     const StateJob job;
     REQUIRE(job.run(ranks, {"--steps", "7"}).code == 0);
     CHECK(job.saved().steps == 7);
-    // The watched run saves at steps 10, 20, ...: never elsewhere while it lasts.
+    // This part saves only at steps 10, 20, ... while it runs.
     Part part(job, ranks, {"--epochs", "1000000", "--set", "trainer.step_ms=2", "--save-every", "10"});
     REQUIRE(testing::eventually([&] { return job.saved().steps > 7; }));
     const std::uint64_t steps = job.saved().steps;
@@ -238,7 +241,8 @@ TEST_CASE("flags that make no sense are bad usage") {
   CHECK(contains(run(job.place.dir.path(), 1, {"feed", "--help"}).output, "--stop-on-signal"));
 }
 
-// A run of the command and its repetition, real processes behind an emulated store in fits and starts.
+// A run of the command and its replay, as real processes with an emulated store that stalls now and
+// then.
 
 std::vector<int> rank_counts() {
   return testing::rank_counts().size() > 1 ? std::vector<int>{1, 2} : std::vector<int>{1};
@@ -249,7 +253,7 @@ constexpr const char* kFitful =
     "[storage]\nlatency_ms = 3.0\njitter = 1.5\noutage_every_s = 0.2\noutage_s = 0.1\n"
     "[policy]\nname = \"greedy\"\npick = \"least_used\"\n";
 
-// What a run that was logged and recorded under `name` is repeated with; the store is healthy now.
+// The arguments that replay a run recorded under `name`; the store is healthy now.
 std::vector<std::string> replay_of(const Workplace& place, const std::string& name) {
   return {
       "--set", "policy.name=replay",   "--set", "policy.recording=\"" + (place.dir / (name + ".run")).string() + "\"",
@@ -257,7 +261,7 @@ std::vector<std::string> replay_of(const Workplace& place, const std::string& na
       "--set", "trainer.step_ms=0"};
 }
 
-// Line by line: step, epoch, batch, use_index, ids and the hash of the pixels.
+// Compares line by line: step, epoch, batch, use_index, ids and the hash of the pixels.
 void check_same_logs(const Workplace& place, int ranks, const std::string& name, const std::string& again) {
   for (int rank = 0; rank < ranks; ++rank) {
     CAPTURE(rank);
@@ -317,7 +321,8 @@ void check_stopped_run(Workplace& place, int ranks, const std::string& policy) {
 TEST_CASE("a run that SIGTERM stopped is repeated to the step at which it stopped, on all ranks") {
   Workplace place(kFitful);
   for (const int ranks : rank_counts()) {
-    // Under block the signal breaks a wait, and the last steps reuse although the policy never would.
+    // With policy "block" the signal breaks a wait, and the last steps reuse although the policy
+    // never would.
     for (const std::string policy : {"greedy", "block"}) {
       CAPTURES(ranks, policy);
       check_stopped_run(place, ranks, policy);
@@ -325,7 +330,7 @@ TEST_CASE("a run that SIGTERM stopped is repeated to the step at which it stoppe
   }
 }
 
-// By step, as telemetry has it: which use of its batch, and of which batch.
+// For each step in the telemetry: the batch and the number of its use.
 std::vector<std::string> uses_of(const fs::path& run, int rank) {
   std::vector<std::string> uses;
   std::ifstream in(run / ("steps." + std::to_string(rank) + ".jsonl"));
@@ -357,7 +362,7 @@ TEST_CASE("a simulated run is made on real data, step by step") {
       for (int rank = 0; rank < ranks; ++rank) {
         const auto uses = uses_of(virtual_run, rank);
         CHECK(uses.size() == 60);
-        // Which rank makes which batch is decided as the run goes.
+        // Which rank serves which batch is decided during the run.
         if (ranks == 1)
           CHECK(uses_of(place.dir / (name + ".run"), rank) == uses);
         else

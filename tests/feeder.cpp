@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// The batch holds what its ids say.
+// Whether the batch's content belongs to its ids.
 bool genuine(const Lease& batch) {
   const auto* pixels = batch.images().as<std::uint8_t>();
   for (std::size_t i = 0; i < batch.ids().size(); ++i) {
@@ -168,7 +168,7 @@ TEST_CASE("once the last batch is ready nothing is saved up: the rest is served 
     Feeder feeder(options, parts(20, [&](std::uint64_t) { ++reads; }));
     REQUIRE(feeder.next());
     while (reads < 20) std::this_thread::yield();
-    // The producer's blocked time grows only while no slot is being filled: then all ten batches are ready.
+    // Blocked time grows only while no slot is being filled, so then all ten batches are ready.
     const double blocked_s = feeder.summary().blocked_s;
     while (feeder.summary().blocked_s == blocked_s) std::this_thread::yield();
     std::uint64_t reused = 0;
@@ -273,7 +273,7 @@ TEST_CASE("a program may end the constructor's wait by throwing") {
   Gate gate;
   Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });
   made.while_waiting = [&] {
-    gate.open();  // the readers must be able to end
+    gate.open();  // lets the readers end
     throw std::logic_error("enough");
   };
   CHECK_THROWS_WITH_AS(Feeder(memory_options(2), std::move(made)), "enough", std::logic_error);
@@ -296,7 +296,7 @@ TEST_CASE("a program may end the wait of close() for a slow read by throwing, an
   };
   Feeder feeder(options, std::move(made));
   REQUIRE(feeder.next());
-  REQUIRE(eventually([&] { return reads > 2; }));  // the slow one is under way
+  REQUIRE(eventually([&] { return reads > 2; }));  // the slow read is in progress
   is_closing = true;
   for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(feeder.close(), Interrupted);
   CHECK_FALSE(feeder.next().has_value());
@@ -318,7 +318,8 @@ TEST_CASE("a stop flag that is set before the first batch ends the run at once")
 
 TEST_CASE("the watchdog turns starvation into an error that says what the threads do, reuse or not") {
   Options options = memory_options(2);
-  // Long enough on a busy machine too for the first batch to come and for the decoders to go idle after it.
+  // Long enough, even on a busy machine, for the first batch to arrive and for the decoders to
+  // become idle.
   options.policy.watchdog_s = 2;
   options.workers.io = 1;
   for (const char* policy : {"block", "greedy"}) {
@@ -361,7 +362,7 @@ TEST_CASE("bad options and bad parts are named") {
 
 constexpr unsigned kLimitS = 60;
 
-// The exit code of a fork that runs `body`; not 0 if that takes too long.
+// Runs `body` in a forked process and returns its exit code; not 0 if that takes too long.
 int in_a_fork(const std::function<int()>& body) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -420,14 +421,14 @@ TEST_CASE("in a fork every call that could wait for a thread is refused, and the
 }
 
 TEST_CASE("a fork makes feeders of its own, also out of one that had a feeder before") {
-  if (testing::kSanitized) return;  // ThreadSanitizer ends a fork that starts threads
+  if (testing::kSanitized) return;  // ThreadSanitizer kills a forked process that starts threads
   Feeder feeder(memory_options(8), parts(16));
   REQUIRE(feeder.next());
   const int served = in_a_fork([&] {
     Feeder own(memory_options(8), parts(40));
     int steps = 0;
     while (own.next()) ++steps;
-    feeder = std::move(own);  // drops the parent's
+    feeder = std::move(own);  // destroys the inherited feeder
     return steps == 5 && !feeder.is_forked() ? in_a_fork([&] { return feeder.is_forked() ? 0 : 2; }) : 1;
   });
   CHECK(served == 0);

@@ -126,7 +126,7 @@ TEST_CASE("a budget over distinct bad samples, as a share or a count") {
   }
 }
 
-// Runs it with max_bad = "auto"; the lines that it has said, the error last.
+// Runs a feeder with max_bad = "auto"; returns the lines that it logged, the error last.
 std::vector<std::string> lines_of_default(std::shared_ptr<const Dataset> dataset, bool eval = false) {
   Options options = memory_options(4);
   options.max_bad = AutomaticBudget{};
@@ -193,7 +193,7 @@ TEST_CASE("by default no class may be missing, however small its share") {
     CHECK(last_of_default(with_class(30, 15), eval) == "ended well");
     CHECK(last_of_default(with_class(3, 3), eval).find("3 of the 3 samples of class") != std::string::npos);
     CHECK(last_of_default(with_class(9, 8), eval) == "ended well");
-    CHECK(last_of_default(with_class(2, 2), eval) == "ended well");  // may be chance
+    CHECK(last_of_default(with_class(2, 2), eval) == "ended well");  // may be coincidence
   }
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("an evaluation that ends because too much is bad says once what it had
   Options options = memory_options(2);
   options.run.eval = true;
   options.max_bad = std::int64_t{1};
-  // The second bad sample is not met before the first has been left out.
+  // The second bad sample is read only after the first was left out.
   std::promise<void> waits;
   const std::shared_future<void> until(waits.get_future());
   Parts parts{.dataset = std::make_shared<MemoryDataset>(20, [until](std::uint64_t id) {

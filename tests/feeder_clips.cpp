@@ -1,4 +1,4 @@
-// Samples that are clips of videos, from a folder or a list to batches.
+// Clips of videos as samples, from a folder or a list to batches.
 #include <forebay/feeder.hpp>
 
 #include "clip_folder.hpp"
@@ -86,7 +86,8 @@ TEST_CASE("CutMix swaps the same rectangle of all frames") {
     REQUIRE(plain != mixed);
     const std::size_t picture = plain.size() / 2 / 4;
     const bool planes = layout == Layout::nchw;
-    // By pixel: of its values in all frames and channels, those that only the other clip has, and those only its own.
+    // For each pixel, counted over all frames and channels: values that only the other clip has,
+    // and values that only its own clip has.
     std::vector<std::array<int, 2>> from(24 * 40);
     for (std::size_t i = 0; i < plain.size() / 2; ++i) {
       const std::uint8_t own = plain[i];
@@ -158,7 +159,7 @@ TEST_CASE("a sample for every so many frames begins among them, and its bytes ar
     CHECK(dataset->sample(id).width == Videos::kWidth);
     CHECK(dataset->sample(id).height == Videos::kHeight);
   }
-  // Clips of one video are never divided.
+  // Clips of one video are always in the same part of a split.
   std::map<std::string, std::set<std::int64_t>> parts;
   for (std::int64_t part = 0; part < 2; ++part) {
     options.dataset.split = {0.5, 0.5};
@@ -214,7 +215,7 @@ TEST_CASE("damaged videos are left out of the index, or are bad samples where it
   CHECK(contains(reasons, "the file is empty"));
   CHECK(contains(reasons, "run `git lfs pull`"));
 
-  // Packets that are no longer those of a video, where the index says that they are.
+  // Damages packets at places that the index refers to.
   std::string damaged = whole;
   for (std::size_t at = damaged.size() / 4; at < damaged.size() * 3 / 4; ++at) damaged[at] = static_cast<char>(at * 7);
   write_file(path, damaged);

@@ -1,4 +1,5 @@
-// dataset.order = "shards" through the whole feeder: other order, other reads, the same samples.
+// dataset.order = "shards" through the whole feeder: the order and the reads differ, the samples do
+// not.
 #include <forebay/feeder.hpp>
 
 #include "container_files.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 using namespace testing;
 
-// A CIFAR-10 file whose samples tell their number.
+// A CIFAR-10 file whose samples encode their number.
 void write_cifar(const std::filesystem::path& path, std::uint32_t samples) {
   std::string file;
   for (std::uint32_t id = 0; id < samples; ++id) {
@@ -48,7 +49,7 @@ struct Served {
   Summary summary;
 };
 
-// Every sample once per epoch, or the case fails.
+// Serves a run, and checks that every sample comes once per epoch.
 Served serve(const Options& options, std::uint64_t samples) {
   Served served;
   Feeder feeder(options);
@@ -95,11 +96,11 @@ TEST_CASE("the samples are those of a global order, pixel by pixel, whatever the
   }
 }
 
-// Files of a folder that this process has open.
+// How many files of a folder this process has open.
 std::size_t open_files_of(const std::filesystem::path& folder) {
   std::size_t open = 0;
   for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
-    std::error_code closed;  // as the one of this very listing may be
+    std::error_code closed;  // the descriptor of this listing, for example
     open += std::filesystem::read_symlink(descriptor, closed).string().starts_with(folder.string() + "/") ? 1 : 0;
   }
   return open;
@@ -216,11 +217,11 @@ TEST_CASE("weights and parts of a split work in windows") {
   CHECK(times.size() == 700);
 }
 
-// Samples with fields are read by one request, image and fields and neighbours, where they lie side by side.
+// Samples with fields: image, fields and neighbours are read with one request if they are adjacent.
 
 using Texts = std::vector<std::string>;
 
-// Image and fields of a sample, each read by itself.
+// Image and fields of a sample, each read separately.
 Texts one_by_one(const Dataset& dataset, std::uint64_t id) {
   Texts texts{testing::read_sample(dataset, id)};
   for (std::size_t field = 0; field < dataset.fields().size(); ++field) {
@@ -231,7 +232,7 @@ Texts one_by_one(const Dataset& dataset, std::uint64_t id) {
   return texts;
 }
 
-// The same of several samples, by one request.
+// The same for several samples, read with one request.
 std::vector<Texts> together(const Dataset& dataset, const std::vector<std::uint64_t>& ids) {
   const PlacedSamples& placed = *placed_samples(dataset);
   std::vector<std::vector<std::byte>> buffers;
@@ -288,7 +289,7 @@ FieldOptions field(const std::string& name, FieldKind kind, const std::string& f
   return options;
 }
 
-// Serves an epoch of a container, each sample once and right.
+// Serves an epoch of a container, and checks that each sample comes once and is correct.
 std::vector<std::uint64_t> serve(const Options& options, const ContainerKind& kind, std::uint64_t samples) {
   Feeder feeder(options);
   std::vector<std::uint64_t> order;
@@ -355,7 +356,7 @@ TEST_CASE("samples whose parts do not lie together are placed nowhere, or say ho
   REQUIRE(far.has_value());
   CHECK(far->end() - far->begin() == 512 + 1024 + 512 + 5120 + 512 + 1);
   CHECK(far->idle == far->end() - far->begin() - image.size() - 1);
-  // Overlapping ranges, and one outside what a checksum covers.
+  // Overlapping ranges, and a range outside of what a checksum covers.
   Placement plain{.offset = 100, .length = 50};
   CHECK_FALSE(enclose({{100, 150}, {140, 160}}, plain));
   CHECK(enclose({{100, 150}, {100, 150}, {20, 30}}, plain));
@@ -368,7 +369,7 @@ TEST_CASE("samples whose parts do not lie together are placed nowhere, or say ho
   CHECK_FALSE(enclose({{100, 150}, {80, 95}}, checked));
 }
 
-// Keeps what comes out of the readers.
+// Stores what the readers deliver.
 class Parts final : public SampleHandler {
  public:
   explicit Parts(std::size_t fields) : fields_(fields) {}
@@ -472,7 +473,7 @@ TEST_CASE("a bad field between others is quarantined by its sample and its own n
     REQUIRE(at != std::string::npos);
     std::string broken = records[77];
     broken.replace(at, good.size(), bad);
-    // With a right checksum, so that only decoding finds it.
+    // With a correct checksum, so that only decoding detects it.
     if (kind.path == "x.tfrecord") broken = testing::tf_record(broken.substr(12, broken.size() - 16));
     records[77] = broken;
     Made made(kind, records);
@@ -507,7 +508,7 @@ TEST_CASE("a damaged byte of a field is found by the checksum of its record") {
     if (kind.name != "tfrecord with fields") continue;
     const Made made(kind, 30);
     const auto dataset = build_dataset(made.options.dataset);
-    (void)together(*dataset, {0});  // it has the file open
+    (void)together(*dataset, {0});  // so that the file is open
     const std::string file = testing::read_text(made.folder / kind.path);
     const std::size_t note = file.find(testing::note_of(20));
     REQUIRE(note != std::string::npos);

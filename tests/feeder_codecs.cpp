@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-// Files of one size, so that nothing is resized on the way.
+// Files of one size, so that nothing is resized.
 std::vector<CodecFile> files_of_one_size() {
   std::vector<CodecFile> files = testing::codec_files();
   std::erase_if(files, [](const CodecFile& file) { return file.width != 31 || file.height != 17; });
@@ -39,7 +39,7 @@ TEST_CASE("a folder of images of all kinds is served pixel by pixel, whatever ea
   const TemporaryDirectory folder;
   std::map<std::int64_t, const CodecFile*> file_of;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    // A class each, so that the label tells the file.
+    // A separate class for each, so that the label identifies the file.
     const std::string name = "class" + std::to_string(1000 + i) + "/file";
     write_file(folder / (name + (i % 3 == 0 ? ".jpg" : ending_of(files[i]))), text_of(files[i]));
     file_of[static_cast<std::int64_t>(i)] = &files[i];

@@ -93,7 +93,7 @@ TEST_CASE("batches are the same whoever decodes, by a decode index or without on
   }
   CHECK(writer.files() > 20);
   writer.save(decode_index_of(index));
-  all[7].pop_back();  // changed since, and it lacks its end
+  all[7].pop_back();  // changed since then, and truncated
   const auto dataset = std::make_shared<JpegDataset>(all, std::nullopt);
   for (const Decode decode : {Decode::region, Decode::full, Decode::scaled}) {
     Options options = options_of(Crop::random_resized, decode);
@@ -125,7 +125,7 @@ TEST_CASE("what is wrong with a decode index, one rank says; what befell it alon
     return choose_jpeg_decoding(options, nullptr, 1, console, is_first).index != nullptr;
   };
   CHECK_FALSE(is_opened(true));
-  CHECK(lines.empty());  // there is none
+  CHECK(lines.empty());  // there is no decode index
   DecodeIndexWriter().save(points);
   CHECK(is_opened(false));
   CHECK(lines.empty());
@@ -157,7 +157,7 @@ TEST_CASE("decoding to a smaller scale gives nearly the same batches, and always
   const auto approximate = run(scaled, dataset);
   const double difference = mean_difference(exact, approximate);
   CHECK(difference > 0);
-  CHECK(difference < 8);  // the images are half noise; of photographs it is about 1
+  CHECK(difference < 8);  // the images are half noise; for photographs it is about 1
   scaled.workers.decode = 3;
   CHECK(run(scaled, dataset) == approximate);
 }
@@ -173,7 +173,7 @@ TEST_CASE("canvases are the same bytes however much is decoded, and show what sa
     };
     const auto expected = run(options(Crop::random_resized, Decode::full, When::dequeue), dataset);
     CHECK(run(options(Crop::random_resized, Decode::region, When::dequeue), dataset) == expected);
-    // Resized in two steps, and decoded smaller before them.
+    // Canvases are resized in two steps, and decoded at a smaller scale before.
     Options whole = options(Crop::none, Decode::region, When::enqueue);
     whole.transform.mirror = 0;
     const auto at_once = run(whole, dataset);

@@ -1,4 +1,4 @@
-// mixup and CutMix: a mixed batch against the same batch of a run that mixes nothing.
+// mixup and CutMix: compares mixed batches with the same batches of a run that does not mix.
 #include <forebay/feeder.hpp>
 
 #include "fake_job.hpp"
@@ -15,7 +15,7 @@ struct Served {
   std::uint32_t rows = 0;
   std::vector<std::byte> images = {};
   std::vector<std::int64_t> labels = {};
-  std::vector<float> weights = {};  // none where nothing is mixed
+  std::vector<float> weights = {};  // empty if nothing is mixed
   friend bool operator==(const Served&, const Served&) = default;
 };
 using All = std::map<std::pair<std::uint64_t, std::uint64_t>, Served>;
@@ -85,7 +85,7 @@ std::uint32_t other_of(std::uint32_t row, std::uint32_t rows, std::uint32_t view
   return (rows / views - 1 - row / views) * views + row % views;
 }
 
-// What rows have of the other; nothing where no two labels tell.
+// The share that rows have of the other row; nothing if no two labels differ.
 std::optional<double> share_of(const Served& mixed, std::uint32_t views) {
   for (std::uint32_t row = 0; row < mixed.rows; ++row) {
     const auto other = static_cast<std::size_t>(mixed.labels[other_of(row, mixed.rows, views)]);
@@ -104,7 +104,8 @@ void check_labels(const Served& mixed, double share, std::uint32_t views) {
   }
 }
 
-// Rows of `elements`. The error allowed is that of one rounding, and of the sum in float before it.
+// Counts wrong elements of blended rows. The allowed error is that of one rounding, and of the
+// preceding sum in float.
 std::size_t wrong_blends(const Served& mixed, const Served& plain, double share, const TransformOptions& options) {
   const std::size_t elements = plain.images.size() / plain.rows / size_of(options.dtype);
   const double relative = options.dtype == DType::float16 ? 0x1p-11 : options.dtype == DType::bfloat16 ? 0x1p-8 : 0;
@@ -127,8 +128,8 @@ std::size_t wrong_blends(const Served& mixed, const Served& plain, double share,
   return wrong;
 }
 
-// Of the pixels that are not a row's own: all of the other's, in one rectangle of the share's area, the same in all
-// rows.
+// Counts wrong pixels of cut rows. Pixels that are not a row's own must all be the other row's and
+// fill one rectangle of the share's area, the same in all rows.
 std::size_t wrong_cuts(const Served& mixed, const Served& plain, double share, const TransformOptions& options) {
   const auto [height, width] = std::pair(static_cast<int>(options.size[0]), static_cast<int>(options.size[1]));
   const auto channels = static_cast<std::size_t>(options.channels);
@@ -164,7 +165,7 @@ std::size_t wrong_cuts(const Served& mixed, const Served& plain, double share, c
   return wrong + (std::abs(area - share * height * width) > 1e-4 ? 1 : 0);
 }
 
-// A bad sample's stand-in is mixed like any other.
+// The replacement of a bad sample is mixed like any other.
 Parts samples() {
   return parts(23, [](std::uint64_t id) {
     if (id == 3 || id == 11) throw SampleError("bad");
@@ -264,7 +265,7 @@ TEST_CASE("shares are of the Beta distribution, and batches are mixed as often a
     for (const double share : all) variance += (share - mean) * (share - mean) / count;
     CHECK(std::abs(mean - 0.5) < 0.03);
     CHECK(std::abs(variance * 4 * (2 * alpha + 1) - 1) < 0.1);
-    const double quartile = alpha == 0.2 ? 0.0243 : alpha == 1 ? 0.25 : 0.3895;  // of tables
+    const double quartile = alpha == 0.2 ? 0.0243 : alpha == 1 ? 0.25 : 0.3895;  // from tables
     CHECK(std::abs(all[all.size() / 4] - quartile) < 0.03);
     CHECK(std::abs(1 - all[all.size() * 3 / 4] - quartile) < 0.03);
   }

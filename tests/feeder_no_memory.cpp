@@ -1,4 +1,5 @@
-// A feeder that is refused one allocation: it starts all the same, or says so, and nothing is left of it.
+// A feeder that is refused one allocation either starts nevertheless or reports it, and leaves
+// nothing behind.
 #include <forebay/feeder.hpp>
 
 #include "allocation_counter.hpp"
@@ -10,9 +11,10 @@ namespace {
 
 using namespace testing;
 
-constexpr std::size_t kMost = 20'000;  // no feeder asks so often
+constexpr std::size_t kMost = 20'000;  // more allocations than a feeder makes
 
-// What the feeder says that is refused the allocation after so many, "" if it starts; nothing if it asks for fewer.
+// The error of a feeder that is refused the allocation after `allowed` ones; "" if it starts;
+// nothing if it makes fewer allocations.
 std::optional<std::string> start_and_end(Options options, std::size_t allowed) {
   Parts parts{.dataset = std::make_shared<MemoryDataset>(24)};
   parts.log = [](LogLevel, std::string_view) {};
@@ -58,7 +60,7 @@ TEST_CASE("next() does not allocate: fresh or reused, with telemetry and a trace
     options.queue.pool = 3;
     options.run.steps = 400;
     options.telemetry.dir = (dir / policy).string();
-    options.policy.recording = (dir / "greedy").string();  // replay comes after it
+    options.policy.recording = (dir / "greedy").string();  // replay is tested after greedy
     Parts parts{.dataset = std::make_shared<MemoryDataset>(200)};
     parts.trace = dir / (policy + ".trace.json");
     Feeder feeder(options, std::move(parts));
@@ -69,7 +71,7 @@ TEST_CASE("next() does not allocate: fresh or reused, with telemetry and a trace
       auto batch = feeder.next();
       if (batch && batch->is_fresh()) ++fresh;
       batch.reset();
-      if (step > 0) allocations += counter.count();  // the first opens the telemetry's files
+      if (step > 0) allocations += counter.count();  // the first step opens the telemetry files
     }
     CHECK(allocations == 0);
     CHECK(fresh > 0);

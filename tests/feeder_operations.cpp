@@ -24,7 +24,7 @@ class Shift final : public Operation {
   }
 };
 
-// Fails at views that begin with this sample's first pixel.
+// Fails for views that begin with this sample's first pixel.
 class FailsAt final : public Operation {
  public:
   explicit FailsAt(std::uint64_t id) : pixel_(MemoryDataset::pixel(id, 0)) {}
@@ -105,7 +105,7 @@ TEST_CASE("a saved job is not resumed with other operations") {
 TEST_CASE("an operation that throws ends the run with its name and the sample's") {
   Options options = options_with({"colour", "fails", "erase"});
   options.transform.colour = {.brightness = 0, .contrast = 0, .saturation = 0, .hue = 0};
-  options.on_bad = OnBad::replace;  // it is no bad sample
+  options.on_bad = OnBad::replace;  // it does not count as a bad sample
   const auto run_it = [&] {
     Feeder feeder(options, parts_of(40));
     Batches served;
@@ -120,7 +120,7 @@ TEST_CASE("an unknown operation is refused when the feeder is made") {
                        doctest::Contains(R"(no operation "shft"; known operations: )"), ConfigError);
 }
 
-// What the feeder says, and what transform.when has become.
+// The start-up line of the feeder, and the effective transform.when.
 std::pair<std::string, When> told(Options options) {
   options.transform.when = When::dequeue;
   auto lines = std::make_shared<std::pair<std::mutex, std::string>>();
@@ -183,7 +183,7 @@ TEST_CASE("the start-up line names operations") {
   CHECK_FALSE(contains(plain.describe(), "operations"));
 }
 
-// Throws in a step: when it is asked, or when it is told.
+// A policy that throws in a step, from decide() or from served().
 class Throwing final : public Policy {
  public:
   Throwing(std::uint64_t step, bool is_told) : step_(step), is_told_(is_told) {}
@@ -267,7 +267,7 @@ Options dequeue_options() {
   return options;
 }
 
-// What was served, by epoch, batch and use.
+// The served bytes by epoch, batch and use.
 using Served = std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::vector<std::byte>>;
 
 Served run(const Options& options, std::uint64_t samples) {
@@ -293,7 +293,7 @@ TEST_CASE("every serving of a batch shows another view of it, the same ones in e
   CHECK(one.size() == 19 * 3 + 1);  // the run ends with the last fresh batch
   std::set<std::vector<std::byte>> different;
   for (const auto& [use, bytes] : one) different.insert(bytes);
-  CHECK(different.size() > 50);  // views of 4 x 4 pixels may be alike
+  CHECK(different.size() > 50);  // some views of 4 x 4 pixels are equal
   options.seed += 1;
   CHECK(run(options, 40) != one);
 }

@@ -1,4 +1,4 @@
-// Clips of the parts of videos that the rows of a table name.
+// Clips of the segments of videos named in the rows of a table.
 #include <forebay/feeder.hpp>
 
 #include "clip_folder.hpp"
@@ -92,7 +92,7 @@ TEST_CASE("segments that are shorter than a clip repeat their own last frame, an
       const std::string name = dataset->name(batch->ids()[i]);
       if (!name.ends_with("[frame 40]")) continue;
       std::vector<make::Image> shown = data->shown.at(name.substr(0, name.rfind('[')));
-      shown.resize(45);  // so that the last one to be repeated is the segment's
+      shown.resize(45);  // so that the last frame, which is repeated, is the segment's
       const auto position = batch->batch() * static_cast<std::uint64_t>(options.dataset.batch_size) + i;
       CHECK(start_of({images.as<std::byte>() + i * size, size}, shown, options, batch->epoch(), position) == 40);
       ++of_short;

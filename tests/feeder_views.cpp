@@ -1,4 +1,4 @@
-// transform.views: several views of each sample in a batch, of one decode.
+// transform.views: several views of each sample in a batch, from one decode.
 #include <forebay/feeder.hpp>
 
 #include "field_dataset.hpp"
@@ -71,7 +71,7 @@ TEST_CASE("each view has the bytes of a decode of its own, however much is decod
       CHECK(rows == 2 * all.size() * kViews);
       CHECK(wrong == 0);
       CHECK(different.size() > rows * 9 / 10);
-      CHECK(feeder.profile().own_jpeg <= 1);  // it counts samples, of some steps
+      CHECK(feeder.profile().own_jpeg <= 1);  // counts samples, not views, of some steps
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a system that has no more threads makes of feeders, pools and indexes: an error, and nothing left of them.
+// Feeders, pools and indexes on a system with no more threads: an error, and nothing left behind.
 #include <forebay/dataset.hpp>
 #include <forebay/feeder.hpp>
 
@@ -18,12 +18,13 @@ using namespace forebay::read;
 using namespace forebay::testing;
 using Refuses = ThreadLimit::Refuses;
 
-// A thread before all others: a sanitizer starts one of its own with the first.
+// Starts a first thread, because a sanitizer starts one of its own with it.
 void start_the_first() {
   std::thread([] {}).join();
 }
 
-// All that a feeder starts: some threads at its construction, some at the first step.
+// Runs a feeder with all of its threads, of which some start at construction and some at the first
+// step.
 void run_a_feeder(const Options& options, const std::string& trace = {}) {
   Parts parts{.dataset = std::make_shared<MemoryDataset>(24)};
   parts.trace = trace;
@@ -40,7 +41,7 @@ TEST_CASE("a pool that gets fewer threads than it needs ends those that it got")
   for (const Refuses refuses : {Refuses::one, Refuses::all}) {
     Stage stage(8);
     Tally tally(8);
-    // They wait for requests and samples that never come.
+    // The threads wait for requests and samples that never come.
     CHECK(refuse_each_thread(refuses, [&] {
             Stage own(8);
             const ReaderPool readers(own.reader_links(), {.threads = 4});
@@ -102,7 +103,7 @@ TEST_CASE("a feeder that is refused any of its threads throws, and leaves none b
   int threads = 2 + 2 + 1 + 1 + 1;  // readers, decoders, issuer, profiler, clock
   SUBCASE("of fixed workers") {}
   SUBCASE("that tunes its workers") {
-    options.workers.io = 0;  // never more while the store is memory: a thread refused later would be no error
+    options.workers.io = 0;  // never more for a store in memory: a thread refused later would not be an error
     threads = 16 + 2 + 1 + 1 + 1 + 1;
   }
   SUBCASE("with telemetry and a trace") {
@@ -120,7 +121,7 @@ TEST_CASE("a feeder that is refused any of its threads throws, and leaves none b
     options.transform.canvas = {4, 4};
   }
   for (const Refuses refuses : {Refuses::one, Refuses::all}) {
-    // An ending does itself what a thread was to do.
+    // Destructors do the work of a missing thread themselves.
     CHECK(refuse_each_thread(
               refuses, [&] { run_a_feeder(options, trace); }, true) >= threads);
   }

@@ -1,5 +1,6 @@
-// Fields of a batch beside image and label: what views make of them, what is refused, and that a sample whose field is
-// bad is a bad sample. mpi_datasets.cpp has the kinds that no view changes, on several ranks.
+// Fields of a batch besides image and label: how views change them, what is refused, and that a
+// sample with a bad field is a bad sample. mpi_datasets.cpp tests the kinds that no view changes,
+// on several ranks.
 #include <forebay/feeder.hpp>
 #include <forebay/interop.hpp>
 
@@ -190,7 +191,7 @@ TEST_CASE("a read whose field hangs is read a second time, and the sample comes 
   options.workers.hedge = Hedge::automatic;
   options.policy.watchdog_s = 120;
   Gate gate;
-  std::atomic<int> notes{0};  // earlier, too few reads were seen to tell a slow one
+  std::atomic<int> notes{0};  // before that, too few reads are known to identify a slow one
   std::atomic<bool> hung{false};
   auto dataset = std::make_shared<FieldDataset>(1200);
   dataset->before_field = [&](std::uint64_t /*id*/, const Field& field) {
@@ -257,16 +258,17 @@ TEST_CASE("fields are found by name and by number, and errors list them") {
   CHECK(std::memcmp(host.data(), batch->field("grid").data, host.size()) == 0);
 }
 
-// What views make of masks and boxes, and Lease::views(), which says what a view is; files that lie beside images.
+// How views change masks and boxes; Lease::views(), which describes views; and files that lie next
+// to images.
 
-// Red or green of a sample's pixel.
+// A channel of a sample's pixel, red or green.
 int channel(const Lease& batch, std::size_t sample, std::int64_t y, std::int64_t x, std::size_t c) {
   const TensorView images = batch.images();
   const auto at = ((static_cast<std::int64_t>(sample) * images.shape[1] + y) * images.shape[2] + x) * 3;
   return images.as<std::uint8_t>()[static_cast<std::size_t>(at) + c];
 }
 
-// Whether the view is what the sample's pixels show, to about a pixel.
+// Whether the sample's pixels show this view, to within about a pixel.
 bool shows(const Lease& batch, std::size_t sample, const SampleView& view) {
   const Box& region = view.region;
   const std::int64_t height = batch.images().shape[1];
@@ -383,7 +385,7 @@ TEST_CASE("boxes are moved, clipped and left out like what they show") {
       const Box& region = views[i].region;
       std::vector<std::array<double, 5>> expected;
       for (const LabelledBox& box : dataset->boxes) {
-        // Its part of the image, and of that what the view shows.
+        // The part of the box within the image, and of that the part within the view.
         const double left = std::max<double>(box.left, 0);
         const double bottom = std::min<double>(box.bottom, kHeight);
         const double l = std::max<double>(left, region.left);
@@ -421,7 +423,7 @@ TEST_CASE("a box ends where the border of its view begins, and what lies in the 
   options.transform.mirror = 0;
   auto dataset = std::make_shared<ViewedDataset>(std::vector{FieldDataset::boxes(4)});
   dataset->box = Box{40, 40, 60, 60};
-  dataset->boxes = {{62, 50, 68, 58, 0}, {50, 45, 70, 55, 1}};  // beside the sample's box, and half in it
+  dataset->boxes = {{62, 50, 68, 58, 0}, {50, 45, 70, 55, 1}};  // outside the sample's box, and half inside it
   Feeder feeder = feeder_of(options, dataset);
   const std::size_t number = feeder.field_number("boxes");
   std::size_t kept = 0;
@@ -489,7 +491,7 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
     CHECK(notes == std::set<std::string>{"cat/a", "cat/b", "dog/a"});
     CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
   }
-  // Of images in the root {folder} is nothing, and its slash with it.
+  // For images in the root, {folder} is empty, and its slash is dropped.
   Options flat = options;
   flat.dataset.path = (folder / "photos/cat/list.txt").string();
   testing::write_file(flat.dataset.path, "a.png\nb.png\n");

@@ -28,7 +28,7 @@ void FutexWatch::sees(long number, long operation) {
 
 }  // namespace forebay::testing
 
-// In the place of the C library's.
+// Replaces the C library's function.
 extern "C" long syscall(long number, ...) noexcept {
   static const auto real = reinterpret_cast<long (*)(long, ...)>(::dlsym(RTLD_NEXT, "syscall"));
   std::array<long, 6> arguments{};

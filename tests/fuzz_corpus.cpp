@@ -1,4 +1,4 @@
-// What the fuzzer has found worth keeping, and what it begins with, once more: see scripts/fuzz.
+// Runs the fuzzer's corpus and its seeds again; see scripts/fuzz.
 #include "fuzz/kept.hpp"
 #include "fuzz/targets.hpp"
 #include "test.hpp"
@@ -13,7 +13,7 @@ TEST_CASE("every target takes its seeds, whole and cut") {
     const std::string name(target.name);
     CAPTURE(name);
     const auto seeds = target.seeds();
-    // A build may lack their libraries.
+    // A build may lack the libraries of these.
     CHECK((!seeds.empty() || name == "webp" || name == "tiff"));
     for (const std::string& seed : seeds) {
       CAPTURE(seed);

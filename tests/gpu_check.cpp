@@ -1,4 +1,5 @@
-// The program that checks a GPU, on the fake one: whether it counts and compares. Its times mean nothing here.
+// The program that checks a GPU, run on the fake one: tests that it counts and compares. Its
+// timings mean nothing here.
 #include "fake_cuda.hpp"
 #include "gpu/batch_hash.hpp"
 #include "gpu/checks.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 // Added to every hash that the fake GPU computes.
 std::uint64_t hash_error = 0;
-// Delays that were put on streams.
+// How many delays were queued on streams.
 std::atomic<int> spins{0};
 
 }  // namespace
@@ -42,7 +43,7 @@ using gpu_check::Row;
 using gpu_check::Setup;
 using gpu_check::Verdict;
 
-// A small dataset for as long as this lives.
+// A small dataset that exists as long as this object.
 struct Data {
   Data() {
     Process made({testing::built_command(), "make-dataset", (dir / "data").string(), "--images", "70", "--classes", "3",
@@ -83,7 +84,7 @@ TEST_CASE("on a GPU that does what it should, nothing is wrong") {
   CHECK(contains(render.found, "random-resized crops of noise "));
   CHECK(contains(render.found, "; 2 x 256 x 256 uint8 -> 224 x 224 float16"));
   CHECK_FALSE(contains(render.found, " 0 % of the views"));
-  CHECK(spins == 11 * (3 + 1));  // the GPU has something to do while each round's work is enqueued
+  CHECK(spins == 11 * (3 + 1));  // the GPU is busy while each round's work is queued
   const Row next = next_row(data.setup());
   CAPTURE(next.found);
   CHECK(contains(next.found, "us (judged), the lease's end p50 "));
@@ -145,7 +146,7 @@ TEST_CASE("a batch that is not what the host expects is found") {
   CHECK_FALSE(soak.found.starts_with("0 of "));
 }
 
-// A bundle whose program finds nothing wrong, and a compute-sanitizer that says what it is told.
+// A bundle whose program finds no error, and a fake compute-sanitizer.
 class Bundle {
  public:
   Bundle() {
@@ -158,8 +159,8 @@ class Bundle {
                 "\necho '| check | found | wanted | |'\n" +
                 "for word in \"$@\"; do case $word in --only) echo '| a check | something | | ok |' ;; esac; done\n");
   }
-  // Exit code and last line of gpu-check, where the sanitizer does what these lines of shell say; `run` in them runs
-  // what it is given.
+  // The exit code and last line of gpu-check, with a sanitizer that runs these lines of shell, in
+  // which `run` runs its arguments.
   std::pair<int, std::string> check(const std::string& sanitizer, const std::vector<std::string>& words = {}) {
     program("bin/compute-sanitizer",
             "run() { while [ \"${1##*/}\" != gpu_check ]; do shift; done; \"$@\"; }\n" + sanitizer);
@@ -172,7 +173,7 @@ class Bundle {
     if (text.ends_with('\n')) text.pop_back();
     return {code, text.substr(text.rfind('\n') + 1)};
   }
-  // As where the C library is too old.
+  // As if the C library were too old.
   void does_not_start() const { program("bin/gpu_check", "exit 1\n"); }
   void graphs_fail() const { program("bin/cuda_graph", "exit 1\n"); }
   void finds_no_gpu() const { program("bin/gpu_check", "[ $1 = --help ] || exit 3\n"); }
@@ -197,7 +198,7 @@ TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, noth
   CHECK(
       line ==
       "| compute-sanitizer | memcheck: ERROR SUMMARY: 0 errors; racecheck: ERROR SUMMARY: 0 errors | 0 errors | ok |");
-  // The table, memcheck and racecheck, all on the GPU that was asked for.
+  // The table, memcheck and racecheck, all on the requested GPU.
   const std::string calls = bundle.calls();
   CHECK(std::ranges::count(calls, '\n') == 3);
   std::istringstream lines(calls);
@@ -207,7 +208,7 @@ TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, noth
   CHECK(found == 1);
   CHECK(contains(errors, "ERROR SUMMARY: 2 errors"));
   CHECK(errors.ends_with("| 0 errors | WRONG |"));
-  // Ended in the middle of the table.
+  // The sanitizer ends in the middle of the table.
   CHECK(bundle.check("echo '========= ERROR SUMMARY: 1 error'\nexit 1\n").second.ends_with("| WRONG |"));
 
   const auto [refused, why] =
@@ -216,7 +217,7 @@ TEST_CASE("what compute-sanitizer says ends the table; where it cannot run, noth
   CHECK(why ==
         "| compute-sanitizer | memcheck: could not run: Error: Device not supported.; racecheck: could not run: Error: "
         "Device not supported. | 0 errors |  |");
-  // A version that runs nothing and reports no errors.
+  // A sanitizer that runs nothing and reports no errors.
   const auto [nothing, silence] = bundle.check("echo '========= ERROR SUMMARY: 0 errors'\n");
   CHECK(nothing == 0);
   CHECK(contains(silence, "could not run: "));

@@ -1,4 +1,4 @@
-// Second reads of slow samples in a pool of readers: each sample comes exactly once, whichever read wins.
+// Hedged reads in a pool of readers: each sample arrives exactly once, whichever of two reads wins.
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
@@ -23,7 +23,8 @@ using Clock = Workload::Clock;
 
 constexpr ReaderOptions kReaders{.threads = 4, .attempts = 2, .backoff = 1us, .hedge = true};
 
-// Holds reads until it is opened, and counts those it holds. Bounded, so that a failing test ends.
+// Holds reads until it is opened, and counts those held. Waits are bounded, so that a failing test
+// ends.
 class Barrier {
  public:
   void hold() {
@@ -43,8 +44,8 @@ class Barrier {
   WaitPoint changed_;
 };
 
-// Readers and decoders over a fake store. The first kBefore samples show what a normal read is and earn some second
-// reads.
+// Readers and decoders over a fake store. The first kBefore samples establish the normal read time,
+// and earn some second reads.
 struct Hedged {
   static constexpr std::uint64_t kBefore = 400;
   static constexpr std::uint64_t kSamples = 500;
@@ -58,7 +59,7 @@ struct Hedged {
     for (std::uint64_t id = 0; id < kBefore; ++id) stage.request(id);
     REQUIRE(tally.wait_for(kBefore));
   }
-  // Everything has ended: no read is under way, no memory is taken.
+  // Waits until no read is in flight and no memory is taken.
   [[nodiscard]] bool is_quiet() {
     return eventually([&] {
       const auto idle = [](const WorkerStatus& status) { return status.activity == WorkerStatus::Activity::idle; };
@@ -83,18 +84,18 @@ TEST_CASE("a read that hangs is read a second time, and its sample comes once") 
     hedged.stage.dataset.after = [&](std::uint64_t id, int read) {
       if (id != kSlow || read != 1) return;
       hedged.barrier.hold();
-      if (fails_late) throw SampleError("torn");  // the sample has come: this must not be reported
+      if (fails_late) throw SampleError("torn");  // the sample has arrived, so this must not be reported
     };
     hedged.start();
     hedged.stage.request(kSlow);
-    REQUIRE(hedged.tally.wait_for(kSlow + 1));  // while its first read hangs
+    REQUIRE(hedged.tally.wait_for(kSlow + 1));  // while the first read still hangs
     CHECK(hedged.barrier.held() == 1);
     CHECK(hedged.stage.totals.hedged_reads >= 1);
     CHECK(hedged.stage.totals.hedges_won >= 1);
     for (std::uint64_t id = kSlow + 1; id < Hedged::kSamples; ++id) hedged.stage.request(id);
     REQUIRE(hedged.tally.wait_for(Hedged::kSamples));
     hedged.barrier.open();
-    REQUIRE(hedged.is_quiet());  // the loser's memory included
+    REQUIRE(hedged.is_quiet());  // including the loser's memory
     for (std::uint64_t id = 0; id < Hedged::kSamples; ++id) REQUIRE(hedged.is_once(id));
     CHECK_FALSE(hedged.tally.wrong);
     CHECK(hedged.stage.totals.reads == Hedged::kSamples);
@@ -141,13 +142,13 @@ TEST_CASE("when one of the two reads fails, the other decides") {
       Barrier& later = first_fails_last ? hedged.barrier : second;
       earlier.open();
       REQUIRE(eventually([&] { return earlier.held() == 0; }));
-      CHECK(hedged.stage.reports.count() == 0);  // one has failed, nothing is decided
+      CHECK(hedged.stage.reports.count() == 0);  // one has failed, the other may still win
       CHECK(hedged.tally.handled == kSlow);
       later.open();
       if (other_fails) {
         REQUIRE(hedged.stage.reports.wait_for(1));
         CHECK(hedged.stage.reports.bad == std::vector<std::uint64_t>{kSlow});
-        CHECK(hedged.stage.reports.reasons == std::vector<std::string>{"first"});  // whichever came last
+        CHECK(hedged.stage.reports.reasons == std::vector<std::string>{"first"});  // whichever failed last
       } else {
         REQUIRE(hedged.tally.wait_for(kSlow + 1));
       }
@@ -159,7 +160,7 @@ TEST_CASE("when one of the two reads fails, the other decides") {
 }
 
 TEST_CASE("a second read does not wait for memory: if there is none it gives up, and the first one brings the sample") {
-  Hedged hedged(1000);  // one sample of this size at a time
+  Hedged hedged(1000);  // memory for one sample at a time
   hedged.stage.dataset.size_of_sample = [](std::uint64_t id) { return id == kSlow ? 900 : testing::size_of(id); };
   hedged.stage.dataset.after = [&](std::uint64_t id, int read) {
     if (id == kSlow && read == 1) hedged.barrier.hold();
@@ -190,7 +191,8 @@ TEST_CASE("nothing waits behind a read that hangs: other readers get what its re
     if (id == kSlow) hedged.barrier.hold();  // the second read too
   };
   hedged.start({.threads = 1, .most = 3, .attempts = 2, .backoff = 1us, .hedge = true});
-  // Pushed together, so that one reader takes several: one that it reads, one that hangs, and those behind.
+  // Pushed together, so that one reader takes several: one that it reads, one that hangs, and the
+  // ones after it.
   std::vector<ReadRequest> requests;
   for (const std::uint64_t i : {1U, 0U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U}) {
     requests.push_back({.order = kSlow + i, .position = kSlow + i, .sample = kSlow + i});
@@ -224,7 +226,7 @@ TEST_CASE("samples come exactly once under hanging, failing and healthy reads at
       DecoderPool decoders(stage.decoder_links(tally), 2);
       ReaderPool readers(stage.reader_links(), {.threads = 24, .attempts = 2, .backoff = 1us, .hedge = true});
       for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
-      // Some hang until here: the others need not wait for them.
+      // Some reads hang until here; the others need not wait for them.
       REQUIRE(eventually(
           [&] { return static_cast<std::uint64_t>(tally.handled) + stage.reports.count() + 24 >= kSamples; }));
       barrier.open();
@@ -260,7 +262,8 @@ TEST_CASE("stopping waits only for reads inside the store, not for hedged reads 
   CHECK(hedged.stage.reports.count() == 0);
 }
 
-// The parts of hedging: which reads are slow, how many second reads there may be, and which read wins.
+// The parts of hedging: which reads count as slow, how many second reads are allowed, and which
+// read wins.
 
 TEST_CASE("read times: a quantile is right within a step, and old reads are forgotten") {
   ReadTimes times;
@@ -302,10 +305,10 @@ TEST_CASE("the rule: slow is three times the 95th percentile, and at least a flo
   HedgeRule far;
   for (int i = 0; i < 1000; ++i) far.add(i % 400 == 0 ? 1s : 40ms);
   far.update();
-  CHECK(far.slow_after() >= 120ms);  // constant latency is not slow
+  CHECK(far.slow_after() >= 120ms);  // a constantly high latency is not slow
   CHECK(far.slow_after() <= 160ms);
 
-  HedgeRule often;  // every tenth read is slow, which is normal here
+  HedgeRule often;  // every tenth read takes long, which is normal here
   for (int i = 0; i < 1000; ++i) often.add(i % 10 == 0 ? 1s : 40ms);
   often.update();
   CHECK(often.slow_after() >= 3s);
@@ -367,7 +370,7 @@ TEST_CASE("a hedged read is won once, or lost by both sides with the first side'
 TEST_CASE("a workload: slow at the second look only, hedged once, and relieved of what waits") {
   Workload workload(true);
   const std::array<ReadRequest, 3> requests{ReadRequest{.order = 5, .sample = 50}, {.order = 6}, {.order = 7}};
-  CHECK_FALSE(workload.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is under way
+  CHECK_FALSE(workload.watch(Clock::now() + 1h, 10ms).is_slow);  // no read is in flight
   workload.assign(requests);
   CHECK(workload.next()->order == 5);
   const auto now = Clock::now();
@@ -394,7 +397,7 @@ TEST_CASE("a workload: slow at the second look only, hedged once, and relieved o
   EncodedSample sample{.request = requests[0], .bytes = std::vector<std::byte>(3)};
   const auto hedged = workload.end(sample);
   REQUIRE(hedged);
-  CHECK(sample.bytes.size() == 3);  // the hedged read decides
+  CHECK(sample.bytes.size() == 3);  // the hedged read delivers it
   workload.take_waiting(left, read);
   CHECK(read.empty());
   CHECK_FALSE(workload.next());
@@ -403,7 +406,7 @@ TEST_CASE("a workload: slow at the second look only, hedged once, and relieved o
   workload.assign(more);
   CHECK(workload.next()->order == 8);
   CHECK_FALSE(workload.watch(later, 10ms).is_slow);
-  workload.pause();  // it waits for memory, not for the store
+  workload.pause();  // waiting for memory, not for the store
   CHECK_FALSE(workload.watch(later, 10ms).is_slow);
   CHECK_FALSE(workload.hedge());
   workload.resume(1);
@@ -446,8 +449,8 @@ TEST_CASE("samples on a local disk are not slow; samples elsewhere, named by a l
   CHECK(is_slow(folder.path()));
 }
 
-// A feeder whose store hangs now and then: with second reads it keeps serving the same batches in the same order, and
-// says that it hedges.
+// A feeder whose store sometimes hangs: with hedging it serves the same batches in the same order,
+// and reports the second reads.
 
 constexpr std::uint64_t kSamples = 1200;
 
@@ -459,7 +462,7 @@ Options hedging_options() {
   return options;
 }
 
-// The first reads of some samples hang at a gate; a few others fail.
+// A store in which the first reads of some samples hang at a gate, and a few others fail.
 struct Store {
   explicit Store(std::uint64_t hangs_every) : every(hangs_every), reads(kSamples) {}
   [[nodiscard]] std::shared_ptr<MemoryDataset> dataset() {
@@ -476,14 +479,14 @@ struct Store {
 
   std::uint64_t every;
   std::vector<std::atomic<int>> reads;
-  std::atomic<bool> started{false};  // earlier, too few reads were seen to identify a slow one
+  std::atomic<bool> started{false};  // before that, too few reads are known to identify a slow one
   std::atomic<int> hanging{0};
   Gate gate;
 };
 
 using Batches = std::vector<std::vector<std::uint64_t>>;
 
-// Opens the gate once everything is served.
+// Serves a run, and opens the gate once everything has been served.
 Batches run(const Options& options, Store& store, Summary& summary) {
   Feeder feeder(options, Parts{.dataset = store.dataset()});
   Batches batches;
@@ -491,7 +494,7 @@ Batches run(const Options& options, Store& store, Summary& summary) {
     batches.emplace_back(batch->ids().begin(), batch->ids().end());
     if (batches.size() == 50) store.started = true;
     if (batches.size() == kSamples / 4) {
-      CHECK((store.every == 0 || store.hanging > 0));  // they were not waited for
+      CHECK((store.every == 0 || store.hanging > 0));  // still hanging: nobody waited for them
       store.gate.open();
     }
   }
@@ -535,7 +538,7 @@ TEST_CASE("the watchdog's report also shows a second read that hangs") {
   options.policy.watchdog_s = 2;
   Gate gate;
   std::atomic<int> reads{0};
-  std::atomic<std::uint64_t> hangs{kSamples};  // in both reads
+  std::atomic<std::uint64_t> hangs{kSamples};  // the sample whose two reads both hang
   Parts parts{.dataset = std::make_shared<MemoryDataset>(kSamples, [&](std::uint64_t id) {
                 if (++reads == 400) hangs = id;
                 if (id == hangs) gate.pass();

@@ -51,7 +51,7 @@ std::vector<std::vector<std::byte>> sound_indexes() {
           build_dataset(make_idx(c))->serialize(), build_dataset(make_cifar(d))->serialize()};
 }
 
-// Uses whatever was restored the way a run would, so that a sanitizer sees any access out of range.
+// Uses a restored index as a run would, so that a sanitizer detects accesses out of range.
 void use(const Dataset& dataset) {
   (void)describe_samples(dataset);
   (void)fingerprint(dataset);
@@ -62,7 +62,7 @@ void use(const Dataset& dataset) {
   }
 }
 
-// True when it was refused with an Error.
+// True if it was refused with an Error.
 template <typename Open>
 bool ends_in_error(Open&& open) {
   try {
@@ -76,7 +76,7 @@ bool is_refused(std::span<const std::byte> bytes) {
   return ends_in_error([&] { return restore_dataset(bytes, "fuzz"); });
 }
 
-// The same with an index that stays in its file.
+// The same for an index that stays in its file.
 bool is_refused_on_disk(const std::string& file) {
   return ends_in_error([&] { return restore_index(open_index_file(file, 0)); });
 }
@@ -112,7 +112,7 @@ TEST_CASE("contents that pass the checksum but make no sense never read out of r
       std::vector<std::byte> content(sound_content.begin(), sound_content.end());
       const auto changes = 1 + random.below(4);
       for (std::uint64_t i = 0; i < changes; ++i) {
-        // Extremes find more than random values: counts and offsets of 64 bits, labels of 32.
+        // Extreme values find more than random ones: counts and offsets have 64 bits, labels 32.
         const std::uint64_t value = random.below(3) == 0 ? random.bits() : random.below(300) - 150;
         const std::size_t width = std::size_t{1} << random.below(4);
         const auto at = static_cast<std::size_t>(random.below(content.size()));
@@ -307,7 +307,7 @@ TEST_CASE("an index works from another working directory") {
   CHECK(read_sample(*dataset, 0) == "jpeg");
 }
 
-// The registry of dataset formats, and what is made from it.
+// The registry of dataset formats, and what is generated from it.
 
 TEST_CASE("every format is complete, and found by its name") {
   for (const auto& [name, help, format] : kFormats) {

@@ -7,8 +7,8 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
-// Saved indexes whose files are damaged, written into or shortened, before and while they are used, and those of data
-// that changed.
+// Saved indexes that are damaged, overwritten or shortened before and while they are used, and
+// indexes of data that changed.
 
 using namespace forebay;
 using namespace forebay::data;
@@ -16,7 +16,7 @@ using namespace forebay::testing;
 
 namespace {
 
-// A saved index of many chunks, with its bytes to be damaged.
+// A saved index of many chunks, whose bytes can be damaged.
 struct LargeIndex {
   explicit LargeIndex(std::uint64_t images) {
     std::string list;
@@ -31,7 +31,7 @@ struct LargeIndex {
   std::string bytes;
 };
 
-// The index in a file, none of it kept in memory.
+// Opens the index so that none of it is kept in memory.
 std::unique_ptr<Dataset> open_on_disk(const std::string& file) { return restore_index(open_index_file(file, 0)); }
 
 // How many of the next reads fail, and with which errno.
@@ -41,7 +41,7 @@ constexpr int kForEver = 1 << 20;
 // Whether pauses take no time.
 std::atomic<bool> skips_pauses{false};  // NOLINT
 
-// Looks up every sample; throws at the first that the index does not give.
+// Looks up every sample; throws at the first that the index fails to deliver.
 void look_up_all(const Dataset& dataset) {
   int wrong = 0;
   for (std::uint64_t id = 0; id < dataset.size(); ++id) {
@@ -51,7 +51,7 @@ void look_up_all(const Dataset& dataset) {
   CHECK(wrong == 0);
 }
 
-// Writes over the file as cp and rsync --inplace do: the file stays the same one.
+// Overwrites the file in place, as cp and rsync --inplace do.
 void overwrite(const std::string& file, const std::string& bytes, bool truncate) {
   std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out | (truncate ? std::ios::trunc : std::ios::in));
   out << bytes;
@@ -60,7 +60,7 @@ void overwrite(const std::string& file, const std::string& bytes, bool truncate)
 
 }  // namespace
 
-// Replaces the C library's.
+// Replaces the C library's function.
 extern "C" int nanosleep(const timespec* time, timespec* left) {
   return skips_pauses ? 0 : static_cast<int>(::syscall(SYS_nanosleep, time, left));
 }
@@ -76,7 +76,7 @@ extern "C" ssize_t pread(int file, void* bytes, std::size_t count, off_t offset)
 TEST_CASE("what is not used of an index is not checked, and damage is found where it is used") {
   const LargeIndex large(50'000);
   REQUIRE(content_of(bytes_of(large.bytes)).size() > 10 * kIndexChunk);
-  // The paths come last: this is the path of the last sample.
+  // Paths are stored last, so this is the last sample's.
   std::string damaged = large.bytes;
   damaged.back() = 'x';
   write_file(large.file(), damaged);
@@ -93,7 +93,7 @@ TEST_CASE("what is not used of an index is not checked, and damage is found wher
     CHECK(contains(message, "index " + large.file() + ": a damaged index: the checksum of bytes "));
     CHECK(contains(message, " to " + std::to_string(damaged.size() - 1) + " does not match"));
     CHECK(contains(message, "delete it to have it built again"));
-    // Again, and by the check of everything.
+    // The same error again, and from a check of the whole index.
     CHECK(error_of([&] { (void)dataset->name(49'999); }) == message);
     CHECK(error_of([&] { image->check(); }) == message);
   }
@@ -122,7 +122,7 @@ TEST_CASE("an index keeps its bytes when the file is replaced or removed") {
 }
 
 TEST_CASE("an index on disk that is written into ends in an error, also where it was used before") {
-  const LargeIndex large(15'000);   // so many that their labels stand in two chunks
+  const LargeIndex large(15'000);   // so many that their labels take two chunks
   std::string other = large.bytes;  // a label of the last sample before the paths
   const auto at = other.find("folder/image0.jpg");
   REQUIRE(at != std::string::npos);
@@ -131,7 +131,8 @@ TEST_CASE("an index on disk that is written into ends in an error, also where it
     write_file(large.file(), large.bytes);
     const auto dataset = open_on_disk(large.file());
     if (used) look_up_all(*dataset);
-    // Long ago, so that the next change is another time whatever the file system's clock.
+    // An old time, so that the next change has a different one however coarse the file system's
+    // clock is.
     std::filesystem::last_write_time(large.file(),
                                      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     overwrite(large.file(), other, false);
@@ -140,7 +141,7 @@ TEST_CASE("an index on disk that is written into ends in an error, also where it
     CHECK(contains(message, "index " + large.file() + ": was written into or shortened while it was in use"));
     CHECK(contains(message, "write a new file and rename it"));
     CHECK_FALSE(contains(message, "it had"));
-    // Nothing else comes out when it is asked again, and the right bytes do once they are back.
+    // Asked again, the error is the same; once the bytes are restored, reading works.
     CHECK(error_of([&] { (void)dataset->sample(14'999); }) == message);
     overwrite(large.file(), large.bytes, false);
     CHECK(dataset->sample(14'999).label == 0);
@@ -177,7 +178,7 @@ TEST_CASE("a failed read of an index is retried, and one that keeps failing ends
     failing = kForEver;
     CHECK(error_of([&] { (void)open(); }).starts_with(place));
     if (!on_disk) continue;
-    for (int round = 0; round < 3; ++round) {  // for pages read before, and not
+    for (int round = 0; round < 3; ++round) {  // for pages read before, and others
       failing = 12;
       look_up_all(*dataset);
       CHECK(failing == 0);
@@ -228,7 +229,7 @@ TEST_CASE("an index larger than 64 MiB stays on disk") {
   const LargeIndex small(100);
   const IndexRecord record = record_of(bytes_of(small.bytes));
   const TemporaryDirectory folder;
-  if (kSanitized) return;  // a checksum of 64 MiB
+  if (kSanitized) return;  // takes a checksum of 64 MiB
   const std::string file = (folder / "large.index").string();
   write_file(file, text_of(seal_index(record, kMostInMemory,
                                       [](IndexWriter& writer) { writer.column(std::vector<char>(kMostInMemory)); })));
@@ -322,14 +323,14 @@ TEST_CASE("what an index does not hold may change") {
   namespace fs = std::filesystem;
   const TemporaryDirectory data;
   DatasetOptions options = make_classes(data);
-  options.index = (data / "set.index").string();  // beside the classes
+  options.index = (data / "set.index").string();  // next to the class folders
   (void)open_dataset(options);
   write_file(data / "b/notes.txt", "text");
   write_file(data / ".cache/x.jpg", "jpeg");
   write_file(data / "b/0.jpg", "other pixels");
   CHECK(open_dataset(options)->size() == 4);
 
-  // A copy in its place, where all times differ.
+  // A copy takes its place, with all times different.
   const TemporaryDirectory elsewhere;
   fs::copy(data.path(), elsewhere / "copy", fs::copy_options::recursive);
   fs::remove_all(data / "b");
@@ -366,5 +367,5 @@ TEST_CASE("an index that another machine made compares contents where times diff
   const Kept kept(make_annotated(data));
   const auto opened = open_with_remark(kept.options, {});
   CHECK(contains(opened.remark.text, "as its data, compared 1 folder and 3 annotations in "));
-  CHECK(contains(opened.remark.text, " 4 of them by what they hold"));  // they were too new for their times to tell
+  CHECK(contains(opened.remark.text, " 4 of them by what they hold"));  // they were too recent for times to tell
 }

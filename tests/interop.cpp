@@ -1,4 +1,4 @@
-// What other libraries are told of a lease's images, on the host; cuda_interop.cpp has the GPU's.
+// What other libraries learn about a lease's images, on the host; cuda_interop.cpp tests the GPU.
 #include <forebay/interop.hpp>
 
 #include "device/host_device.hpp"
@@ -26,7 +26,7 @@ std::shared_ptr<Lease> lend(const std::shared_ptr<SlotStore>& store, std::uint32
   return std::make_shared<Lease>(LeaseMaker::make(store, slot, {}));
 }
 
-// What a consumer does: it takes the pointer and calls the deleter when it is done.
+// Acts as a consumer: takes the pointer and calls the deleter when it is done.
 template <typename Managed>
 void consume(Managed* tensor) {
   tensor->deleter(tensor);
@@ -125,7 +125,7 @@ TEST_CASE("a tensor's memory outlives store, feeder and lease") {
   const auto lease = lend(store);
   store.reset();
   auto tensor = to_dlpack(lease);
-  lease->release();  // in the order of a stream, before the consumer lets go
+  lease->release();  // in the order of a stream, before the consumer releases it
   REQUIRE_FALSE(gone.expired());
   CHECK(gone.lock()->held() == 0);
   CHECK(static_cast<const std::uint8_t*>(tensor->dl_tensor.data)[kTiny.tensor_bytes() - 1] == 0x5a);

@@ -1,4 +1,4 @@
-// The state of a job as text: it says what it says, and reads back as it was.
+// The state of a job as text: its content is correct, and it reads back unchanged.
 #include <nlohmann/json.hpp>
 
 #include "base/text.hpp"
@@ -32,7 +32,8 @@ TEST_CASE("the text is JSON that says what it says") {
   CHECK(json.at("forebay_state") == 2);
   CHECK(json.at("steps") == state.steps);
   CHECK(json.at("settings") == Json{{"dataset.batch_size", "64"}, {"seed", "17"}});
-  // Shards 0 to 7 of both epochs, without shard 2 of the first, whose shard 5 has gone to the other rank.
+  // Shards 0 to 7 of both epochs, except shard 2 of the first; its shard 5 was handed over to the
+  // other rank.
   CHECK(unpacked(json.at("left")) == Json::parse(R"({"epoch":[3,0,0,0,0,0,0,1,0,0,0,0,0,0,0],
                                                      "shard":[0,1,2,1,1,1,1,-7,1,1,1,1,1,1,1],
                                                      "begin":[3,0,0,-1,1,-1,1,-3,0,0,0,0,0,0,0],
@@ -47,7 +48,7 @@ TEST_CASE("the example in docs/state.md is a state, and what the page says about
   while (std::getline(page, line) && !line.starts_with("{\"forebay_state\"")) {
   }
   const JobState state = parse_state(line + "\n", "the example");
-  // Other versions of zlib may compress in another way.
+  // Other versions of zlib may compress differently.
   const Json example = Json::parse(line);
   Json written = Json::parse(to_text(state));
   CHECK(unpacked(written.at("left")) == unpacked(example.at("left")));
@@ -100,9 +101,10 @@ TEST_CASE("an impossible state is not written") {
   CHECK(contains(error([](JobState& state) { state.left.push_back(state.left.back()); }), "are left twice in part"));
 }
 
-// What is not a state, or no longer, is refused with the cause, in memory proportional to its size.
+// Text that is not a state, or not any more, is refused with the cause, in memory proportional to
+// its size.
 
-// What reading the text as a state is refused with; "" when it is accepted.
+// The message with which the text is refused as a state; "" if it is accepted.
 std::string refusal(const std::string& text) {
   try {
     (void)parse_state(text, "run/feed.state");
@@ -113,7 +115,8 @@ std::string refusal(const std::string& text) {
   return "";
 }
 
-// What the small state is refused with after a change of its document, checksum made right.
+// The message with which the small state is refused after a change of its document; the checksum is
+// recomputed.
 template <typename Change>
 std::string refusal_after(Change&& change) {
   Json json = Json::parse(to_text(small_state()));
@@ -282,7 +285,8 @@ TEST_CASE("ranges that cannot be unpacked are refused with why") {
 }
 
 TEST_CASE("ranges that cannot be are refused with which and why") {
-  // Of a job with epochs 3 and 4 open, 8 shards, the first three of which have 6 blocks and the others 5, and 2 ranks.
+  // The job has epochs 3 and 4 open, 2 ranks, and 8 shards; the first three shards have 6 blocks,
+  // the others 5.
   using Rows = std::vector<std::array<std::uint64_t, 5>>;  // epoch, shard, begin, end, owner
   const auto with = [](const Rows& rows) {
     Json columns;
@@ -328,7 +332,8 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   }
   CHECK(contains(refusal("{\"forebay_state\":2,\"left\":[" + std::string(1'000'000, '9') + "]}\n"), "is not JSON: "));
   CHECK(contains(refusal("{\"" + std::string(1'000'000, 'a')), "is cut off"));
-  // More ranges than the job can have; more bytes than those ranges can have; more than zlib makes of so few bytes.
+  // More ranges than the job can have, more bytes than those ranges can need, more than zlib can
+  // make from so few bytes.
   const auto with = [](std::uint32_t shards, const Json& left, std::uint64_t open = 1ULL << 16U) {
     return refusal_after([&](Json& json) {
       json["virtual_shards"] = shards;
@@ -337,7 +342,7 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
       json["left"] = left;
     });
   };
-  constexpr std::size_t kMost = 4096 + 8 + 2 * 8;  // of one epoch in 8 shards
+  constexpr std::size_t kMost = 4096 + 8 + 2 * 8;  // for one epoch in 8 shards
   const Json many(kMost + 1, 0);
   const Json columns{{"epoch", many}, {"shard", many}, {"begin", many}, {"end", many}, {"owner", many}};
   CHECK(contains(with(8, packed(columns.dump()), 1), "left has 4121 ranges, and a job can have 4120 at most"));
@@ -349,7 +354,7 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   left = packed(std::string(1'000'000, '['));
   CHECK(contains(with(8, left, 1), "left: 1000000 bytes are more than the ranges of the job can have"));
   CHECK(contains(with(1U << 20U, left), "is not a list of whole numbers"));
-  // Text of more numbers than the job can have ranges ends the reading where they are too many.
+  // Reading stops as soon as there are more numbers than the job can have ranges.
   std::string zeros = R"({"epoch":[0)";
   for (std::size_t i = 0; i < 100'000; ++i) zeros += ",0";
   CHECK(contains(with(8, packed(zeros + "]}"), 1), "left has 4121 ranges, and a job can have 4120 at most"));
@@ -360,7 +365,7 @@ TEST_CASE("a state that is deep, long or claims too much is refused, in memory p
   CHECK(contains(endless, "opened is 1000000003 where epochs is 3, and at most 65536 epochs can be open"));
 }
 
-// The states of jobs stay small, whatever their ranks have handed over.
+// States stay small, whatever ranks have handed over to each other.
 
 constexpr std::size_t kLimit = std::size_t{64} << 10U;
 
@@ -380,8 +385,8 @@ TEST_CASE("what ranks leave without hand-over takes a few bytes per rank") {
 
 TEST_CASE("the worst states stay below 64 KiB") {
   Random random = testing::random_from(7);
-  // Three epochs of a large dataset (5 million batches each), every shard somewhere else and with any rank; 1,024
-  // ranges are cut off and with another one.
+  // Three epochs of a large dataset (5 million batches each), every shard at a different position
+  // and with any owner; 1,024 ranges are split off with another owner.
   for (const std::uint32_t ranks : {2U, 300U, 1023U, 1024U}) {
     CAPTURE(ranks);
     JobState state = job(1024, ranks, 1024 * 5'000ULL + 500, 100, 3);
@@ -403,7 +408,8 @@ TEST_CASE("the worst states stay below 64 KiB") {
     MESSAGE("large epochs, " << ranks << " ranks: " << size << " bytes");
     CHECK(size < kLimit);
   }
-  // Thousands of epochs of a small dataset, in each of them one shard left, and 768 ranges with another rank.
+  // Thousands of epochs of a small dataset, with one shard left in each of them, and 768 ranges
+  // with another owner.
   for (const std::uint64_t batches : {1U, 2U, 64U, 1024U, 2000U}) {
     CAPTURE(batches);
     constexpr std::uint32_t ranks = 1024;
@@ -434,7 +440,7 @@ TEST_CASE("a job whose ranks hand everything over again and again has a small st
         Ledger ledger({.batches = batches, .shards = 1024, .ranks = ranks, .epochs = UINT64_MAX}, 1000, 1000, {},
                       ranks);
         for (std::uint32_t round = 0; round < 12; ++round) {
-          // Another rank is the only fast one each time.
+          // A different rank is the only fast one each time.
           std::vector<RankWork> works(ranks, {.backlog = 4, .pace = slow, .frontier = 1000});
           works[round % ranks].pace = 65'536;
           std::vector<BatchRange> ranges(ledger.ranges().begin(), ledger.ranges().end());

@@ -30,7 +30,7 @@ std::vector<std::uint8_t> decode(JpegDecoder& decoder, const Bytes& file, const 
   return pixels_of(image);
 }
 
-// Why the file is refused; empty when it is not.
+// The message with which the file is refused; empty if it is accepted.
 std::string refusal(JpegDecoder& decoder, const Bytes& file, const ImageOptions& options = {}) {
   try {
     decode(decoder, file, options);
@@ -45,7 +45,7 @@ std::string refusal(const Bytes& file, const ImageOptions& options = {}) {
   return refusal(decoder, file, options);
 }
 
-// Removes every segment with this marker that stands before the first scan.
+// Removes every segment with this marker before the first scan.
 Bytes without_segments(const Bytes& file, unsigned marker) {
   Bytes kept(file.begin(), file.begin() + 2);
   std::size_t at = 2;
@@ -165,7 +165,8 @@ TEST_CASE("EXIF orientation turns the image to how it is displayed") {
     int wrong = 0;
     for (int y = 0; y < image.height; ++y) {
       for (int x = 0; x < image.width; ++x) {
-        // The stored (column, row) that is displayed at (x, y): 0th row and column at the sides the standard names.
+        // The stored (column, row) displayed at (x, y), from the standard's definition of the sides
+        // of row 0 and column 0.
         const std::array<std::pair<int, int>, 8> source{{{x, y},
                                                          {w - 1 - x, y},
                                                          {w - 1 - x, h - 1 - y},
@@ -191,7 +192,7 @@ TEST_CASE("CMYK is turned to display orientation too") {
   recipe.app1 = exif_segment(3);
   JpegDecoder decoder(either_way());
   auto turned = decode(decoder, make_jpeg(recipe));
-  std::reverse(turned.begin(), turned.end());  // the pixels backwards, and their channels
+  std::reverse(turned.begin(), turned.end());  // reverses the pixels, and also their channels
   for (std::size_t i = 0; i < turned.size(); i += 3) std::swap(turned[i], turned[i + 2]);
   CHECK(turned == upright);
 }
@@ -269,14 +270,14 @@ TEST_CASE("surplus bytes between segments are no damage") {
   auto file = make_jpeg({});
   const auto expected = plain_decode(file);
   file.insert(file.begin() + 2, {std::byte{1}, std::byte{2}, std::byte{3}});
-  file.insert(file.end(), 100, std::byte{0x55});  // and none after the end
+  file.insert(file.end(), 100, std::byte{0x55});  // also after the end
   JpegDecoder decoder(either_way());
   CHECK(decode(decoder, file) == expected);
 }
 
 TEST_CASE("no image leaves anything behind for the next one") {
   Recipe recipe;
-  recipe.optimised = true;  // tables of its own
+  recipe.optimised = true;  // its own Huffman tables
   const auto good = make_jpeg(recipe);
   const auto expected = plain_decode(good);
   const auto no_quantisation = without_segments(good, 0xdb);
@@ -305,7 +306,7 @@ TEST_CASE("after any damage the decoder decodes as a new one does") {
     for (std::uint64_t i = 0, n = 1 + random.below(6); i < n; ++i) {
       file[2 + random.below(file.size() - 2)] = static_cast<std::byte>(random.bits() & 0xffU);
     }
-    // A forged size may be large: bounded, so that the test is quick.
+    // A forged size may be large; it is limited, so that the test is quick.
     const ImageOptions options{.exif = true, .max_pixels = 4'000'000};
     std::optional<std::vector<std::uint8_t>> pixels;
     try {
@@ -465,10 +466,10 @@ TEST_CASE("damaged segments give 1 to 8 and are never read past their end") {
     auto bytes = Writer(round % 2 == 0).segment({{0x010f, 2, 4, 7}, orientation(6), {0x8769, 4, 1, 26}});
     const auto changes = random.below(4);
     for (std::uint64_t i = 0; i < changes; ++i) {
-      // Past the header, where damage gets through to the parser.
+      // After the header, where the parser sees the damage.
       bytes[6 + random.below(bytes.size() - 6)] = static_cast<std::byte>(random.bits() & 0xffU);
     }
-    // A copy of exactly this size, so that AddressSanitizer sees a read behind it.
+    // A copy of exactly this size, so that AddressSanitizer detects reads past its end.
     const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(random.below(bytes.size() + 1)));
     const int value = forebay::data::exif_orientation(cut);
     CHECK_MESSAGE((value >= 1 && value <= 8), "round " << round);

@@ -1,4 +1,5 @@
-// Decoding by an index of where to begin: the pixels of a decode without it, whatever the index or the files are.
+// Decoding with a decode index: the pixels are those of a decode without it, whatever the index or
+// the files contain.
 #include "jpeg_damage.hpp"
 #include "jpeg_indexed.hpp"
 #include "jpeg_streams.hpp"
@@ -40,7 +41,7 @@ TEST_CASE("regions of every plain kind of file come by the index as without it")
   int by_index = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     CAPTURE(i);
-    const bool is_turned = i % 4 == 1;  // by its EXIF orientation
+    const bool is_turned = i % 4 == 1;  // because of its EXIF orientation
     const int width = 333 + std::array{0, 1, 7, 0}[i % 4];
     const forebay::make::ImageSize size{is_turned ? 290 : width, is_turned ? width : 290};
     for (int k = 0; k < kRegions; ++k) {
@@ -49,7 +50,7 @@ TEST_CASE("regions of every plain kind of file come by the index as without it")
       by_index += indexed.compare(files[i], region, k % 4 == 0) ? 1 : 0;
     }
     if (!is_turned) CHECK(indexed.compare(files[i], {200, 200, 210, 210}));
-    CHECK_FALSE(indexed.compare(files[i], {0, 0, size.width, size.height}));  // nothing to leave out
+    CHECK_FALSE(indexed.compare(files[i], {0, 0, size.width, size.height}));  // nothing to skip
   }
   MESSAGE(by_index << " by the index");
   CHECK(by_index > static_cast<int>(files.size()) * kRegions / 2);
@@ -169,7 +170,7 @@ TEST_CASE("a hostile index leads to no access outside the file, whatever it says
     }
   }
   MESSAGE(decoded << " decoded by what it says");
-  CHECK(decoded > (kSanitized ? 10 : 80));  // and was not refused as a whole
+  CHECK(decoded > (kSanitized ? 10 : 80));  // many were not refused as a whole
 }
 
 TEST_CASE("points of another frame are not taken for a file's") {
@@ -188,7 +189,8 @@ TEST_CASE("points of another frame are not taken for a file's") {
   CHECK_FALSE(decoder.was_indexed());
 }
 
-// The file that a decode index is: what is found in it, and what becomes of it when it is damaged or cannot be read.
+// The file of a decode index: how entries are found, and what happens if it is damaged or
+// unreadable.
 
 namespace fs = std::filesystem;
 
@@ -198,11 +200,11 @@ void write(const std::string& path, std::span<const std::byte> bytes) {
 }
 
 TEST_CASE("among thousands of files each is found by its key, and of the same ones the first stays") {
-  constexpr std::uint32_t kBits = 7;  // that the keys of so many are looked up by
+  constexpr std::uint32_t kBits = 7;  // bits of a key by which so many files are looked up
   constexpr std::size_t kOthers = 5000;
   const Bytes base = make_jpeg(recipe_of(250, 200, {2, 2}, 3));
   const auto bucket_of = [](const Bytes& file) { return forebay::jpeg::key_of(file).hash >> (64 - kBits); };
-  std::vector<Bytes> files;  // of the first bucket, of the last one, and of two more
+  std::vector<Bytes> files;  // files in the first bucket, in the last one, and in two others
   for (const std::uint64_t bucket : {0, 127, 1, 64}) {
     std::uint32_t number = 0;
     while (bucket_of(with_comment(base, number)) != bucket) REQUIRE(++number < 10'000);
@@ -216,7 +218,7 @@ TEST_CASE("among thousands of files each is found by its key, and of the same on
   }
   others.emplace_back(forebay::jpeg::JpegKey{.hash = 0, .size = 100}, wrong);
   others.emplace_back(forebay::jpeg::JpegKey{.hash = ~std::uint64_t{0}, .size = 100}, wrong);
-  for (const Bytes& file : files) others.emplace_back(forebay::jpeg::key_of(file), wrong);  // once more
+  for (const Bytes& file : files) others.emplace_back(forebay::jpeg::key_of(file), wrong);  // duplicates
   Indexed indexed(files, others);
   CHECK(indexed.files() == files.size() + kOthers + 2);
   const Bytes header = forebay::testing::read_bytes(indexed.path());
@@ -257,7 +259,7 @@ TEST_CASE("damage to an index is found when it is opened, or where it is used, a
   write(indexed.path(), good);
   indexed.open();
   for (const Bytes& file : files) CHECK(indexed.compare(file, low));
-  // Shortened while it is in use.
+  // The file is truncated while it is in use.
   fs::resize_file(indexed.path(), good.size() / 2);
   for (const Bytes& file : files) indexed.compare(file, low);
   CHECK_THROWS_WITH_AS(indexed.open(), doctest::Contains("its size is not what its header says"), forebay::Error);
@@ -293,7 +295,8 @@ TEST_CASE("an index that can no longer be read is given up, once and with a warn
 TEST_CASE("a header that asks for more memory than its files need is refused before memory is taken") {
   const Indexed indexed({make_jpeg(recipe_of(300, 260, {2, 2}, 0))});
   const Bytes good = forebay::testing::read_bytes(indexed.path());
-  // Magic and version, bits, files, bytes of records, the checksum of the counts, that of the header.
+  // Magic and version, bits, files, bytes of records, checksum of the counts, checksum of the
+  // header.
   constexpr std::uint32_t kBits = 12;
   const std::array<std::uint64_t, 3> rest{};
   Bytes forged(good.begin(), good.begin() + 12);

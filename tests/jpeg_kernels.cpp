@@ -1,4 +1,5 @@
-// Each step of the own pixel stage, for every kind of processor.
+// Each step of Forebay's pixel stage, for every set of vector kernels, compared with the scalar
+// ones.
 #include "jpeg/coefficients.hpp"
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg/scan_decoder.hpp"
@@ -35,7 +36,7 @@ TEST_CASE("every kind of kernels transforms blocks as the scalar ones do, and re
     const std::int32_t most = std::array{1, 20, 255, PixelKernels::kMostQuantiser}[random.below(4)];
     for (auto& factor : quantiser) factor = static_cast<std::uint16_t>(1 + below(random, most));
     Line line;
-    // From what photographs have to what only a hostile file does.
+    // Values from those of photographs to those that only a hostile file has.
     const bool hostile = random.below(4) == 0;
     const std::int32_t span = hostile ? 65536 : std::array{2, 30, 700, 3000}[random.below(4)];
     for (std::size_t b = 0; b < kBlocks; ++b) {
@@ -98,12 +99,12 @@ TEST_CASE("every kind of kernels converts all colours as the scalar ones do") {
 
 TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
   constexpr std::size_t kMost = 150;
-  constexpr std::size_t kMargin = 1;  // what is beside the samples
+  constexpr std::size_t kMargin = 1;  // memory next to the samples
   Random random = testing::random_from(43);
   Bytes near(kMargin + kMost + PixelKernels::kSlack);
   Bytes far(near.size());
   std::vector<std::uint16_t> sums(kMost + PixelKernels::kSlack);
-  // Three times two rows: across with a far row and without, and down.
+  // Enlarges two rows in three ways: horizontally with a far row and without, and vertically.
   const auto enlarged = [&](const PixelKernels& kernels, std::size_t count, int bias) {
     std::vector<Bytes> rows(3, Bytes(2 * kMost + PixelKernels::kSlack));
     const forebay::jpeg::ChromaRows both{near.data() + kMargin, far.data() + kMargin};
@@ -115,7 +116,7 @@ TEST_CASE("every kind of kernels enlarges rows as the scalar ones do") {
   };
   int wrong = 0;
   for (std::size_t count = 1; count <= kMost; ++count) {
-    // Extremes first, then anything.
+    // Extreme values or random ones.
     for (auto* row : {&near, &far}) {
       const bool extreme = random.below(3) == 0;
       for (auto& sample : *row) sample = static_cast<std::uint8_t>(extreme ? 255 * random.below(2) : random.bits());
@@ -171,7 +172,7 @@ namespace lanes {
 
 using Bytes = std::vector<std::byte>;
 
-// Bits of an MCU: six blocks, nearly all coefficients as long as they can be.
+// The bits of an MCU: six blocks, in which nearly all coefficients have the longest code.
 constexpr std::uint32_t kLongValues = 58;
 constexpr std::uint32_t kShortValues = 63 - kLongValues;
 constexpr std::uint32_t kBlocks = 6;
@@ -188,7 +189,7 @@ std::vector<std::int16_t> coefficients_of(CoefficientRow& row, const JpegFrame& 
 }
 
 TEST_CASE("a row whose first wanted MCU reaches to the end of the bytes at hand is decoded as any other") {
-  // So twelve MCUs end four bytes before the end of a window that begins with the first of them.
+  // Twelve MCUs end four bytes before the end of a window that starts with the first of them.
   static_assert(12 * kMcuBits / 8 == (16U << 10U) - 4);
   JpegFrame frame{.width = 17 * 8, .height = 18 * 16, .colour = forebay::jpeg::JpegColour::ycbcr, .components = 3};
   for (auto& component : frame.component) component.v = 2;
@@ -241,9 +242,9 @@ TEST_CASE("a row whose first wanted MCU reaches to the end of the bytes at hand 
 
 }  // namespace lanes
 
-// Parts of an image against all of it, for every way in which three components can be sampled.
+// Compares parts of an image with the whole, for every sampling of three components.
 
-// Any region, or one that begins near the right edge, where a part is narrow.
+// A random region, or one that begins near the right edge, where the part is narrow.
 Box region_of(Random& random, ImageSize size, bool at_edge) {
   Box region = forebay::testing::random_region(random, size);
   if (at_edge)
@@ -257,10 +258,10 @@ class Comparison {
 
   [[nodiscard]] Random& random() noexcept { return random_; }
   [[nodiscard]] int compared() const noexcept { return compared_; }
-  // Regions that Forebay decoded without libjpeg.
+  // How many regions Forebay decoded without libjpeg.
   [[nodiscard]] int own_decodes() const noexcept { return own_decodes_; }
 
-  // Some regions of the file against all of it, at one scale.
+  // Compares some regions of the file with the whole, at one scale.
   void compare(const std::vector<std::byte>& file, ImageSize size, std::int32_t shrink, const std::string& sampling) {
     decoder_.open(file, {});
     decoder_.decode({0, 0, size.width, size.height}, shrink, image_);
@@ -289,7 +290,8 @@ class Comparison {
   int own_decodes_ = 0;
 };
 
-// Every pair of a sampling along one axis and a width is compared, each with several samplings along the other axis.
+// Every pair of a sampling along one axis and a width is tested, each with several samplings along
+// the other axis.
 TEST_CASE("a region has the pixels of the full decode: every sampling of three components, widths 1 to 70") {
   constexpr std::uint64_t kSeed = 22;
   constexpr std::array<std::int32_t, 6> kShrinks{1, 1, 1, 2, 4, 8};

@@ -8,7 +8,8 @@
 #include "make/sample_maker.hpp"
 #include "test.hpp"
 
-// Forebay's own decoding of plain JPEG files against libjpeg-turbo: the same pixels, and the same refusals.
+// Compares Forebay's own decoding of plain JPEG files with libjpeg-turbo: the same pixels, and the
+// same errors.
 namespace forebay::test_jpeg_own {
 namespace {
 
@@ -50,7 +51,7 @@ std::vector<Recipe> plain_kinds(int width, int height) {
   return all;
 }
 
-// What a decode index would hold of a file.
+// The decode index of a file.
 Bytes points_of(JpegDecoder& decoder, const Bytes& file) {
   try {
     (void)decoder.open(file, {.max_pixels = 400'000});
@@ -79,7 +80,7 @@ TEST_CASE("plain files of every kind are decoded without libjpeg, in every orien
         CHECK(twins.compare(file, {0, 0, turns ? height : width, turns ? width : height}));
         for (int i = 0; i < 4; ++i) CHECK(twins.compare_any(file));
         const bool is_own = twins.compare_any(file, {.max_pixels = forebay::testing::kMostTwinPixels, .grey = true});
-        CHECK(is_own == (recipe.stored != JCS_RGB));  // libjpeg weighs the colours
+        CHECK(is_own == (recipe.stored != JCS_RGB));  // libjpeg computes grey from the colours
         CHECK(twins.compare_any(file, {.exif = false, .max_pixels = forebay::testing::kMostTwinPixels}));
       }
     }
@@ -122,11 +123,11 @@ TEST_CASE("what follows the last row decides as with libjpeg, and only where tha
     return longer;
   };
   CHECK(twins.compare(file, whole));
-  CHECK(twins.compare(with({0xff, 0xd9, 1, 2, 3}), whole));  // behind the end
-  // Surplus data: libjpeg-turbo has it in its buffer already, and says nothing.
+  CHECK(twins.compare(with({0xff, 0xd9, 1, 2, 3}), whole));  // after the end
+  // Surplus data that libjpeg-turbo already has in its buffer, so that it does not warn.
   CHECK_FALSE(twins.compare(with({1, 2, 3, 0xff, 0, 4, 0xff, 0xd9}), whole));
   CHECK_FALSE(twins.compare(with({0xff, 0xff, 0xd9}), whole));                     // padding
-  CHECK_FALSE(twins.compare(with({0xff, 0xd0, 0xff, 0xd9}), whole));               // a restart that is none
+  CHECK_FALSE(twins.compare(with({0xff, 0xd0, 0xff, 0xd9}), whole));               // an unexpected restart marker
   CHECK_FALSE(twins.compare(with({0xff, 0xdc, 0, 4, 0, 40, 0xff, 0xd9}), whole));  // DNL
   CHECK_FALSE(twins.compare(with({0xff, 0xfe, 0, 3, 65, 0xff, 0xd9}), whole));     // a comment
   CHECK_FALSE(twins.compare(with({0xff, 0xda, 0xff, 0xd9}), whole));               // another scan
@@ -219,7 +220,7 @@ TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and wha
   using forebay::testing::DjpegVerdict;
   constexpr int kRounds = forebay::testing::kSanitized ? 300 : 1'500;
   Random random = testing::random_from(37);
-  // Large enough for libjpeg-turbo's faster loop, which says less.
+  // Large enough for libjpeg-turbo's faster loop, which warns less.
   std::vector<Bytes> files;
   for (Recipe recipe : plain_kinds(300, 200)) {
     files.push_back(make_jpeg(recipe));
@@ -258,7 +259,7 @@ TEST_CASE("what djpeg reports is refused, by whatever way it is decoded, and wha
     const std::string refused = refusal(own, whole);
     CAPTURES(round, refused);
     CHECK(refusal(turbo, whole) == refused);
-    // Limits of Forebay's own.
+    // Forebay's own limits.
     if (contains(refused, "max_pixels") || contains(refused, "components:")) continue;
     const DjpegVerdict verdict = djpeg_verdict(file);
     ++verdicts[static_cast<std::size_t>(verdict)];
@@ -292,7 +293,7 @@ TEST_CASE("a header that is merely odd refuses no image") {
   Bytes version = file;
   version[segment_of(0xe0) + 9] = std::byte{2};  // JFIF 2.01
   CHECK(decodes(version));
-  Bytes adobe = file;  // which gives three components the transform of four
+  Bytes adobe = file;  // with the transform for four components
   const Bytes segment = [] {
     Bytes bytes;
     append(bytes, {0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 2});
@@ -302,7 +303,7 @@ TEST_CASE("a header that is merely odd refuses no image") {
   adobe.erase(adobe.begin() + static_cast<std::ptrdiff_t>(2 + segment.size()),
               adobe.begin() + static_cast<std::ptrdiff_t>(2 + segment.size() + 18));  // JFIF
   CHECK(decodes(adobe));
-  Bytes scan = file;  // says that it has the first coefficients alone
+  Bytes scan = file;  // claims to contain only the first coefficients
   scan[forebay::testing::begin_of_scan(file) - 2] = std::byte{0};
   CHECK(decodes(scan));
   Bytes surplus = file;

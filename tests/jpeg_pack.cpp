@@ -6,7 +6,7 @@
 #include "pack/plain_header.hpp"
 #include "test.hpp"
 
-// JPEG files packed and unpacked: the same bytes, the same coefficients, and no harm from damage.
+// Packs and unpacks JPEG files: the same bytes, the same coefficients, and no harm from damage.
 namespace forebay::test_jpeg_pack {
 namespace {
 
@@ -22,7 +22,7 @@ McuRegion any_region(Random& random, const JpegFrame& frame) {
           top + 1 + below(random, frame.mcus_down - top)};
 }
 
-// Blocks whole, then extents.
+// Whole blocks, then extents.
 std::vector<std::int16_t> content_of(CoefficientRow& row, const JpegFrame& frame, bool extents) {
   std::vector<std::int16_t> content;
   for (std::size_t k = 0; k < row.components(); ++k) {
@@ -35,7 +35,7 @@ std::vector<std::int16_t> content_of(CoefficientRow& row, const JpegFrame& frame
   return content;
 }
 
-// Whether the coefficients of a region are those that libjpeg reads, with all kernels.
+// Whether the coefficients of a region equal those that libjpeg reads, with all kernels.
 bool same_coefficients(const Bytes& file, const Bytes& packed_file, const PackTables& tables, const McuRegion& region,
                        std::size_t components) {
   forebay::jpeg::LibjpegCoefficients expected;
@@ -54,7 +54,8 @@ bool same_coefficients(const Bytes& file, const Bytes& packed_file, const PackTa
       wanted.reset(frame, components, region);
       found.reset(frame, components, region);
       if (!expected.read(y, wanted) || !coefficients.read(y, found)) return false;
-      // What fills the last MCUs is the file's, and not seen by libjpeg's users; there it may have anything.
+      // The padding of the last MCUs comes from the file and is not visible through libjpeg, so it
+      // may be anything.
       const bool inside = region.right < frame.mcus_across && y + 1 < frame.mcus_down;
       const auto content = content_of(found, frame, true);
       if (inside && content_of(wanted, frame, true) != content) return false;
@@ -105,7 +106,7 @@ TEST_CASE("every sampling that fits into one scan is packed, at several qualitie
       CAPTURE(forebay::testing::text_of(across, down));
       Bytes file = forebay::testing::make_sampled_file(across, down, random, 5 + below(random, 95));
       CHECK(packer.unpack(packed(packer, file)) == file);
-      // Of another size, the scan has more than is needed: whatever becomes of it, nothing is lost.
+      // With another size the scan has surplus data; whatever happens, nothing is lost.
       forebay::testing::set_size(file, {1 + below(random, 70), 1 + below(random, 70)});
       if (const auto other = packer.pack(file)) CHECK(packer.unpack(*other) == file);
     }
@@ -167,7 +168,7 @@ TEST_CASE("a scan that its codes do not give back is not packed") {
   const PackTables tables = PackTraining().finish();
   JpegPacker packer(tables);
   std::size_t refused = 0;
-  // The bits that fill the last byte need not be ones for any decoder.
+  // Some encoders do not fill the last byte with ones, and decoders ignore these bits.
   for (int width = 8; width < 200; width += 8) {
     Bytes file = make_jpeg({.width = width, .height = 16});
     std::byte& last = file[file.size() - 3];
@@ -226,7 +227,7 @@ TEST_CASE(
         default: *place ^= static_cast<std::byte>(1U << random.below(8));
       }
     }
-    // Whoever means harm computes the checksum too.
+    // An attacker would recompute the checksum.
     if (i % 8 != 0 && bytes.size() > 12) forebay::pack::set_checksum(bytes);
     bytes.shrink_to_fit();
     try {
@@ -286,7 +287,7 @@ TEST_CASE("tables come back from their bytes, and damaged ones are refused") {
     damaged.resize(random.below(damaged.size()));
     CHECK_THROWS_AS((void)PackTables::from_bytes(damaged), forebay::Error);
   }
-  // Whoever means harm computes the checksum too. Such tables are refused, or can be used.
+  // An attacker would recompute the checksum. Such tables are refused, or can be used.
   for (int i = 0; i < 60; ++i) {
     Bytes hostile = bytes;
     for (int n = 0; n < 3; ++n) {

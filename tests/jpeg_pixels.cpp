@@ -1,4 +1,4 @@
-// The own pixel stage against libjpeg's full decode, with libjpeg's coefficients.
+// Compares Forebay's pixel stage with libjpeg's full decode, both from libjpeg's coefficients.
 #include <jerror.h>
 #include <csetjmp>
 
@@ -26,7 +26,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint8_t kUntouched = 0xa5;
 
-// Rows with something between them that must stay as it is.
+// Rows with guard bytes between them, which must not change.
 class GuardedRows final : public forebay::jpeg::RgbRows {
  public:
   void reset(const Box& region) {
@@ -39,7 +39,8 @@ class GuardedRows final : public forebay::jpeg::RgbRows {
     if (y != next_++) throw std::logic_error("rows out of order");
     return bytes_.data() + stride_ * static_cast<std::size_t>(y);
   }
-  // Whether the rows are `region` of an image of `width` pixels with so many channels, and nothing else was written.
+  // Whether the rows equal `region` of an image of `width` pixels with this many channels, and
+  // nothing else was written.
   [[nodiscard]] bool are(const Bytes& image, std::int32_t width, std::size_t channels, const Box& region) const {
     if (next_ != region.height()) return false;
     for (std::int32_t y = 0; y < region.height(); ++y) {
@@ -69,7 +70,7 @@ struct Counts {
   int not_served = 0;
 };
 
-// A file and what libjpeg makes of it.
+// A file, with libjpeg's coefficients and pixels.
 class Truth {
  public:
   void set(std::span<const std::byte> file) {
@@ -111,7 +112,7 @@ std::vector<PixelStage> all_stages() {
   return stages;
 }
 
-// The whole image and some regions by every stage, in colours and luma.
+// Compares the whole image and some regions, by every stage, in colour and luma.
 void compare_all(std::vector<PixelStage>& stages, Truth& truth, int regions, Random& random, Counts& counts) {
   const ImageSize size = truth.size();
   truth.compare(stages[random.below(stages.size())], {0, 0, size.width, size.height}, Colours::all, counts);
@@ -122,7 +123,8 @@ void compare_all(std::vector<PixelStage>& stages, Truth& truth, int regions, Ran
   }
 }
 
-// Every pair of samplings across and down, or each kStep-th, with images of `sizes` sizes to 70 x 70.
+// Compares every pair of horizontal and vertical samplings, or each `step`-th, with images of
+// `sizes` sizes up to 70 x 70.
 Counts compare_samplings(Random& random, std::size_t step, int sizes) {
   auto stages = all_stages();
   Truth truth;
@@ -132,7 +134,7 @@ Counts compare_samplings(Random& random, std::size_t step, int sizes) {
   for (const auto& across : factors) {
     for (const auto& down : factors) {
       if (turn++ % step != 0) continue;
-      const int quality = 60 + below(random, 41);  // what coarser tables make of such numbers is no image
+      const int quality = 60 + below(random, 41);  // with coarser tables no image has such values
       auto file = forebay::testing::make_sampled_file(across, down, random, quality);
       const int wrong = counts.wrong;
       for (int i = 0; i < sizes; ++i) {
@@ -151,11 +153,11 @@ Counts compare_samplings(Random& random, std::size_t step, int sizes) {
 
 TEST_CASE("pixels are those of libjpeg's full decode: samplings of three components, widths and heights to 70") {
   Random random = testing::random_from(40);
-  // No divisor of 34, the number of factors, so that all of them occur in both directions.
+  // Coprime to 34, the number of factors, so that all of them occur in both directions.
   CHECK(compare_samplings(random, kSanitized ? 27 : 7, 6).compared > (kSanitized ? 1'000 : 4'500));
 }
 
-// Minutes: test_jpeg_pixels --no-skip --test-case='every*'
+// Takes minutes: test_jpeg_pixels --no-skip --test-case='every*'
 TEST_CASE("every sampling of three components, 200 sizes each" * doctest::skip()) {
   Random random(44);
   CHECK(compare_samplings(random, 1, 200).compared > 1'000'000);
@@ -178,7 +180,7 @@ TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1
       CHECK_MESSAGE(counts.wrong == 0, "quality " << quality);
     }
   }
-  CHECK(counts.not_served == 0);  // what an encoder makes of pixels is within the bounds, noise included
+  CHECK(counts.not_served == 0);  // all encoders' output, even of noise, is within the limits
   for (const bool subsampled : {false, true}) {
     forebay::testing::Recipe recipe;
     recipe.width = 133;
@@ -189,10 +191,10 @@ TEST_CASE("pixels are those of libjpeg's full decode: colour spaces, qualities 1
     compare_all(stages, truth, 20, random, counts);
   }
   CHECK(counts.wrong == 0);
-  CHECK(counts.not_served > 0);  // luma of RGB is a sum
+  CHECK(counts.not_served > 0);  // because luma of RGB is a sum
 }
 
-// The same number everywhere.
+// All coefficients have the same value.
 class FlatSource final : public forebay::jpeg::CoefficientSource {
  public:
   explicit FlatSource(std::int16_t value) : value_(value) {}
@@ -324,11 +326,11 @@ TEST_CASE("a stage allocates nothing for images no larger than one before") {
   CHECK(allocations == 0);
 }
 
-// What the decoder keeps from image to image: memory, and nothing that is in it.
+// What a decoder keeps from image to image: memory, but none of its content.
 
 j_common_ptr common(jpeg_decompress_struct& info) { return reinterpret_cast<j_common_ptr>(&info); }
 
-// An object that takes its memory from `memory` until the end of the scope.
+// A libjpeg object that allocates from `memory` until the end of the scope.
 struct Served {
   explicit Served(JpegMemory& memory) {
     info.err = jpeg_std_error(&errors);
@@ -345,7 +347,7 @@ struct Served {
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
-  // Whether the bytes were given; each is written to.
+  // Allocates the bytes and writes to each; whether that succeeded.
   bool takes(std::size_t bytes) {
     if (setjmp(escape) != 0) return false;
     std::memset(info.mem->alloc_large(common(info), JPOOL_IMAGE, bytes), 0x5a, bytes);
@@ -398,7 +400,7 @@ TEST_CASE("much memory is given back once it is not needed for a while") {
   use(100 * kMiB);
   for (int i = 0; i < JpegMemory::kPatience - 1; ++i) use(kMiB);
   CHECK(memory.held() >= 100 * kMiB);
-  use(100 * kMiB);  // needed in time: kept
+  use(100 * kMiB);  // needed soon enough: kept
   for (int i = 0; i < JpegMemory::kPatience - 1; ++i) use(kMiB);
   CHECK(memory.held() >= 100 * kMiB);
   use(kMiB);
@@ -458,7 +460,7 @@ TEST_CASE("decoding allocates nothing once it has met images as large") {
   recipe.width = 300;
   recipe.height = 200;
   std::vector<std::vector<std::byte>> files{make_jpeg(recipe)};
-  // More Huffman tables than a decoder keeps.
+  // More Huffman tables than a decoder caches.
   recipe.optimised = true;
   for (int i = 0; i < 4; ++i, ++recipe.width) files.push_back(make_jpeg(recipe));
   recipe.progressive = true;

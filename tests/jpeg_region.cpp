@@ -3,7 +3,7 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
-// Decoding a part of an image against decoding all of it.
+// Compares decoding a part of an image with decoding all of it.
 namespace forebay::test_jpeg_region {
 namespace {
 
@@ -16,7 +16,7 @@ constexpr ImageOptions kBounded{.exif = true, .max_pixels = 4'000'000};
 
 Box whole(ImageSize size) { return {0, 0, size.width, size.height}; }
 
-// Decodes a part and gives back what is wrong; empty when nothing is.
+// Decodes a part and returns the error; empty if there is none.
 std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional<Box>& region, std::int32_t shrink,
                     Image& image, const ImageOptions& options = kBounded) {
   return testing::error_of<SampleError>([&] {
@@ -25,7 +25,7 @@ std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional
   });
 }
 
-// Regions of one file against all of it, at one scale. Returns how many regions were compared.
+// Compares regions of one file with the whole, at one scale. Returns how many were compared.
 int compare_regions(JpegDecoder& decoder, const Bytes& file, std::int32_t shrink, int regions, Random& random) {
   Image image;
   if (!refusal(decoder, file, std::nullopt, shrink, image).empty()) return 0;
@@ -50,7 +50,7 @@ Recipe kind(J_COLOR_SPACE input, J_COLOR_SPACE stored, int components,
   return recipe;
 }
 
-// Every colour space and the samplings that files have, common and odd.
+// Every colour space, with common and unusual samplings.
 std::vector<Recipe> kinds() {
   const std::pair<int, int> one{1, 1};
   std::vector<Recipe> recipes{
@@ -68,7 +68,7 @@ std::vector<Recipe> kinds() {
   for (const auto& luma : {one, {2, 1}, {2, 2}, {1, 2}, {4, 1}, {4, 2}, {1, 4}, {2, 4}}) {
     recipes.push_back(kind(JCS_RGB, JCS_YCbCr, 3, {luma, one, one}));
   }
-  std::erase_if(recipes, [](const Recipe& recipe) {  // an MCU has ten blocks at most
+  std::erase_if(recipes, [](const Recipe& recipe) {  // an MCU has at most ten blocks
     int blocks = 0;
     for (const auto& [h, v] : recipe.sampling) blocks += h * v;
     return blocks > 10;
@@ -76,7 +76,7 @@ std::vector<Recipe> kinds() {
   return recipes;
 }
 
-// The same colours coded in every way there is.
+// The same image in every kind of coding.
 std::vector<Recipe> codings(const Recipe& recipe) {
   std::vector<Recipe> all(8, recipe);
   all[1].restart_interval = 3;
@@ -156,7 +156,7 @@ TEST_CASE("of odd and damaged files a region has the pixels of the full decode w
   JpegDecoder decoder(either_way());
   int compared = 0;
   int refused = 0;
-  int seen_less = 0;  // damaged, and a region of it was decoded
+  int seen_less = 0;  // damaged files of which a region was decoded
   for (const char* folder : {"odd/jpeg", "made/jpeg", "made/misnamed"}) {
     for (const auto& path : forebay::testing::files_in(*data / folder)) {
       const auto file = forebay::testing::read_bytes(path);
@@ -180,7 +180,7 @@ TEST_CASE("a file cut short is refused whatever part of it is wanted") {
   recipe.width = 160;
   recipe.height = 120;
   recipe.app1 = exif_segment(6);
-  recipe.app1.push_back(std::byte{0xff});  // an end marker, as of a thumbnail, before the scan
+  recipe.app1.push_back(std::byte{0xff});  // an end marker before the scan, as in a thumbnail
   recipe.app1.push_back(std::byte{0xd9});
   for (const auto& coded : codings(recipe)) {
     const auto file = make_jpeg(coded);
@@ -200,9 +200,9 @@ TEST_CASE("damage above or inside the rows that are wanted is found, below them 
   JpegDecoder decoder(either_way());
   Recipe recipe;
   recipe.width = recipe.height = 256;
-  recipe.restart_interval = 16;  // a row of MCUs, so that damage stays where it is
+  recipe.restart_interval = 16;  // one row of MCUs, which confines damage
   auto file = make_jpeg(recipe);
-  // The eighth restart marker, RST7, goes: rows 128 and below are damaged.
+  // The eighth restart marker, RST7, is removed: rows 128 and below are damaged.
   constexpr std::array kRst7{std::byte{0xff}, std::byte{0xd7}};
   const auto rst7 = std::search(file.begin(), file.end(), kRst7.begin(), kRst7.end());
   REQUIRE(rst7 != file.end());
@@ -211,7 +211,7 @@ TEST_CASE("damage above or inside the rows that are wanted is found, below them 
   const Box above{0, 0, 256, 100};
   const Box across{100, 100, 120, 140};
   const Box below{100, 200, 120, 210};
-  for (int round = 0; round < 2; ++round) {  // and what was decoded before does not matter
+  for (int round = 0; round < 2; ++round) {  // independent of what was decoded before
     CHECK(refusal(decoder, file, above, 1, image).empty());
     CHECK_FALSE(refusal(decoder, file, across, 1, image).empty());
     CHECK_FALSE(refusal(decoder, file, below, 1, image).empty());
@@ -249,7 +249,7 @@ TEST_CASE("after any damage a part is decoded, or refused, as by a new decoder")
         continue;
       }
       CHECK(is_part_of(image, again, region));
-      Image full;  // the whole may be damaged where the part is not
+      Image full;  // the whole may be damaged although the part is not
       if (refusal(decoder, file, std::nullopt, shrink, full).empty()) CHECK(is_part_of(image, full, region));
     } catch (const forebay::SampleError&) {
       ++refused;
@@ -279,7 +279,7 @@ TEST_CASE("a large pixel buffer is given back when images stay small") {
   const auto large = image.pixels.capacity();
   CHECK(large >= std::size_t{48'000'000});
   for (int i = 0; i < Image::kPatience - 1; ++i) image.resize(500, 375);
-  image.resize(4000, 4000);  // needed in time: kept
+  image.resize(4000, 4000);  // needed soon enough: kept
   CHECK(image.pixels.capacity() == large);
   for (int i = 0; i < Image::kPatience; ++i) image.resize(500, 375);
   CHECK(image.pixels.capacity() <= Image::kKeptBytes);

@@ -3,8 +3,8 @@
 #include "jpeg_parts.hpp"
 #include "test.hpp"
 
-// JPEG files that no encoder writes, decoded by Forebay itself and by libjpeg-turbo: the same pixels, the same
-// refusals.
+// JPEG files that no encoder writes, decoded by Forebay and by libjpeg-turbo: the same pixels and
+// the same errors.
 namespace forebay::test_jpeg_streams {
 namespace {
 
@@ -39,7 +39,7 @@ StreamFile begin_grey(const Grey& grey) {
   return file;
 }
 
-// Symbols of a block; each has as many ones behind it as its size says.
+// The symbols of a block; each is followed by as many bits as its size says.
 using Symbols = std::vector<std::uint8_t>;
 
 void put_block(BitWriter& writer, const Symbols& symbols) {
@@ -67,7 +67,7 @@ Symbols repeated(std::size_t count, std::uint8_t symbol, const Symbols& then = {
   return all;
 }
 
-// Four MCUs, and behind each the bytes that `markers` has for it, if any.
+// Four MCUs, each followed by the bytes in `markers`, if any.
 Bytes with_markers(int interval, const std::vector<std::vector<int>>& markers) {
   StreamFile file = begin_grey({.width = 32, .restarts = interval});
   for (std::size_t i = 0; i < 4; ++i) {
@@ -100,19 +100,19 @@ TEST_CASE("files of random codes and symbols are decoded as by libjpeg, most of 
 TEST_CASE("blocks end behind their last coefficient, at an end of block, and nowhere else") {
   Twins twins(52);
   const auto is_own = [&](const Symbols& block) {
-    // Alone, and with good blocks around it.
+    // Alone, and between good blocks.
     const bool alone = twins.compare(grey_of({block}), {0, 0, 8, 8});
     CHECK(twins.compare(grey_of({{0x01, 0x00}, block, {0x00}}), {0, 0, 24, 8}) == alone);
     return alone;
   };
   CHECK(is_own({0x00}));
-  CHECK(is_own({0x50}));                    // as libjpeg takes it
+  CHECK(is_own({0x50}));                    // as libjpeg accepts it
   CHECK(is_own({0xf0, 0xf0, 0xf0, 0xe1}));  // the last coefficient, without an end of block
-  CHECK(is_own(repeated(63, 0x01)));        // all of them
+  CHECK(is_own(repeated(63, 0x01)));        // all coefficients
   CHECK(is_own(repeated(62, 0x01, {0x00})));
   CHECK(is_own(repeated(62, 0x01, {0x50})));
-  CHECK(is_own(repeated(47, 0x01, {0xf0, 0x00})));  // sixteen zeros up to the last one
-  CHECK_FALSE(is_own({0xf0, 0xf0, 0xf0, 0xf1}));    // behind the last one
+  CHECK(is_own(repeated(47, 0x01, {0xf0, 0x00})));  // sixteen zeros up to the last coefficient
+  CHECK_FALSE(is_own({0xf0, 0xf0, 0xf0, 0xf1}));    // after the last coefficient
   CHECK_FALSE(is_own({0xf0, 0xf0, 0xf0, 0xf0}));
   CHECK_FALSE(is_own(repeated(48, 0x01, {0xf0})));
   CHECK_FALSE(is_own(repeated(62, 0x01, {0xe1})));
@@ -126,7 +126,7 @@ TEST_CASE("quantisers of 16 bits are decoded up to what 16-bit arithmetic holds"
     for (const int value : {1, 255, 256, 4'000, 16'383, 16'384, 65'535}) {
       if (!wide && value > 255) continue;
       CAPTURE(value);
-      // With nothing but a first coefficient of 1, and with one of more.
+      // Blocks with only a small DC coefficient, and one that also has an AC coefficient.
       const Bytes file = grey_of({{0x00}, {0x00}}, {.quantiser = value, .wide = wide});
       CHECK(twins.compare(file, {0, 0, 16, 8}) == (value < 4'000));
       twins.compare(grey_of({{0x01, 0x0f, 0x00}}, {.quantiser = value, .wide = wide}), {0, 0, 8, 8});

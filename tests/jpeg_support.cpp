@@ -15,7 +15,8 @@
 namespace forebay::testing {
 namespace {
 
-// 1 DC scan and, for each of the 63 AC coefficients, its upper bits and its last bit.
+// One DC scan and, for each of the 63 AC coefficients, a scan for its upper bits and one for its
+// last bit.
 std::vector<jpeg_scan_info> one_coefficient_per_scan() {
   std::vector<jpeg_scan_info> scans;
   const auto add = [&](int start, int end, int high, int low) {
@@ -53,9 +54,9 @@ std::vector<jpeg_scan_info> scans_of(const Recipe& recipe) {
   return scans;
 }
 
-// What libjpeg says on the way through a file.
+// Records libjpeg's warnings and errors for a file.
 struct HeardErrors {
-  jpeg_error_mgr manager{};  // first: libjpeg knows nothing else
+  jpeg_error_mgr manager{};  // must be first: libjpeg knows only this
   std::jmp_buf escape{};
   int damage = 0;
   int oddities = 0;
@@ -71,7 +72,8 @@ struct HeardErrors {
   }
 };
 
-// False if libjpeg gave up. No frame between here and libjpeg holds anything with a destructor.
+// False if libjpeg gave up. No stack frame between here and libjpeg may hold an object with a
+// destructor.
 bool runs_through(jpeg_decompress_struct& info, HeardErrors& heard, std::FILE* stream, std::vector<JSAMPLE>& row) {
   // NOLINTNEXTLINE(modernize-avoid-setjmp-longjmp,cert-err52-cpp): the way out of a C library's callback
   if (setjmp(heard.escape) != 0) return false;
@@ -132,7 +134,7 @@ std::vector<std::uint8_t> test_pixels(int width, int height, int components) {
 std::vector<std::byte> make_jpeg(const Recipe& recipe) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};
-  info.err = jpeg_std_error(&errors);  // exits on error: the recipes are right
+  info.err = jpeg_std_error(&errors);  // exits on error, which valid recipes never cause
   jpeg_create_compress(&info);
   unsigned char* buffer = nullptr;
   unsigned long size = 0;

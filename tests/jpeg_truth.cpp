@@ -4,14 +4,14 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
-// Every JPEG among the real data against the djpeg that is installed.
+// Compares every JPEG of the real data with the installed djpeg.
 namespace forebay::test_jpeg_truth {
 namespace {
 
 namespace fs = std::filesystem;
 
 struct Process {
-  int exit_code = -1;  // -1: ended by a signal
+  int exit_code = -1;  // -1: killed by a signal
   std::string output;
 };
 
@@ -21,7 +21,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// Some files ask djpeg for minutes of work; ten seconds of it are enough to know.
+// Some files would keep djpeg busy for minutes; ten seconds are enough.
 Process run_djpeg(const std::string& arguments) {
   const auto command = "ulimit -t 10; exec djpeg " + arguments + " 2>/dev/null";
   Process process;
@@ -37,7 +37,7 @@ Process run_djpeg(const std::string& arguments) {
   return process;
 }
 
-// A number of a PNM header.
+// A number in a PNM header.
 std::size_t read_number(const std::string& pnm, std::size_t& at) {
   while (std::isspace(static_cast<unsigned char>(pnm[at])) != 0) ++at;
   std::size_t value = 0;
@@ -47,7 +47,7 @@ std::size_t read_number(const std::string& pnm, std::size_t& at) {
   return value;
 }
 
-// Whether the image is what the P5 or P6 file shows.
+// Whether the image equals the P5 or P6 file.
 bool same_pixels(const forebay::make::Image& image, const std::string& pnm) {
   if (pnm.size() < 8 || pnm[0] != 'P' || (pnm[1] != '5' && pnm[1] != '6')) return false;
   const std::size_t channels = pnm[1] == '5' ? 1 : 3;
@@ -76,10 +76,10 @@ bool begins_as_jpeg(const fs::path& path) {
 
 enum class Outcome {
   equal,
-  different,         // must not be
-  refused_readable,  // djpeg reads it with exit 0, we do not
-  too_many_pixels,   // refused from the header; djpeg is not asked
-  warned_equal,      // djpeg warns (exit 2) and the pixels are the same
+  different,         // must not occur
+  refused_readable,  // djpeg reads it with exit code 0, Forebay does not
+  too_many_pixels,   // refused by the header; djpeg is not run
+  warned_equal,      // djpeg warns (exit code 2), and the pixels are the same
   warned_different,
   warned_refused,
   refused_by_both,
@@ -88,7 +88,7 @@ enum class Outcome {
 
 struct Result {
   Outcome outcome = Outcome::different;
-  std::string reason;  // why we refused
+  std::string reason;  // why Forebay refused it
 };
 
 Result compare(const fs::path& path, forebay::make::JpegDecoder& decoder, forebay::make::Image& image) {
@@ -161,7 +161,7 @@ TEST_CASE("every JPEG that djpeg reads decodes to the same bytes") {
   CHECK_MESSAGE(count(Outcome::warned_different) == 0, list(Outcome::warned_different));
   CHECK_MESSAGE(count(Outcome::only_we_read) == 0, list(Outcome::only_we_read));
   CHECK(count(Outcome::equal) > 0);
-  // The limit on scans may refuse what djpeg reads; nothing else may.
+  // Only the limit on scans may refuse what djpeg reads.
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (results[i].outcome == Outcome::refused_readable) {
       CHECK_MESSAGE(results[i].reason == "more than 100 scans", files[i].string() << ": " << results[i].reason);

@@ -15,7 +15,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::uint64_t kSeed = 20261121;
 
-// Blocks of extremes among noise: the hardest rounding and the largest sums.
+// Noise with runs of extreme values: the hardest case for rounding, and the largest sums.
 Bytes noise(Random& random, std::size_t size) {
   Bytes bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -30,7 +30,7 @@ std::int32_t side(Random& random, std::int32_t most) {
   return 1 + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(limit)));
 }
 
-// A row that ends where the memory does, so that AddressSanitizer sees what is read beyond.
+// Resamples a row that ends where its memory ends, so that AddressSanitizer detects reads past it.
 Bytes resampled(const Kernels& kernels, const Bytes& row, const Columns& columns) {
   Bytes in = row;
   in.resize(row.size() + Columns::kReadAhead, 0xee);
@@ -48,7 +48,8 @@ bool same_resampled(Random& random, const Kernels& kernels, std::int32_t in, std
   return resampled(kernels, row, columns) == resampled(forebay::make::scalar_kernels(), row, columns);
 }
 
-// `taps` rows of `count` bytes, mixed with the coefficients of output pixel `at` of a table that has so many.
+// Whether blending `taps` rows of `count` bytes with the coefficients of output pixel `at` gives
+// the same as the scalar kernels.
 bool same_blend(Random& random, const Kernels& kernels, const forebay::make::Resampling& table, std::size_t count) {
   std::vector<Bytes> rows;
   std::vector<const std::uint8_t*> pointers;
@@ -74,7 +75,7 @@ std::vector<std::byte> sample(const Kernels& kernels, const forebay::TransformOp
   const auto out = std::span(slot).subspan(line + offset, size);
   transform.apply(image, {}, 0, position, out, scratch);
   std::vector<std::byte> result(out.begin(), out.end());
-  // What is beside the sample's place must be as it was.
+  // Memory next to the sample must be unchanged.
   std::fill(out.begin(), out.end(), std::byte{0xa5});
   REQUIRE(std::ranges::count(slot, std::byte{0xa5}) == static_cast<std::ptrdiff_t>(slot.size()));
   return result;
@@ -98,7 +99,7 @@ TEST_CASE("every kind of kernels resamples rows as the scalar ones do") {
     CAPTURE(kernels.name);
     Random random(kSeed);
     int wrong = 0;
-    // Every number of taps up to 20 and every width of a last vector; then whatever comes.
+    // Every number of taps up to 20 and every width of a last vector; then random ones.
     for (std::int32_t out = 1; out <= 40; ++out) {
       for (std::int32_t half_taps = 1; half_taps <= 20; ++half_taps) {
         if (!same_resampled(random, kernels, std::max(1, out * half_taps / 2), out)) ++wrong;
@@ -149,7 +150,7 @@ TEST_CASE("every kind of kernels blends halves as the scalar ones do: in float, 
       for (std::uint32_t half = 0; half <= 0xffff; ++half) {
         one.push_back(static_cast<std::uint16_t>(half));
         other.push_back(static_cast<std::uint16_t>(half * 40503U >> 3U));
-        if ((one.back() & 0x7c00) == 0x7c00) one.back() = 0x7bff;  // infinity times 0 is no number
+        if ((one.back() & 0x7c00) == 0x7c00) one.back() = 0x7bff;  // infinity times 0 is NaN
         if ((other.back() & 0x7c00) == 0x7c00) other.back() = 1;
       }
       const std::vector<std::uint16_t> before = one;
@@ -202,7 +203,7 @@ TEST_CASE("whole samples are the same bytes with every kind of kernels, dtype, l
       image.pixels = noise(random, static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 3);
       image.pixels.shrink_to_fit();
       forebay::TransformOptions options;
-      // Widths of whole cache lines are what is written past the caches.
+      // Rows of whole cache lines are written past the caches.
       options.size = {side(random, 90),
                       random.below(2) == 0 ? 64 * (1 + static_cast<std::int64_t>(random.below(2))) : side(random, 130)};
       options.dtype = std::array{DType::float32, DType::float16, DType::bfloat16, DType::uint8}[random.below(4)];

@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::TemporaryDirectory;
 
-// Processes that do not know of each other must not write the same files.
+// Processes that do not know of each other must not write the same files. What launchers tell
+// processes, and how ranks of a node share memory, cores and parts of the data.
 using namespace testing;
 
 using Environment = std::map<std::string, std::string>;
@@ -51,7 +52,7 @@ TEST_CASE("a process that a launcher started as one of several is told from one 
   CHECK(processes_of({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}) == "OMPI_COMM_WORLD_SIZE 2");
   CHECK(processes_of({{"PMI_SIZE", "16"}, {"PMI_RANK", "3"}}) == "PMI_SIZE 16");
   CHECK(processes_of({{"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_RANK", "1"}}) == "MV2_COMM_WORLD_SIZE 2");
-  // srun of a step with several tasks, whatever its --mpi is.
+  // A step of several tasks under srun, whatever its --mpi is.
   const Environment task{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}};
   CHECK(processes_of(task) == "SLURM_STEP_NUM_TASKS 4");
   CHECK(rank_of(task) == 1);
@@ -67,7 +68,7 @@ TEST_CASE("a launcher that started one process, or a batch script that may start
   CHECK(processes_of({{"PMIX_RANK", "0"}}) == "alone");
   CHECK(processes_of({{"SLURM_NTASKS", "8"}, {"SLURM_NPROCS", "8"}, {"SLURM_PROCID", "0"}}) == "alone");
   CHECK(processes_of({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}) == "alone");
-  CHECK(processes_of({{"OMPI_COMM_WORLD_SIZE", "2"}}) == "alone");  // a size without a place is not of this process
+  CHECK(processes_of({{"OMPI_COMM_WORLD_SIZE", "2"}}) == "alone");  // a size without a rank is not its own
   CHECK(processes_of({{"PMI_SIZE", "two"}, {"PMI_RANK", "0"}}) == "alone");
 }
 
@@ -105,7 +106,7 @@ TEST_CASE("two feeders never write one telemetry folder at the same time") {
     const std::string cause = refusal(options);
     CHECK(contains(cause, "telemetry.dir"));
     CHECK(cause.find("process " + std::to_string(::getpid())) != std::string::npos);
-    CHECK(first.next());  // nothing of its files was touched
+    CHECK(first.next());  // none of its files was touched
     first.close();
     CHECK(refusal(options).empty());
   }
@@ -117,7 +118,7 @@ TEST_CASE("two feeders never write one telemetry folder at the same time") {
     elsewhere.telemetry.dir = "";
     CHECK(refusal(elsewhere).empty());
   }
-  // Nothing is left of the lock, and a file that a killed process left behind keeps nobody out.
+  // The lock file is removed, and one that a killed process left behind excludes nobody.
   CHECK_FALSE(fs::exists(dir / "run" / ".writer.0"));
   std::ofstream(dir / "run" / ".writer.0") << "process 1 on a machine that is off";
   CHECK(refusal(options).empty());
@@ -138,7 +139,7 @@ TEST_CASE("a feeder waits for another process's lock, which may be dying") {
   std::string cause;
   std::thread waiting([&] { cause = refusal(options); });
   pollfd attempt{attempts, POLLIN, 0};
-  const int attempted = ::poll(&attempt, 1, 60'000);  // the lock was asked for, and not given
+  const int attempted = ::poll(&attempt, 1, 60'000);  // the lock was requested and not granted
   ::flock(held, LOCK_UN);
   waiting.join();
   ::close(attempts);
@@ -199,7 +200,7 @@ TEST_CASE("memory shared with nobody is zero and writable") {
   CHECK(memory->bytes()[4095] == std::byte{7});
 }
 
-// By rank, the node that it is on: how many parts there are, and what is said of them.
+// For ranks on these nodes: the number of parts, and the warning.
 std::pair<std::int64_t, std::string> parts_on(const std::vector<std::size_t>& node_of, std::int64_t nodes,
                                               std::int64_t saved) {
   struct Node final : SharedMemory {
@@ -242,7 +243,7 @@ TEST_CASE("in order \"local\" there is a part for each node, or for each rank wh
   CHECK(parts_on({0, 1, 0, 1}, 0, 0) == Parts(4, ""));
   CHECK(parts_on({0, 1, 1}, 0, 0) == Parts(3, ""));
   CHECK(parts_on({0, 0, 1, 1, 1}, 0, 0) == Parts(5, ""));
-  // As the program says, as the saved job had it; more parts than nodes are as well.
+  // As the program or the saved job says; more parts than nodes are fine.
   CHECK(parts_on({0, 0, 1, 1}, 4, 6) == Parts(4, ""));
   CHECK(parts_on({0, 0, 1, 1}, 0, 6) == Parts(6, ""));
   const auto [parts, notice] = parts_on({0, 0, 1, 1}, 0, 3);
@@ -335,7 +336,7 @@ TEST_CASE("a ring that does not fit is refused, naming the keys, the node or the
     CHECK(contains(alone, word));
   CHECK(refusal({.node = 900 * kMiB, .ranks = 2, .groups = group_of(199, 2)})
             .find("for each of the 2 ranks in it, and the memory cgroup /job") != std::string::npos);
-  // Ranks that do not know of each other.
+  // Processes that do not know of each other.
   CHECK(require_memory(need, {.ranks = 2, .groups = group_of(150, 2, false)}).find("2 ranks on this node share it") !=
         std::string::npos);
   CHECK(room_of_rank({.node = 900, .ranks = 3, .groups = group_of(1, 2)}) == 300);
@@ -381,7 +382,7 @@ TEST_CASE("the quota of cores is the least of the group and those above it, in v
   CHECK_FALSE(quota());
   put(groups / "kubepods/pod/cpu.max", "250000 100000\n");
   CHECK(quota() == 2.5);
-  put(groups / "cpu.max", "1000000 100000\n");  // of the container's own root
+  put(groups / "cpu.max", "1000000 100000\n");  // in the container's own root group
   CHECK(quota() == 2.5);
   put(groups / "kubepods/pod/box/cpu.max", "50000 100000\n");
   CHECK(quota() == 0.5);
@@ -422,15 +423,15 @@ TEST_CASE("ranks of a node divide the cores that they share, and the quota of th
   CHECK(share({whole}).cores == 64);
   CHECK(share({whole, whole, whole, whole}).cores == 16);
   CHECK(share({whole, whole, whole, whole}).sharers == 4);
-  // torchrun in a container that has eight cores of the machine: each rank has the same mask.
+  // torchrun in a container with eight cores of the machine: all ranks have the same mask.
   const Cores cpuset = cores_of({0, 1, 2, 3, 8, 9, 10, 11});
   CHECK(share({cpuset, cpuset}).cores == 4);
   CHECK(share({cpuset, cpuset}).sharers == 2);
-  // Bound ranks keep their cores, whoever else is there.
+  // Bound ranks keep their cores, whichever other ranks there are.
   CHECK(share({cores_of({4, 5}), cores_of({6, 7}), cores_of({8, 9})}).cores == 2);
   CHECK(share({cores_of({4, 5}), cores_of({6, 7})}).sharers == 1);
   CHECK(share({cores_of({1}), cores_of({1}), cores_of({1})}).cores == 1);
-  // One quota for the ranks of a container; another container has its own.
+  // The ranks of a container share a quota; another container has its own.
   const Cores pod = cores_of(cores_from(0, 64), 6.0, "/pod");
   CHECK(share({pod}).cores == 6);
   CHECK(share({pod}).is_quota);
@@ -467,7 +468,7 @@ TEST_CASE("a rank that may use one core of a large machine is told what to ask t
   CHECK(notice(cores_of(cores_from(0, 8))).empty());
   std::vector<Cores> full;
   for (unsigned core = 1; core < 64; ++core) full.push_back(cores_of({core}));
-  CHECK(notice(cores_of({0}), full).empty());  // 64 ranks on 64 cores are meant
+  CHECK(notice(cores_of({0}), full).empty());  // 64 ranks on 64 cores are intentional
   Cores small = cores_of({0});
   small.online = 2;
   CHECK(notice(small).empty());
@@ -498,7 +499,7 @@ TEST_CASE("the launcher's variables: who started this process comes before who s
   CHECK_FALSE(place({{"LOCAL_RANK", "4"}, {"LOCAL_WORLD_SIZE", "4"}}).local_ranks);
   CHECK(place({{"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3)"}}).local_ranks == 2U);
   CHECK_FALSE(place({{"SLURM_LOCALID", "0"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"}}).local_ranks);
-  // mpirun in a batch job, torchrun under srun: Slurm's is of the launcher.
+  // mpirun in a batch job, or torchrun under srun: Slurm's variables describe the launcher.
   const LauncherPlace nested = place({{"SLURM_LOCALID", "0"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "3"}});
   CHECK(nested.local_rank == 3U);
   CHECK(nested.variable == "OMPI_COMM_WORLD_LOCAL_RANK");

@@ -2,7 +2,7 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-// LMDB environments: what their values may be, and what becomes of broken files.
+// LMDB environments: permitted values, and broken files.
 
 namespace forebay::test_lmdb {
 
@@ -152,7 +152,7 @@ TEST_CASE("the newest transaction counts, and a later one is noticed") {
   const std::string newer =
       file.pages.replace(0, 2 * LmdbFile::kPage, LmdbFile::meta(0, second, 2) + LmdbFile::meta(1, first, 1));
   CHECK(dataset_of(folder, newer)->size() == 2);
-  // Of equal size too: both descriptions of the environment are part of what a file is known by.
+  // Even if the size is equal: both meta pages belong to the file's stamp.
   std::string changed = old;
   changed[LmdbFile::kPage + 144] = 3;
   write_file(folder / "data.mdb", changed);
@@ -166,7 +166,7 @@ TEST_CASE("pages that are damaged or not there are left out, the others read") {
   for (int i = 0; i < 9; ++i) entries.emplace_back(std::to_string(i), encoded_datum(kJpeg + std::string(3000, 'x'), 0));
   const std::string good = LmdbFile::of(entries);
   std::string damaged = good;
-  const std::size_t leaf = 5;  // behind the pages of its three values
+  const std::size_t leaf = 5;  // after the pages of its three values
   REQUIRE(damaged[leaf * LmdbFile::kPage + 10] == 2);
   damaged.replace(leaf * LmdbFile::kPage, LmdbFile::kPage, LmdbFile::kPage, '\x55');
   const auto dataset = dataset_of(folder, damaged);
@@ -204,7 +204,7 @@ TEST_CASE("whatever is in an LMDB file ends in samples or in errors") {
   for (int i = 0; i < 5; ++i)
     entries.emplace_back(std::to_string(i), encoded_datum(kJpeg + std::string(i == 3 ? 1500 : 1, 'x'), 0));
   use_broken_files(folder, "data.mdb", LmdbFile::of(entries, 2), "lmdb");
-  // Where something stands, not in the zeros between.
+  // At bytes that hold data, not in the zeros between.
   const std::string good = LmdbFile::of(entries, 2);
   for (std::size_t at = 0; at < good.size(); ++at) {
     if (good[at] == 0 && at % LmdbFile::kPage > 200) continue;

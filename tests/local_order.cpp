@@ -21,7 +21,7 @@ std::vector<std::uint64_t> epoch_of(const Order& order, std::uint64_t epoch) {
   return samples;
 }
 
-// By node, what the ranks of each are dealt in an epoch: `nodes` nodes with `each` ranks.
+// The samples assigned to each node in an epoch, for `nodes` nodes with `each` ranks.
 std::vector<std::set<std::uint64_t>> read_by_nodes(const Order& order, std::uint64_t epoch, std::uint32_t nodes,
                                                    std::uint32_t each) {
   const Partition partition{
@@ -75,7 +75,7 @@ TEST_CASE("in parts, an epoch has every sample once, and without exchange a node
       for (std::uint32_t node = 0; node < nodes; ++node) seen[node].insert(read[node].begin(), read[node].end());
     }
     if (exchange > 0) continue;
-    // What is dropped differs, and stays in its part.
+    // The dropped samples differ, and stay in their part.
     std::uint64_t all = 0;
     for (const auto& of_node : seen) all += of_node.size();
     std::set<std::uint64_t> distinct;
@@ -102,7 +102,7 @@ TEST_CASE("in parts, the share that is exchanged changes parts, other samples ea
     OrderOptions at_home = options;
     at_home.exchange = 0;
     const auto home = read_by_nodes(Order(at_home), 0, kNodes, 2);
-    std::vector<std::uint64_t> away;  // of both epochs
+    std::vector<std::uint64_t> away;  // in both epochs
     std::set<std::uint64_t> moved;
     for (const std::uint64_t epoch : {1ULL, 2ULL}) {
       const auto read = read_by_nodes(Order(options), epoch, kNodes, 2);
@@ -114,7 +114,7 @@ TEST_CASE("in parts, the share that is exchanged changes parts, other samples ea
         }
       }
       away.push_back(strange);
-      // A quarter of what is exchanged comes back to where it was.
+      // A quarter of the exchanged samples return to their own part.
       const double expected = kSamples * exchange * (1 - 1.0 / kNodes);
       CHECK(std::abs(static_cast<double>(strange) - expected) < 200);
       CHECK(static_cast<double>(strange) <= kSamples * exchange);
@@ -133,7 +133,7 @@ TEST_CASE("in parts, what the last batch drops is spread over the parts, and ano
     }
   }
   CHECK(times.size() == 1063);
-  // Of 400 epochs 385 on average, with a deviation of 3.7.
+  // 385 of 400 epochs on average, with a standard deviation of 3.7.
   for (const auto& [id, count] : times) CHECK(count > 385 - 30);
 }
 

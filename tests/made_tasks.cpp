@@ -1,5 +1,5 @@
-// What `forebay make-dataset --task` makes for segmentation, detection and several labels: one picture has the same
-// objects for each of them, and the masks show what is painted.
+// The output of `forebay make-dataset --task` for segmentation, detection and several labels: a
+// picture has the same objects for each task, and masks match what is painted.
 #include <forebay/feeder.hpp>
 
 #include "process.hpp"
@@ -23,14 +23,15 @@ void make(const fs::path& dir, const std::string& task, const std::vector<std::s
   REQUIRE_MESSAGE(made.code == 0, made.output);
 }
 
-// Relative path -> bytes of every file but the configuration, which names the folder.
+// The bytes of every file by relative path, except the configuration, which contains the folder's
+// name.
 std::map<std::string, std::string> contents(const fs::path& dir) {
   auto files = files_below(dir);
   files.erase("feed.toml");
   return files;
 }
 
-// The configuration beside the data, for whole images as they are, of all parts.
+// The generated configuration, changed to serve whole images of all parts.
 Options options_of(const fs::path& dir) {
   Options options = load_options((dir / "feed.toml").string());
   options.device = "host";
@@ -49,7 +50,7 @@ struct Picture {
   std::vector<std::uint8_t> mask;
 };
 
-// By the names of their files, "000001".
+// Pictures by file name, such as "000001".
 std::map<std::string, Picture> pictures_of(const fs::path& dir) {
   Feeder feeder(options_of(dir));
   std::map<std::string, Picture> pictures;
@@ -71,7 +72,7 @@ std::map<std::string, Picture> pictures_of(const fs::path& dir) {
 
 struct Object {
   Box box;
-  std::size_t shape = 0;  // from 1, as in masks
+  std::size_t shape = 0;  // counted from 1, as in masks
 };
 
 constexpr std::array<const char*, 5> kShapes{"circle", "square", "triangle", "cross", "ring"};
@@ -117,8 +118,8 @@ Box box_of(const Picture& picture, const Object& object) {
 
 bool is_in(const Box& box, int x, int y) { return x >= box.left && x < box.right && y >= box.top && y < box.bottom; }
 
-// How many of the pixels in a box are nearer in colour to the mean of the object or of what is around it, as the mask
-// says. `flipped`: as the mask would say upside down.
+// The share of pixels in a box whose colour is nearer to the mean of what the mask says they are:
+// the object, or what is around it. `flipped`: with the mask upside down.
 double agreement(const Picture& picture, const Object& object, bool flipped) {
   const auto is_object = [&](int x, int y) {
     const int from = flipped ? object.box.top + object.box.bottom - 1 - y : y;
@@ -185,7 +186,7 @@ TEST_CASE("masks, boxes and labels name the same objects") {
   for (const auto& [name, picture] : pictures) {
     CAPTURE(name);
     for (const Object& object : objects[name]) CHECK(box_of(picture, object) == object.box);
-    std::size_t strays = 0;  // pixels of an object that are in no box of its class
+    std::size_t strays = 0;  // pixels of an object outside all boxes of its class
     for (int y = 0; y < kHeight; ++y) {
       for (int x = 0; x < kWidth; ++x) {
         const std::size_t shape = picture.mask[static_cast<std::size_t>(y * kWidth + x)];
@@ -232,7 +233,7 @@ TEST_CASE("a mask is what is painted, whether a class has a colour or not") {
     double all = 0;
     for (const auto& [name, objects] : objects_of(dir / ("boxes of " + colours))) {
       for (const Object& object : objects) {
-        if (object.shape != 3) continue;  // a triangle is another one upside down
+        if (object.shape != 3) continue;  // a triangle looks different upside down
         right += agreement(pictures.at(name), object, false);
         flipped += agreement(pictures.at(name), object, true);
         all += 1;
@@ -288,7 +289,7 @@ TEST_CASE("made videos move as their classes say, and are fed by what is written
   std::uint64_t samples = 0;
   while (const auto batch = feeder.next()) {
     for (std::size_t i = 0; i < batch->size(); ++i, ++samples) {
-      // What the first frame shows is found in the second one, that many pixels on.
+      // The content of the first frame is found in the second one, shifted by that many pixels.
       const auto* const clip = batch->images().as<std::uint8_t>() + i * 2 * 48 * 32;
       const auto difference = [&](int across, int down) {
         double sum = 0;

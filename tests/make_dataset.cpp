@@ -1,4 +1,5 @@
-// The generated dataset: reproducible, balanced, well-formed, and readable by the readers it is made for.
+// Generated datasets: reproducible, balanced, well-formed, and readable by the readers that they
+// are made for.
 #include <forebay/dataset.hpp>
 
 #include "process.hpp"
@@ -75,7 +76,8 @@ TEST_CASE("the same seed makes the same bytes for any number of threads, another
   CHECK(files_below(dir / "other") != one);
 }
 
-// What was measured on a generated dataset stays comparable. Annotations only: pixels are the JPEG library's too.
+// Measurements on a generated dataset remain comparable. Only annotations are compared, because
+// pixels also depend on the JPEG library.
 TEST_CASE("a seed makes what it always made") {
   const TemporaryDirectory dir;
   REQUIRE(make(dir / "set", {"--images", "12", "--size", "97x73", "--classes", "16", "--seed", "4"}) == 0);

@@ -1,4 +1,5 @@
-// Masks that are drawn from COCO's polygons and RLE, masks whose colours are classes, and values that are no class.
+// Masks drawn from COCO's polygons and RLE, masks whose colours are classes, and values that are
+// not classes.
 #include <forebay/feeder.hpp>
 
 #include "base/file_io.hpp"
@@ -30,7 +31,7 @@ Mask drawn(std::int32_t width, std::int32_t height, std::span<const std::byte> s
   return mask;
 }
 
-// What the counts say, row by row.
+// Expands run lengths to pixels, row by row.
 Values pixels_of_runs(std::int32_t width, std::int32_t height, const std::vector<std::uint32_t>& runs) {
   Values pixels(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
   std::size_t at = 0;
@@ -109,14 +110,14 @@ const std::string kLeftHalf = "[[0, 0, 3, 0, 3, 4, 0, 4]]";
 const std::string kTopHalf = R"({"size": [4, 6], "counts": [0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]})";
 const std::string kLastPixel = R"({"counts": "g01", "size": [4, 6]})";
 
-// Why an annotation was left out beside one that was not.
+// The reason why an annotation with this segmentation was left out; a valid one stands next to it.
 std::string reason_of(const std::string& segmentation) {
   const CocoFolder coco({CocoFolder::annotation(1, 3, kLeftHalf), CocoFolder::annotation(2, 5, segmentation)});
   const auto dataset = build_dataset(coco.options().dataset);
   return skip_reason(*dataset, coco.path() + "#annotations[1]");
 }
 
-// Two images with masks of 2 x 2 pixels beside them; the second mask is given.
+// Two images with mask files of 2 x 2 pixels; the second mask is given.
 class MaskFolder {
  public:
   explicit MaskFolder(const Bytes& second) {
@@ -189,7 +190,7 @@ TEST_CASE("masks: of all objects of a COCO image, later over earlier, crowds bel
   CHECK(dataset->fields()[0].classes == Lines{"background", "ant", "cat"});
   CHECK(std::ranges::none_of(dataset->skipped(), &Skipped::bad));
 
-  // Mirrored like the image.
+  // Masks are mirrored like their images.
   Options mirrored = options;
   mirrored.run = {};
   mirrored.transform.mirror = 1;
@@ -197,7 +198,7 @@ TEST_CASE("masks: of all objects of a COCO image, later over earlier, crowds bel
   CHECK(masks_of(mirrored)[0] ==
         Values{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 255, 255, 255, 2, 2, 2, 255, 255, 255, 2, 2, 2});
 
-  // What dataset.classes leaves out is background, its crowds too.
+  // Classes that dataset.classes omits are background, including their crowds.
   options.dataset.index.clear();
   options.dataset.classes = {"cat"};
   CHECK(masks_of(options)[0] == Values{1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0});
@@ -212,7 +213,7 @@ TEST_CASE("masks: a sample that is one object has the mask of it alone") {
 
 TEST_CASE("masks: a segmentation that is none leaves its annotation out, by name") {
   CHECK(reason_of(kTopHalf).empty());
-  CHECK(reason_of("[[0, 0, 1, 1], [0, 0, 3, 0, 3, 3]]").empty());  // one of two corners has no shape
+  CHECK(reason_of("[[0, 0, 1, 1], [0, 0, 3, 0, 3, 3]]").empty());  // a polygon of two corners has no area
   CHECK(contains(reason_of("[]"), "segmentation: it has no polygon of three corners"));
   CHECK(contains(reason_of("[[0, 0, 1, 1]]"), "it has no polygon of three corners"));
   CHECK(contains(reason_of("null"), "it has no segmentation, which a mask needs"));
@@ -243,7 +244,7 @@ TEST_CASE("masks: what COCO's masks cannot be is refused by name") {
   CHECK(contains(refusal([](FieldOptions& field) { field.from = ""; }), R"(it has "objects", "segmentation")"));
   const CocoFolder unsized({CocoFolder::annotation(1, 5, kLeftHalf)}, "");
   CHECK(contains(build_error(unsized.options().dataset), "it has no width and height, which its mask needs: a.png"));
-  // An image of another size than its mask.
+  // An image whose size differs from its mask's.
   const CocoFolder turned({CocoFolder::annotation(1, 5, kLeftHalf)}, R"("width": 4, "height": 6, )");
   Options options = turned.options();
   options.on_bad = OnBad::fail;
@@ -266,7 +267,7 @@ TEST_CASE("masks: damaged bytes of a drawn mask are refused") {
   const Bytes whole(drawing.bytes().begin(), drawing.bytes().end());
   MaskDrawer drawer;
   Mask mask;
-  // None of these reads or writes where it may not; most say what is wrong.
+  // None of these may access memory out of bounds; most are refused.
   std::size_t refused = 0;
   for (std::size_t at = drawn_mask_signature().size(); at < whole.size(); ++at) {
     Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at));

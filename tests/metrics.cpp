@@ -23,8 +23,8 @@ namespace {
 using namespace testing;
 using doctest::Approx;
 
-// The grammar of the text exposition format 0.0.4, as far as it is used here, read strictly: each family has its HELP,
-// its TYPE and its samples in one piece, names and labels are spelt as they may be, every line ends with a line feed.
+// A strict parser of the text exposition format 0.0.4, as far as it is used: each family has HELP,
+// TYPE and its samples together, names and labels are valid, and every line ends with a line feed.
 struct Family {
   std::string type;
   std::string help;
@@ -120,7 +120,7 @@ TEST_CASE("telemetry.prometheus names a file, a port or an address, one for each
   CHECK(contains(error_of([&] { return metrics_place("65530", 9, 16); }), "rank 9 would have port 65539"));
 }
 
-// What a server on the loopback answers within a second; `pump` has it go on.
+// The answer of a server on the loopback interface within a second; `pump` makes the server work.
 template <typename Pump>
 std::string ask(std::uint16_t port, const std::string& request, const Pump& pump) {
   sockaddr_in to{};
@@ -149,7 +149,7 @@ TEST_CASE("a port answers whoever asks, and nobody can hold it up") {
                  "telemetry.prometheus: cannot serve http://127.0.0.1:" + std::to_string(port.port()) +
                      "/metrics: Address already in use"));
   double now_s = 0;
-  const std::string large(1 << 20, 'x');  // more than a socket takes at once
+  const std::string large(1 << 20, 'x');  // more than a socket accepts at once
   const auto pump = [&] { port.serve(large, now_s); };
   const std::string answer = ask(port.port(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", pump);
   CHECK(answer.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -161,7 +161,7 @@ TEST_CASE("a port answers whoever asks, and nobody can hold it up") {
   CHECK(ask(port.port(), "POST /metrics HTTP/1.1\r\n\r\n", pump).starts_with("HTTP/1.1 405"));
   CHECK(ask(port.port(), std::string(10'000, 'a'), pump) == "");  // too long
   CHECK(ask(port.port(), "\r\n\r\n", pump).starts_with("HTTP/1.1 405"));
-  // Those who say nothing are hung up on, also if they are many.
+  // Silent connections are closed, even if there are many.
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 16; ++i) {
     sockaddr_in to{};
@@ -229,7 +229,7 @@ TEST_CASE("a rank writes its figures once a second and says when it has ended; t
   CHECK(std::distance(std::filesystem::directory_iterator(dir / "sub"), {}) == 1);
 }
 
-// Words to this rank that are there now.
+// How many messages to this rank have arrived.
 std::size_t words(Communicator& rank) {
   std::size_t count = 0;
   while (rank.listen()) ++count;

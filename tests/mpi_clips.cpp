@@ -6,14 +6,14 @@
 #include "test.hpp"
 #include "video_support.hpp"
 
-// Clips under mpirun: every video once in each epoch, by the clip that a single rank would serve of it.
+// Clips under mpirun: every video once per epoch, with the clip that a single rank would serve.
 
 namespace forebay::test_mpi_clips {
 namespace {
 
 using namespace forebay::testing;
 
-// By epoch and video, a hash of its clip.
+// A hash of each clip, by epoch and video.
 using Served = std::map<std::string, std::uint64_t>;
 
 Served serve(Feeder& feeder) {

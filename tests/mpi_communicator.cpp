@@ -20,9 +20,9 @@ namespace {
 
 using namespace testing;
 
-constexpr double kPatience = 60;  // seconds; only a broken build waits so long
+constexpr double kPatience = 60;  // seconds; reached only by a broken build
 
-// Lets ranks drift apart by a random amount of work.
+// Delays ranks by a random amount of work.
 class Drift {
  public:
   explicit Drift(std::uint32_t seed) : random_(seed) {}
@@ -35,13 +35,13 @@ class Drift {
   volatile std::uint64_t sink_ = 0;
 };
 
-// The outcome as text, so that all ranks' can be compared on each.
+// The outcome as text, so that it can be compared between ranks.
 std::string describe(const Outcome& outcome) {
   return std::to_string(static_cast<int>(outcome.verdict)) + " steps " + std::to_string(outcome.steps) + " epochs " +
          std::to_string(outcome.epochs) + " bad " + std::to_string(outcome.bad) + " " + outcome.cause;
 }
 
-// Drives a run on its own communicator, with ranks out of step, and checks that all ended alike.
+// Drives a run on a separate communicator, with ranks out of step, and checks that all ended alike.
 template <typename Serve>
 Outcome drive_alike(const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
   const auto communicator = world().duplicate();
@@ -103,7 +103,7 @@ TEST_CASE("the last values of a reduction are minima") {
     CHECK(values[2] == (minima >= 2 ? round : sum + ranks * round));
     CHECK(values[3] == (minima >= 1 ? -(ranks - 1) : -sum));
   }
-  // Another number of values in the same channel.
+  // A different number of values in the same channel.
   std::array<std::int64_t, 1> value{mine};
   copy->start_reduction(2, value, 1);
   REQUIRE(eventually([&] { return copy->test(2); }));
@@ -148,7 +148,7 @@ TEST_CASE("the ranks of a node share memory that outlives the communicator and l
   const auto memory = copy->share_on_node(copy->size() * sizeof(std::uint64_t));
   REQUIRE(memory->bytes().size() == copy->size() * sizeof(std::uint64_t));
   CHECK(std::ranges::all_of(memory->bytes(), [](std::byte b) { return b == std::byte{0}; }));
-  static_cast<void>(copy->all_gather(""));  // everybody has looked
+  static_cast<void>(copy->all_gather(""));  // all ranks have looked
 
   memory->bytes()[copy->rank() * sizeof(std::uint64_t)] = std::byte{1};
   static_cast<void>(copy->all_gather(""));  // everybody has written
@@ -210,7 +210,7 @@ TEST_CASE("close gives up when another rank never comes, and the rest of MPI kee
     CHECK(copy->close(alone ? kPatience : 0.02) == alone);
     CHECK(copy->close(alone ? kPatience : 0.02) == alone);
   }
-  // The others leave without closing, with an operation open; its memory goes at once.
+  // The others leave without closing, with an operation open, and free its memory at once.
   copy.reset();
   values.reset();
   const auto next = world().duplicate();
@@ -247,7 +247,7 @@ TEST_CASE("a communicator is made from the trainer's own, and only from one it c
   MPI_Comm mine = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(world().rank() % 2), 0, &mine);
   const auto half = forebay::make_communicator(mine);
-  MPI_Comm_free(&mine);  // the duplicate lives on
+  MPI_Comm_free(&mine);  // the duplicate stays valid
   CHECK(half->size() == (world().size() + 1 - world().rank() % 2) / 2);
   CHECK(half->all_gather("x").size() == half->size());
   CHECK(half->close(kPatience));
@@ -343,7 +343,7 @@ TEST_CASE("a rank that waits for a batch learns of another's wish to end") {
   CHECK(copy->close(kPatience));
 }
 
-// Memory that the ranks of a node share, where /dev/shm has no room and where memory without a name cannot be had.
+// Shared memory of a node's ranks when /dev/shm is full, and when memfd_create() fails.
 
 bool is_shm_full = false;
 bool has_no_memfd = false;
@@ -351,7 +351,7 @@ bool has_no_memfd = false;
 }  // namespace
 }  // namespace forebay
 
-// In place of the C library's.
+// Replaces the C library's function.
 extern "C" int shm_open(const char* name, int flags, mode_t mode) noexcept {
   if (forebay::is_shm_full) {
     errno = ENOSPC;
@@ -371,7 +371,7 @@ extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
 namespace forebay {
 namespace {
 
-// Ways to share memory that the ranks do without, for a while.
+// Disables ways to share memory while it exists.
 struct Without {
   Without(bool shm, bool memfd) {
     is_shm_full = shm;
@@ -382,7 +382,7 @@ struct Without {
   Without& operator=(const Without&) = delete;
 };
 
-constexpr double kLongest = 60;  // seconds; only a broken build waits so long
+constexpr double kLongest = 60;  // seconds; reached only by a broken build
 
 TEST_CASE("ranks share memory whether /dev/shm has room or not, and no name is left") {
   for (const bool full : {false, true}) {

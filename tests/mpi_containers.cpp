@@ -9,9 +9,10 @@
 #include "shared_folder.hpp"
 #include "test.hpp"
 
-// Each container under mpirun: every record fresh exactly once per epoch with its own pixels, label and fields, in the
-// batches that the order says for any number of ranks, over resumed runs too; and broken records replaced and named, or
-// fatal, as the run asks for. mpi_resume.cpp resumes on other numbers of ranks.
+// Each container under mpirun: every record is fresh exactly once per epoch with its own pixels,
+// label and fields, in the batches that the order determines for any number of ranks, also across
+// resumes. Broken records are replaced and named, or are fatal, as configured. mpi_resume.cpp
+// resumes on other numbers of ranks.
 
 namespace forebay::test_mpi_containers {
 
@@ -37,10 +38,10 @@ Options options_of(const SharedFolder& folder, const ContainerKind& kind) {
   return options;
 }
 
-// By epoch and batch, the samples of each serving.
+// The samples of each serving, by epoch and batch.
 using Served = std::multimap<std::pair<std::uint64_t, std::uint64_t>, std::vector<std::uint64_t>>;
 
-// Serves until the end or `steps`; what came fresh, each sample with all that is its own.
+// Serves until the end or for `steps` steps. Adds fresh batches, and checks each sample's content.
 void serve(Feeder& feeder, const ContainerKind& kind, Served& served, int steps = -1) {
   for (; steps != 0; --steps) {
     const auto batch = feeder.next();
@@ -54,7 +55,7 @@ void serve(Feeder& feeder, const ContainerKind& kind, Served& served, int steps 
   }
 }
 
-// What all ranks have served.
+// What all ranks together have served.
 Served of_all(SharedFolder& folder, const Served& mine) {
   std::ostringstream text;
   for (const auto& [key, samples] : mine) {
@@ -75,7 +76,7 @@ Served of_all(SharedFolder& folder, const Served& mine) {
   return all;
 }
 
-// The batches that the order says, which does not know of ranks.
+// The batches by the order, which does not depend on ranks.
 Served expected_batches(const Options& options) {
   const Order order({.samples = kSamples,
                      .batch_size = static_cast<std::uint32_t>(options.dataset.batch_size),
@@ -97,7 +98,7 @@ Served expected_batches(const Options& options) {
   return batches;
 }
 
-// In both orders, and as stored; with a sanitizer in that of shards.
+// With orders "global" and "shards", and unshuffled; under a sanitizer only "shards".
 template <typename Check>
 void for_each_order(const ContainerKind& kind, Check&& check) {
   SharedFolder folder;
@@ -114,15 +115,15 @@ void for_each_order(const ContainerKind& kind, Check&& check) {
   }
 }
 
-// A way in which a container can be broken.
+// A way to break a container.
 struct Damage {
   std::string kind;
   std::string what;
   std::function<void(std::vector<std::string>& records)> of_records;
   std::function<void(std::string& file)> of_file;
   std::set<std::uint64_t> lost;
-  std::string said;   // of the first that is lost: where
-  std::string cause;  // and why
+  std::string said;   // where the first lost record is
+  std::string cause;  // and the cause
 };
 
 void flip(std::string& text, std::size_t at) { text[at] = static_cast<char>(text[at] ^ 1); }
@@ -275,7 +276,7 @@ TEST_CASE("broken records are left out or replaced and named, and end the run wh
     Options options = options_of(folder, kind);
     options.run.epochs = 1;
     options.max_bad = std::int64_t{5};
-    if (kind.name == "cifar") options.dataset.format = kind.name;  // told by its size, which is wrong
+    if (kind.name == "cifar") options.dataset.format = kind.name;  // detected by its size, which is wrong here
     order = order == SampleOrder::global ? SampleOrder::shards : SampleOrder::global;
     options.on_bad = OnBad::replace;
     options.dataset.order = order;

@@ -14,7 +14,8 @@ namespace {
 
 using namespace testing;
 
-// A program's own dataset that throws what it may not: every rank gets the same bad samples or the same error.
+// A program's own dataset that throws where it should not: every rank gets the same bad samples or
+// the same error.
 
 constexpr std::uint64_t kSamples = 120;
 
@@ -62,7 +63,7 @@ Options own_options() {
   return options;
 }
 
-// The ids that the job served, and what ended it.
+// The ids that the job served, and the error that ended it.
 struct Outcome {
   std::set<std::uint64_t> ids;
   std::uint64_t bad = 0;
@@ -84,7 +85,7 @@ Outcome run(const std::shared_ptr<const Dataset>& dataset, const Options& option
   return outcome;
 }
 
-// On every rank.
+// Checks the error on every rank.
 void check_error(const Outcome& outcome, const std::string& part) {
   CAPTURE(outcome.error);
   CHECK(contains(outcome.error, part));
@@ -187,14 +188,14 @@ TEST_CASE("what sample() throws later is every rank's error at one step") {
   check_error(run(std::make_shared<OwnDataset>(MemoryDataset::Hook{}, throws)), "sample(77) threw: no record 77");
 }
 
-// Fields of a program's own dataset arrive with their samples, fresh exactly once, whatever number of ranks, in both
-// modes, under reuse, and across a resumed run.
+// Fields of a program's own dataset arrive with their samples, each fresh exactly once, on any
+// number of ranks, in both modes, with reuse, and across a resume.
 
 namespace fields {
 
 constexpr std::uint64_t kSamples = 96;
 
-// How often each sample was served fresh on this rank; checks every batch.
+// Serves a run; counts how often each sample was fresh on this rank, and checks every batch.
 std::map<std::uint64_t, int> served(Feeder& feeder) {
   std::map<std::uint64_t, int> times;
   while (auto batch = feeder.next()) {
@@ -205,7 +206,7 @@ std::map<std::uint64_t, int> served(Feeder& feeder) {
   return times;
 }
 
-// Over all ranks.
+// The sum over all ranks.
 std::map<std::uint64_t, int> of_all(const std::map<std::uint64_t, int>& mine) {
   std::string text;
   for (const auto& [id, times] : mine) text += std::to_string(id) + "=" + std::to_string(times) + ";";
@@ -257,14 +258,15 @@ TEST_CASE("a sample with a bad field is replaced by one whose fields are its own
 
 }  // namespace fields
 
-// Images with all their objects under mpirun: each comes fresh exactly once with its own boxes, whatever the format and
-// the number of ranks, over a resumed run too.
+// Images with all their objects under mpirun: each is fresh exactly once with its own boxes, for
+// any format and number of ranks, also across a resume.
 
 constexpr int kImages = 41;
 constexpr int kSide = 60;
 constexpr int kMost = 4;
 
-// Image i is all of the grey i, and its objects j = 0 to i % 4 - 1 are [i, j, i + 10, j + 5], of class j % 2.
+// Image i has grey level i everywhere; its objects j = 0 to i % 4 - 1 are [i, j, i + 10, j + 5], of
+// class j % 2.
 int objects_of(int image) { return image % 4; }
 std::string name_of(int image) { return "x" + std::to_string(100 + image) + ".npy"; }
 
@@ -328,7 +330,8 @@ Options options_of(const SharedFolder& folder, const Written& format) {
   return options;
 }
 
-// Counts the fresh samples by their grey; each must have its own boxes, mirrored and twice as large.
+// Counts fresh samples by their grey level, and checks that each has its own boxes, mirrored and
+// twice as large.
 std::map<int, int> serve(Feeder& feeder, int steps = -1) {
   std::map<int, int> times;
   const std::size_t boxes = feeder.field_number("boxes");

@@ -4,8 +4,8 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
-// The loop over epochs, on one rank and on several. experiments/exactly_once and its part in mpi_resume.cpp run it too,
-// stopped and resumed at random.
+// The loop over epochs, on one and on several ranks. experiments/exactly_once, and its part in
+// mpi_resume.cpp, also run it, stopped and resumed at random.
 namespace forebay::test_mpi_epochs {
 namespace {
 
@@ -16,7 +16,7 @@ bool is_alike(const std::string& mine) {
   return std::set<std::string>(texts.begin(), texts.end()).size() == 1;
 }
 
-// What one rank saw of one epoch's loop.
+// What one rank observed in the loop of one epoch.
 struct EpochSeen {
   std::uint64_t steps = 0;
   std::set<std::uint64_t> fresh;
@@ -37,7 +37,7 @@ EpochSeen serve_epoch(Feeder& feeder) {
     CHECK(batch->epoch() == epoch);
     CHECK(seen.fresh.insert(batch->batch()).second);
   }
-  CHECK_FALSE(feeder.next());  // until the next one is begun
+  CHECK_FALSE(feeder.next());  // until the next epoch begins
   return seen;
 }
 
@@ -47,7 +47,7 @@ std::string text(const EpochSeen& seen) {
   return text;
 }
 
-// Every batch of the epoch, over all ranks; each rank gives its own.
+// The number of batches in the epoch over all ranks; each rank passes its own.
 std::size_t served_by_all(const EpochSeen& seen) {
   std::size_t batches = 0;
   for (const std::string& of_rank : gather_texts(text(seen))) batches += std::ranges::count(of_rank, ' ');
@@ -66,7 +66,7 @@ void check_epochs(const Options& options, std::uint64_t samples) {
     CHECK(feeder.epochs_completed() == epochs);
     CHECK(is_alike(std::to_string(feeder.steps())));
     CHECK(served_by_all(seen) == batches);
-    // A policy that waits makes no step too many: what is left of a whole number of batches per rank is padded.
+    // A policy that waits makes no superfluous step: only the last step may have padding.
     if (options.policy.name == "block") {
       CHECK(seen.steps == (batches + ranks - 1) / ranks);
       CHECK(seen.steps == feeder.steps_per_epoch());
@@ -97,7 +97,8 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
   }
 }
 
-// Of 7 shards the ranks have unequal numbers. Where batches change hands an epoch takes as many steps or fewer.
+// Ranks have unequal numbers of the 7 shards. If batches are handed over, an epoch may take fewer
+// steps.
 TEST_CASE("a feeder says how many steps an epoch has, in every order of the samples") {
   for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards, SampleOrder::local}) {
     for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
@@ -115,7 +116,7 @@ TEST_CASE("a feeder says how many steps an epoch has, in every order of the samp
         const std::uint64_t steps = serve_epoch(feeder).steps;
         CHECK(steps <= feeder.steps_per_epoch());
         CHECK(steps >= (70 + ranks - 1) / ranks);
-        if (mode == MpiMode::lockstep) CHECK(steps == feeder.steps_per_epoch());  // no batch changes hands
+        if (mode == MpiMode::lockstep) CHECK(steps == feeder.steps_per_epoch());  // no batch is handed over
       }
       feeder.close();
     }
@@ -129,7 +130,7 @@ TEST_CASE("whatever the lag, a policy that waits makes no step too many") {
     options.run.epochs = 4;
     check_epochs(options, 37);
     options.mpi.epoch_end = EpochEnd::reuse;
-    check_epochs(options, 80 * world().size());  // long ones, in which a rank that lags is held back
+    check_epochs(options, 80 * world().size());  // long epochs, in which planning is limited
   }
 }
 
@@ -170,7 +171,7 @@ TEST_CASE("between two epochs the next one is read ahead, and nothing of it is s
     Feeder feeder(options, world(), parts(2 * batches * ranks, [&](std::uint64_t) { ++reads; }));
     CHECK(feeder.next_epoch());
     CHECK(serve_epoch(feeder).fresh.size() == batches);
-    // The queue fills up with no call of next().
+    // The queue fills without a call of next().
     CHECK(eventually([&] { return reads >= 2 * (batches + 4); }));
     const std::uint64_t before = feeder.steps();
     CHECK(feeder.next_epoch());
@@ -264,7 +265,8 @@ TEST_CASE("a run goes on between two epochs with the next, and within one with w
   }
 }
 
-// Such a rank planned for a loop in which it goes on with the next epoch: it has nothing else that is ready.
+// Such a rank has planned into the next epoch, as the loop will continue with it: nothing else is
+// ready.
 TEST_CASE("a rank that goes on with nothing left of the epoch serves padding that has samples") {
   const std::uint64_t ranks = world().size();
   for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {

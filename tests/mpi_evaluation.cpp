@@ -17,7 +17,8 @@ namespace {
 
 using namespace testing;
 
-// Evaluation leaves bad samples out: every good one is evaluated once, with its own pixels and label, and none twice.
+// Evaluation leaves bad samples out: every good one is evaluated exactly once, with its own pixels
+// and label.
 
 using IsBad = bool (*)(std::uint64_t);
 
@@ -28,11 +29,11 @@ std::shared_ptr<MemoryDataset> made(std::uint64_t size, IsBad is_bad) {
 }
 
 struct Evaluated {
-  std::vector<std::uint64_t> ids;  // of this rank
+  std::vector<std::uint64_t> ids;  // served to this rank
   std::vector<std::uint32_t> sizes;
   std::uint64_t steps = 0;
   Summary summary;
-  std::vector<std::string> lines;  // of its log
+  std::vector<std::string> lines;  // logged by it
 };
 
 void check_contents(const Lease& batch) {
@@ -70,7 +71,7 @@ Evaluated evaluate(const Options& options, std::shared_ptr<const Dataset> datase
   return result;
 }
 
-// Over all ranks.
+// The sum over all ranks.
 std::uint64_t sum(std::uint64_t value) {
   const auto communicator = world().duplicate();
   std::uint64_t total = 0;
@@ -105,10 +106,10 @@ Options eval_options() {
 TEST_CASE("bad samples anywhere in a batch are left out") {
   check_all(eval_options(), 103, [](std::uint64_t id) { return id % 10 == 3; });
   check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 == 0; });   // the first of each batch
-  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 == 4; });   // the last
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 == 4; });   // the last of each batch
   check_all(eval_options(), 103, [](std::uint64_t id) { return id % 5 != 2; });   // all but one
   check_all(eval_options(), 103, [](std::uint64_t id) { return id / 20 == 2; });  // whole batches
-  check_all(eval_options(), 103, [](std::uint64_t id) { return id >= 100; });     // the short last one
+  check_all(eval_options(), 103, [](std::uint64_t id) { return id >= 100; });     // the short last batch
   check_all(eval_options(), 40, [](std::uint64_t) { return true; });
   check_all(eval_options(), 40, [](std::uint64_t) { return false; });
 }
@@ -267,9 +268,9 @@ TEST_CASE("what an operation throws ends the run on every rank") {
                        Error);
 }
 
-// A recorded run of several ranks and epochs, repeated.
+// A recorded run of several ranks and epochs, and its replay.
 
-// Epoch, batch and use of every step, and where the epochs ended.
+// Epoch, batch and use of every step, and the ends of epochs.
 std::string course(const Options& options, std::uint64_t samples, bool by_epochs, std::atomic<int>& read_us) {
   Feeder feeder(options, world(), parts(samples, [&](std::uint64_t) {
                   std::this_thread::sleep_for(std::chrono::microseconds(read_us));
@@ -279,7 +280,7 @@ std::string course(const Options& options, std::uint64_t samples, bool by_epochs
     while (auto batch = feeder.next()) {
       course += std::to_string(batch->epoch()) + "/" + std::to_string(batch->batch()) + "/" +
                 std::to_string(batch->use_index()) + " ";
-      std::this_thread::sleep_for(std::chrono::microseconds(50));  // compute: a spinning trainer cannot be recorded
+      std::this_thread::sleep_for(std::chrono::microseconds(50));  // a spinning trainer cannot be recorded
     }
     course += "| ";
   }
@@ -296,7 +297,8 @@ std::string fresh_steps_of(const std::string& course) {
   return fresh;
 }
 
-// Of this rank: padding is none, although ranks in lockstep have decided for fresh batches there.
+// This rank's steps that served fresh; padding does not count, although ranks in lockstep decided
+// for fresh there.
 std::string fresh_steps_recorded(const std::string& dir) {
   const Recording recording = read_recording(recording_file(dir, world().rank()));
   DecisionRuns::Cursor decided;
@@ -316,7 +318,7 @@ TEST_CASE("a recorded run of epochs is repeated exactly, and only in a loop of i
       const std::string dir = gather_texts(mine.path().string())[0];
       Options options = memory_options(2);
       options.mpi.mode = mode;
-      options.mpi.epoch_end = EpochEnd::reuse;  // pads at the end of every epoch too
+      options.mpi.epoch_end = EpochEnd::reuse;  // pads at the end of every epoch
       options.policy.name = "greedy";
       options.run.epochs = 3;
       options.telemetry.dir = dir + "/recorded";

@@ -35,7 +35,7 @@ Served serve_all(Feeder& feeder) {
   return served;
 }
 
-// What all ranks served, as text, on every rank; and a check that they made the same number of steps.
+// What all ranks served, as text, on every rank. Checks that they made the same number of steps.
 std::vector<std::string> everybodys(const Served& served) {
   std::string mine = std::to_string(served.steps) + "\n";
   for (const auto& [key, ids] : served.fresh) {
@@ -61,7 +61,7 @@ std::vector<std::string> everybodys(const Served& served) {
   return lines;
 }
 
-// What one rank without MPI serves.
+// What a single rank without MPI serves.
 std::vector<std::string> alone(const Options& options, std::uint64_t size) {
   Feeder feeder(options, *solo_communicator(), parts(size));
   const Served served = serve_all(feeder);
@@ -105,14 +105,15 @@ TEST_CASE("the ranks together serve what one rank serves, each batch once, in th
 
 TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops early") {
   Options options = memory_options(2);
-  options.workers.io = 1;  // so that the two reads let through are those of the first batch
+  options.workers.io = 1;  // so that the two reads that pass are those of the first batch
   options.policy.name = "greedy";
   testing::Gate gate;
   const bool slow = world().rank() == world().size() - 1;
   gate.open(slow ? 2 : INT64_MAX / 2);
   Feeder feeder(options, world(), parts(64, [&](std::uint64_t) { gate.pass(); }));
   Served served;
-  // The slow rank's second batch comes only after the others have made many steps; all make as many.
+  // The slow rank's second batch arrives only after the others have made many steps; all make the
+  // same number.
   while (auto batch = feeder.next()) {
     ++served.steps;
     if (batch->step() == 200) gate.open();
@@ -126,7 +127,7 @@ TEST_CASE("a slow rank does not keep the others from reusing, and nobody stops e
   CHECK(everybodys(served) == alone(options, 64));
 }
 
-// One character per step: fresh or reuse.
+// The decisions, one character per step: fresh or reuse.
 std::string decisions_of(Feeder& feeder, const std::function<void(std::uint64_t step)>& after = {}) {
   std::string decisions;
   while (auto batch = feeder.next()) {
@@ -169,7 +170,8 @@ TEST_CASE("lockstep: all ranks decide alike, and no fresh decision waits for a s
     const bool slow = world().rank() == world().size() - 1;
     gate.open(slow ? 6 : INT64_MAX / 2);
     Feeder feeder(options, world(), parts(256, [&](std::uint64_t) { gate.pass(); }));
-    // A rank that waited for the slow one's fourth batch would never come to step 200, which lets it through.
+    // A rank that waited for the slow rank's fourth batch would never reach step 200, which lets it
+    // through.
     const std::string decisions = decisions_of(feeder, [&](std::uint64_t step) {
       if (step == 200) gate.open();
     });
@@ -187,10 +189,10 @@ TEST_CASE("lockstep: a cap on uses makes all ranks wait together") {
   options.mpi.mode = MpiMode::lockstep;
   const bool slow = world().rank() == 0;
   Feeder feeder(options, world(), parts(64, [&](std::uint64_t) {
-                  if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // emulated latency
+                  if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // emulates latency
                 }));
   const std::string decisions = decisions_of(feeder);
-  CHECK(feeder.summary().uses_max <= 2 + 3);  // the padding at the end is not the policy's
+  CHECK(feeder.summary().uses_max <= 2 + 3);  // padding at the end is beyond the cap
   feeder.close();
   check_alike(decisions);
 }
@@ -255,7 +257,7 @@ TEST_CASE("a run is repeated on every rank, and ends for all where the shortest 
     again.storage.latency_ms = rank == 0 ? 0.5 : 0;
     CHECK(steps_of(again) == recorded);
 
-    // As if the ranks were killed one after the other.
+    // As if the ranks had been killed one after another.
     const std::uint64_t left = 10 + (rank + 1) % world().size();  // fewer than the fresh steps of a rank, 16 of four
     const auto file = recording_file(options.telemetry.dir, rank);
     Recording recording = read_recording(file);
@@ -279,7 +281,7 @@ TEST_CASE("a stop on one rank ends all ranks at the same step, also those that w
   options.run.steps = 1'000'000;
   testing::Gate gate;
   const bool starved = world().size() > 1 && world().rank() == 0;
-  gate.open(starved ? 8 : INT64_MAX / 2);  // rank 0 has four batches, then waits for ever
+  gate.open(starved ? 8 : INT64_MAX / 2);  // rank 0 gets four batches, then waits for ever
   Feeder feeder(options, world(), parts(64, [&](std::uint64_t) { gate.pass(); }));
   Served served;
   while (auto batch = feeder.next()) {

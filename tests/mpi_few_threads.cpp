@@ -11,7 +11,8 @@ namespace {
 using namespace forebay;
 using namespace forebay::testing;
 
-// What a rank that may start so many threads, or any number, has to say of a whole run; nothing when it went well.
+// The error of a whole run on a rank that may start this many threads, or any number; empty if it
+// went well.
 std::string run(const Options& options, std::optional<int> allowed) {
   std::optional<ThreadLimit> limit;
   if (allowed) limit.emplace(*allowed, ThreadLimit::Refuses::all);
@@ -50,5 +51,5 @@ TEST_CASE("a thread that one rank is refused ends the construction, or the first
     CHECK(eventually([&] { return count_threads() <= threads; }));
     REQUIRE(allowed < 100);
   }
-  CHECK(allowed == 2 + 2 + 1 + 3 + 1);  // readers, decoders, issuer, telemetry, profiler, clock; and then all went well
+  CHECK(allowed == 2 + 2 + 1 + 3 + 1);  // readers, decoders, issuer, telemetry, profiler, clock; then the run succeeded
 }

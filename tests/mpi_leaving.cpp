@@ -5,7 +5,7 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
-// What one rank alone meets or does ends all ranks: nobody waits for one that does not come.
+// What only one rank meets or does ends all ranks: no rank waits for one that does not arrive.
 namespace forebay::test_mpi_leaving {
 namespace {
 
@@ -47,7 +47,8 @@ End train(Feeder& feeder, const std::function<bool(Lease&&)>& work) {
   return end;
 }
 
-// Every rank's end, on every rank. By then all have closed: the trainers' own calls match again.
+// Every rank's end, on every rank. By then all have closed, so the trainers' own collective calls
+// match again.
 std::vector<End> everybodys(const End& mine) {
   const auto communicator = world().duplicate();
   std::vector<End> ends;
@@ -59,7 +60,8 @@ std::vector<End> everybodys(const End& mine) {
   return ends;
 }
 
-// All ranks made as many steps, and have the same error, that of the last rank.
+// Checks that all ranks made the same number of steps, and have the same error, that of the last
+// rank.
 void check_alike(const End& mine, const std::string& text) {
   for (const End& end : everybodys(mine)) {
     CHECK(end.steps == mine.steps);
@@ -69,7 +71,7 @@ void check_alike(const End& mine, const std::string& text) {
   CHECK(contains(mine.cause, text));
 }
 
-// What a trainer does with its gradients: hangs unless all ranks make the step.
+// Stands for a trainer's exchange of gradients: hangs unless all ranks make the step.
 bool all_reduce() {
   int one = 1;
   MPI_Allreduce(MPI_IN_PLACE, &one, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -105,7 +107,7 @@ TEST_CASE("a rank that holds too many leases ends all ranks at one step, whose c
   }
 }
 
-// Says that its decision was served, until it does not.
+// A policy that works until it throws from served().
 class Refusing final : public Policy {
  public:
   [[nodiscard]] Decision decide(const Signals&) override { return Decision::fresh; }
@@ -128,7 +130,7 @@ TEST_CASE("whatever a policy throws on one rank ends all ranks at one step") {
   }
 }
 
-// Ends a lease of its rank while the step is being decided.
+// A policy that ends a lease of its rank while it decides.
 class Releasing final : public Policy {
  public:
   explicit Releasing(std::vector<Lease>& kept) : kept_(kept) {}
@@ -161,7 +163,7 @@ TEST_CASE("a lease that ends within a step that had one too many makes room for 
     }
     if (world().rank() == last() && batch.step() >= 10 && batch.step() < 12) kept.push_back(std::move(batch));
     was_out = kept.size() == 2;
-    // Twelve batches were taken and the ring is full: a fresh one is there.
+    // Twelve batches were taken and the ring is full, so a fresh batch is ready.
     if (was_out) CHECK(testing::eventually([&] { return reads >= 4 * (12 + options.queue.capacity); }));
     return all_reduce();
   });
@@ -177,7 +179,7 @@ TEST_CASE("telemetry that one rank cannot open ends all ranks at the first step"
   options.telemetry.dir = (dir / "run").string();
   Feeder feeder(options, world(), parts());
   if (world().rank() == last()) {
-    // What is no file and cannot be removed.
+    // A non-empty folder in place of the file, which cannot be removed.
     std::filesystem::create_directories(dir / "run" / ("steps." + std::to_string(last()) + ".jsonl") / "in the way");
   }
   for (int call = 0; call < 2; ++call) {
@@ -190,7 +192,7 @@ TEST_CASE("telemetry that one rank cannot open ends all ranks at the first step"
 
 enum class Way : std::uint8_t { destructor, close, exception };
 
-// Ranks that leave after so many steps, the others' end, and how the job is set up.
+// How ranks leave: after how many steps, and the setup of the job.
 struct Leaving {
   Way way = Way::close;
   MpiMode mode = MpiMode::local;
@@ -198,7 +200,7 @@ struct Leaving {
   bool eval = false;
   std::uint64_t steps = 42;
   bool several = false;  // all ranks but the last leave, the odd ones a step later
-  int pause_ms = 0;      // of the leavers before each step: the others wait for them
+  int pause_ms = 0;      // pause of the leaving ranks before each step, so that the others wait for them
 };
 
 std::optional<std::uint64_t> leaves_after(const Leaving& job) {
@@ -259,7 +261,7 @@ void check_left(const Leaving& job) {
   CHECK(mine.steps <= job.steps + 3);
   const std::string when = job.steps == 0 ? "before the first step" : "after step " + std::to_string(job.steps - 1);
   CAPTURE(mine.cause);
-  if (job.several) {  // each names the one that it heard of first
+  if (job.several) {  // each rank names the one that it heard of first
     CHECK(mine.cause.find("rank ") == 0);
     CHECK(contains(mine.cause, " has left after step "));
     return;
@@ -281,7 +283,7 @@ TEST_CASE("a rank that leaves is named in every kind of job") {
   check_left({.eval = true});
   check_left({.steps = 0});
   check_left({.steps = 1});
-  check_left({.steps = 260});  // an exchange is under way
+  check_left({.steps = 260});  // an exchange is in progress
   check_left({.steps = 12, .pause_ms = 5});
 }
 
@@ -294,7 +296,7 @@ TEST_CASE("ranks that close after the same step have no error and do not wait") 
     all_reduce();
     const auto start = std::chrono::steady_clock::now();
     feeder.close();
-    // Less than what a rank waits for others that do not come.
+    // Less than a rank would wait for absent ones.
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
     CHECK_FALSE(feeder.next());
   }
@@ -341,7 +343,7 @@ TEST_CASE("a rank that does not come for watchdog_s is named to all, itself incl
   Feeder feeder(options, world(), parts());
   for (int step = 0; step < 10; ++step) CHECK(feeder.next());
   const auto communicator = world().duplicate();
-  if (world().rank() == last()) (void)communicator->all_gather("");  // until all the others have given it up
+  if (world().rank() == last()) (void)communicator->all_gather("");  // until all others have given it up
   const End mine = train(feeder, [](Lease&&) { return true; });
   if (world().rank() != last()) (void)communicator->all_gather("");
   CHECK(contains(mine.cause, "policy.watchdog_s"));

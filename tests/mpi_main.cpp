@@ -1,5 +1,6 @@
-// The main of a test program that runs under mpirun: all ranks run all cases; rank 0 reports, and every rank on which
-// something failed, each line with its rank in front. All ranks end with the worst exit code.
+// main() of test programs that run under mpirun. All ranks run all cases. Rank 0 reports, and so
+// does every rank with a failure, each line preceded by the rank. All ranks exit with the worst
+// exit code.
 #include <forebay/mpi.hpp>
 #include <iostream>
 

@@ -16,12 +16,13 @@ namespace {
 
 using namespace testing;
 
-// A small part of experiments/exactly_once.
+// Resuming under mpirun: a small part of experiments/exactly_once, special cases, and tests of the
+// checker itself.
 
 constexpr std::uint64_t kSeed = 20261121;
 constexpr std::uint64_t kJobs = kSanitized ? 5 : 20;
 
-// kJobs jobs of the seed from `first` on, each changed by `change`.
+// Runs kJobs random jobs from number `first` on, each modified by `change`.
 void check_jobs(std::uint64_t first, const std::function<OnceCase(OnceCase)>& change) {
   Stage stage(MPI_COMM_WORLD);
   const TemporaryDirectory mine;
@@ -41,7 +42,7 @@ void check_jobs(std::uint64_t first, const std::function<OnceCase(OnceCase)>& ch
     CHECK(totals.resumes > kJobs / 2);
     if (stage.size() > 1) CHECK(totals.rank_changes > 0);
   }
-  (void)stage.gather("");  // rank 0's folder is not needed any more
+  (void)stage.gather("");  // all ranks have finished with rank 0's folder
 }
 
 TEST_CASE("every batch is served exactly once, however the job is stopped and goes on") {
@@ -68,7 +69,8 @@ TEST_CASE("a job that goes on serves bit for bit what one that never stopped doe
   }
 }
 
-// Ranks that wait for the others at the end of an epoch have nothing resident yet when the job begins in that place.
+// Ranks that resume at the end of an epoch, where they wait for the others, have no resident batch
+// yet.
 TEST_CASE("a rank that goes on with nothing left of the epoch serves padding that has samples") {
   const std::uint64_t ranks = world().size();
   for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
@@ -80,7 +82,7 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
       made.dataset = std::make_shared<MemoryDataset>(4 * ranks);
       return made;
     };
-    // One rank serves all of the epoch but the last batch, which is the last rank's.
+    // One rank serves all of the epoch except its last batch, which belongs to the last rank.
     std::string state;
     {
       Feeder alone(options, *solo_communicator(), parts());
@@ -102,7 +104,8 @@ TEST_CASE("a rank that goes on with nothing left of the epoch serves padding tha
   }
 }
 
-// As after a state whose ranges were handed over, or once ranks with fewer batches in an epoch have run ahead.
+// This is so after resuming from a state with handed-over ranges, or if ranks with fewer batches
+// per epoch have run ahead.
 TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does not hold up the others") {
   if (world().size() == 1) return;
   constexpr std::uint64_t kEnough = 100;  // fresh batches
@@ -113,7 +116,7 @@ TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does
   options.mpi.mode = MpiMode::lockstep;
   const auto feeder = [&] {
     Parts parts;
-    parts.dataset = std::make_shared<MemoryDataset>(1024);  // so many shards that only three epochs are open
+    parts.dataset = std::make_shared<MemoryDataset>(1024);  // so many batches that only three epochs are open
     return std::make_unique<Feeder>(options, world(), std::move(parts));
   };
   const std::string text = [&] {
@@ -126,7 +129,7 @@ TEST_CASE("in lockstep a rank with nothing left of the epochs that are open does
   const auto resumed = feeder();
   resumed->restore_state(text);
   std::uint64_t fresh = 0;
-  bool is_enough = false;  // alike on all ranks
+  bool is_enough = false;  // the same on all ranks
   while (const auto batch = is_enough ? std::nullopt : resumed->next()) {
     fresh += batch->is_fresh() ? 1 : 0;
     is_enough = batch->job_fresh_samples() >= kEnough;
@@ -142,7 +145,7 @@ TEST_CASE("what would restore a feeder that was closed is an error, whether ther
   Parts parts;
   parts.dataset = std::make_shared<MemoryDataset>(16);
   Feeder feeder(memory_options(2), world(), parts);
-  feeder.save(there);  // rank 0 writes its own
+  feeder.save(there);  // rank 0 writes the file
   const std::string state = feeder.state();
   feeder.close();
   for (const auto& file : {there, mine.path() / "absent.state"}) {
@@ -153,13 +156,14 @@ TEST_CASE("what would restore a feeder that was closed is an error, whether ther
   CHECK_FALSE(feeder.next());
 }
 
-// The checker of random jobs finds each fault that it is there for: it is given what ranks would have seen.
+// The checker of random jobs detects every fault that it is meant to detect; it is given made-up
+// observations.
 
 constexpr std::uint64_t kBatchSize = 2;
 constexpr std::uint64_t kBatches = 8;
 constexpr std::uint64_t kSecond_ns = 1'000'000'000;
 
-// Two ranks in lockstep that rank 0 asks to stop at step 6.
+// A job of two ranks in lockstep; rank 0 requests a stop at step 6.
 OnceCase stopped_job() {
   OnceCase job{.number = 1, .samples = kBatches * kBatchSize, .bad = {}, .parts = {}};
   Part part;
@@ -181,7 +185,7 @@ std::uint64_t count_fresh(const std::string& steps) {
   return static_cast<std::uint64_t>(std::ranges::count(steps, 'f'));
 }
 
-// What the ranks see that are served this, a letter for each step: fresh, reuse or padding.
+// The observations of ranks that are served this, a letter per step: fresh, reuse or padding.
 std::vector<Seen> seen_by(const std::vector<std::string>& served) {
   const auto ranks = static_cast<std::uint32_t>(served.size());
   const std::size_t steps = served[0].size();
@@ -198,7 +202,7 @@ std::vector<Seen> seen_by(const std::vector<std::string>& served) {
     for (std::size_t step = 0; step < steps; ++step) {
       const bool is_fresh = served[rank][step] == 'f';
       uses = is_fresh ? 0 : uses + 1;
-      std::uint64_t known = 0;  // of two steps before and earlier
+      std::uint64_t known = 0;  // up to two steps before
       for (const std::string& letters : served) {
         known += step > 1 ? kBatchSize * count_fresh(letters.substr(0, step - 1)) : 0;
       }
@@ -240,15 +244,15 @@ bool is_named(const std::vector<std::string>& violations, const std::string& wha
 TEST_CASE("the checker finds what ranks may not serve") {
   struct Fault {
     std::vector<std::string> served;
-    const char* what;  // nullptr: nothing is wrong
+    const char* what;  // the violation; nullptr: none
   };
   const std::vector<Fault> faults{
       {{"frfrfrr", "frfrfrr"}, nullptr},
-      {{"fffprrr", "ffffrrr"}, "rank 0 is padded at step 3"},  // its waits were broken
+      {{"fffprrr", "ffffrrr"}, "rank 0 is padded at step 3"},  // because its waits were broken
       {{"frfrfrr", "frfrprr"}, "rank 1 is padded at step 4"},
       {{"frfrfrr", "frfrrfr"}, "rank 1 reuses at step 4, which is fresh on others"},
       {{"frfrrrr", "frfrrrr"}, "serves a batch 5 times at step 6, and max_uses is 4"},
-      {{"frfrppp", "frfrppp"}, nullptr},  // padding may go over the cap
+      {{"frfrppp", "frfrppp"}, nullptr},  // padding may exceed the cap
       {{"frfrfrrr", "frfrfrrr"}, "was stopped only after 8 steps"},
   };
   for (const Fault& fault : faults) {
@@ -338,13 +342,13 @@ TEST_CASE("the checker finds what a job leaves in shared memory") {
   const std::filesystem::path directory = stage.gather(mine.path().string())[0];
   const OnceCase job = draw_case(1, 1, {.world = stage.size(), .samples = 20, .served = 40, .sleep_ms = 1});
   CHECK(lines_of(run_case(job, stage, directory).violations) == "");
-  (void)stage.gather("");  // all have looked
+  (void)stage.gather("");  // all ranks have looked
   const std::string name = "forebay-" + std::to_string(::getpid()) + "-left";
   const std::filesystem::path left = std::filesystem::path("/dev/shm") / name;
   write_file(left, "");
   (void)stage.gather("");  // each rank has written its own
   const OnceResult result = run_case(job, stage, directory);
-  (void)stage.gather("");  // all have looked
+  (void)stage.gather("");  // all ranks have looked
   std::filesystem::remove(left);
   CHECK(is_named(result.violations, "left in /dev/shm: " + name));
   CHECK(result.violations.size() == stage.size());

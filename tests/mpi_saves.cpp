@@ -1,4 +1,5 @@
-// Saves beside a disk that stalls: the ranks go on, the end is durable, and an error reaches all of them.
+// Saves with a disk that stalls: the ranks continue, the end is durable, and an error reaches all
+// of them.
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <forebay/feeder.hpp>
@@ -21,7 +22,7 @@ std::atomic<int> stalled{0};
 
 }  // namespace
 
-// In place of the C library's.
+// Replaces the C library's function.
 extern "C" int fsync(int descriptor) {
   if (disk_stalls) {
     ++stalled;
@@ -38,7 +39,7 @@ using namespace testing;
 
 struct Place {
   Place() : between(testing::world().duplicate()), folder(between->all_gather(own.path().string())[0]) {}
-  // Nobody removes the folder while another rank looks into it.
+  // The folder is not removed while another rank reads it.
   ~Place() { (void)between->all_gather(""); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
@@ -83,10 +84,10 @@ TEST_CASE("no rank waits for a disk that stalls; finish_saves() and close() do")
   feeder.save(file);
   feeder.close();
   if (place.is_writer()) CHECK(place.saved_steps(file) == 7);
-  feeder.finish_saves();  // there is nothing to wait for
+  feeder.finish_saves();  // nothing to wait for
 }
 
-// Stalls rank 0's disk for longer than a rank that waits for another is patient.
+// Stalls rank 0's disk for longer than a rank waits for another.
 class LongStall {
  public:
   explicit LongStall(const Place& place, double watchdog_s) {
@@ -134,7 +135,7 @@ TEST_CASE("a disk that never answers again is given up: the save fails, and the 
   const testing::TemporaryDirectory folder;
   const auto alone = solo_communicator();
   Liveness liveness(*alone, {});
-  // Left as it is, because the thread that writes may wake up one day.
+  // Deliberately leaked, because the writing thread may wake up some day.
   constexpr std::chrono::seconds kPatience(1);
   Saves& saves = *new Saves(*alone, liveness, kPatience, [](const char*) {});
   disk_stalls = true;
@@ -155,8 +156,8 @@ TEST_CASE("a rank that falls silent in the middle of a save is given up by the o
   REQUIRE(feeder.next());
   std::string cause;
   if (place.between->rank() == last) {
-    (void)feeder.state();                 // what it says for the save, and not that it has heard of its end
-    (void)place.between->all_gather("");  // until all the others have given it up
+    (void)feeder.state();                 // takes part in the save, but not in its end
+    (void)place.between->all_gather("");  // until all others have given it up
     cause = error_of([&] { (void)feeder.next(); });
   } else {
     cause = error_of([&] { feeder.save(place.folder / "feed.state"); });
@@ -191,14 +192,15 @@ TEST_CASE("a save that failed is an error of the next one, on all ranks alike, o
   REQUIRE(feeder.next());
   said += error_of([&] { feeder.finish_saves(); });
   CHECK(contains(said, "cannot save the state to " + bad.string() + ": it is a directory"));
-  // One of these three says it, and the good one is written.
+  // One of these three calls reports it, and the good state is written.
   std::string later = error_of([&] { feeder.save(bad); });
   REQUIRE(feeder.next());  // the run continues
   later += error_of([&] { feeder.save(good); });
   later += error_of([&] { feeder.finish_saves(); });
   CHECK(contains(later, "it is a directory"));
   CHECK(place.saved_steps(good) == 3);
-  // On all ranks when it has failed by the time that save() returns, else on the one that closes the file.
+  // Reported on all ranks if it has failed when save() returns, otherwise by the rank that closes
+  // the file.
   const bool was_said = !error_of([&] { feeder.save(bad); }).empty();
   const std::string last = error_of([&] { feeder.close(); });
   CHECK((contains(last, "it is a directory")) == (place.is_writer() && !was_said));
@@ -213,7 +215,7 @@ TEST_CASE("a save that failed is one line for people although the program never 
     Feeder feeder =
         make_feeder(30, [&](LogLevel, std::string_view text) { lines += text.find(failure) != text.npos ? 1 : 0; });
     REQUIRE(feeder.next());
-    (void)error_of([&] { feeder.save(place.folder); });  // may know it already
+    (void)error_of([&] { feeder.save(place.folder); });  // may report it already
     while (feeder.next()) {
     }
   }

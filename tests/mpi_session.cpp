@@ -8,14 +8,14 @@
 #include "process.hpp"
 #include "test.hpp"
 
-// What ends a job cannot be tested inside it: this program runs itself under mpirun with a scenario's name and looks
-// at the exit code and at what was printed.
+// The end of a job cannot be tested from inside: this program runs itself under mpirun with a
+// scenario's name, and checks the exit code and the output.
 namespace {
 
 using namespace forebay;
 using namespace forebay::testing;
 
-// The job that scenarios with a feeder are about: two samples per batch and rank.
+// The job of scenarios with a feeder: two samples per batch and rank.
 struct Served {
   forebay::Options options = forebay::testing::memory_options(2);
   std::uint64_t samples = 4000;
@@ -30,7 +30,7 @@ struct Served {
   }
 };
 
-// From the given read on, those of rank 1 never end.
+// From the given read on, rank 1's reads never end.
 int read_for_ever(int argc, char** argv, int from) {
   const MpiSession session(argc, argv);
   std::atomic<int> reads{0};
@@ -48,7 +48,7 @@ int read_for_ever(int argc, char** argv, int from) {
   return 0;
 }
 
-// A program that keeps MPI to itself, and so has no session that could end the job.
+// A program that manages MPI itself, so there is no session that could end the job.
 int read_for_ever_without_session(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
@@ -73,7 +73,7 @@ int read_for_ever_without_session(int argc, char** argv) {
   return code;
 }
 
-// Another thread holds the lock of a stream for ever when the session ends the job.
+// The session ends the job while another thread holds the lock of a stream for ever.
 int abort_beside_a_read(int argc, char** argv) {
   const MpiSession session(argc, argv);
   if (session.rank() == 1) {
@@ -84,7 +84,7 @@ int abort_beside_a_read(int argc, char** argv) {
       char byte = 0;
       (void)std::fread(&byte, 1, 1, stream);
     }).detach();
-    // Until the thread has it.
+    // Wait until the thread has it.
     while (::ftrylockfile(stream) == 0) {
       ::funlockfile(stream);
       std::this_thread::yield();
@@ -95,7 +95,7 @@ int abort_beside_a_read(int argc, char** argv) {
   return 0;
 }
 
-// Rank 1 fails while rank 0 is in a collective call that it would never leave alone.
+// Rank 1 fails while rank 0 is in a collective call that it could not leave by itself.
 void fail_on_rank_1(const MpiSession& session, const char* noted) {
   if (session.rank() == 1) {
     if (noted != nullptr) session.world().duplicate()->note_failure(noted);
@@ -194,7 +194,8 @@ int feeder_outlives_mpi(int argc, char** argv) {
   return 0;
 }
 
-// Rank 0 breaks after the sixth step; rank 1 waits for it in its own all-reduce, or does not ask for a step any more.
+// Rank 0 leaves its loop after the sixth step; rank 1 waits for it in its own all-reduce, or makes
+// no further step.
 int break_alone(int argc, char** argv, bool waits_outside) {
   const MpiSession session(argc, argv);
   try {
@@ -207,13 +208,14 @@ int break_alone(int argc, char** argv, bool waits_outside) {
       if (!waits_outside && is_last && session.rank() == 0) break;
     }
   } catch (const Error& error) {
-    std::cout << error.what() << std::endl;  // it was told in time
+    std::cout << error.what() << std::endl;  // it heard in time
     return 5;
   }
   return 0;
 }
 
-// Rank 1 leaves between two epochs, when rank 0 has the first batch of the next and waits for it in its own all-reduce.
+// Rank 1 leaves between two epochs, when rank 0 has the first batch of the next one and waits in
+// its own all-reduce.
 int break_between_epochs(int argc, char** argv) {
   const MpiSession session(argc, argv);
   Served job(3);
@@ -236,7 +238,8 @@ int break_between_epochs(int argc, char** argv) {
   return 0;
 }
 
-// Rank 1 does not come, within the run or after its last step, and rank 0's program catches what its save says of that.
+// Rank 1 does not take part in a save, during the run or after its last step, and rank 0's program
+// catches the error of its save.
 int save_alone(int argc, char** argv, std::int64_t steps) {
   const MpiSession session(argc, argv);
   try {
@@ -272,8 +275,8 @@ struct Scenario {
   const char* name;
   const char* shows;
   int (*play)(int argc, char** argv);
-  std::vector<int> codes;         // what mpirun may end with
-  std::vector<const char*> says;  // in what is printed
+  std::vector<int> codes;         // permitted exit codes of mpirun
+  std::vector<const char*> says;  // texts that must be printed
   const char* never_says = "no such text";
 };
 
@@ -384,7 +387,8 @@ Ended run(int ranks, const std::string& scenario) {
 }  // namespace
 
 TEST_CASE("what ends a job ends it on all ranks and says why; what does not, does not") {
-  // Most of them only end; a sanitizer is to see those in which something outlives something else.
+  // Most scenarios just end; under a sanitizer, only those run in which one object might outlive
+  // another.
   std::vector<Scenario> scenarios = kScenarios;
   if (forebay::testing::kSanitized) {
     std::erase_if(scenarios, [](const Scenario& scenario) {

@@ -4,14 +4,14 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
-// Batches that the program makes, on one rank and on several.
+// Batches that the program makes itself, on one and on several ranks.
 namespace forebay::test_mpi_source {
 namespace {
 
 using namespace testing;
 
-// Batches of two numbers: of rank r in epoch e, 100 r + 10 e + i. A gate is asked before each batch, and may wait or
-// throw. `batches`: of an epoch.
+// Batches of two numbers: batch i of rank r in epoch e is 100 r + 10 e + i. A gate is called before
+// each batch, and may wait or throw. `batches`: the number of batches in an epoch.
 class Numbers final : public BatchSource {
  public:
   using Gate = std::function<void(std::uint64_t epoch, std::int64_t batch)>;
@@ -41,10 +41,10 @@ class Numbers final : public BatchSource {
   [[nodiscard]] std::string state() override { return has_state_ ? std::to_string(next_) : ""; }
   void restore(std::string_view state) override {
     next_ = std::stoll(std::string(state));
-    is_restored_ = next_ <= batches_(0);  // else it is behind the end of an epoch
+    is_restored_ = next_ <= batches_(0);  // otherwise the position is at the end of an epoch
   }
 
-  std::uint64_t fails_in = UINT64_MAX;  // to begin that epoch
+  std::uint64_t fails_in = UINT64_MAX;  // fails when this epoch begins
 
  private:
   std::vector<Field> fields_{{.name = "x", .kind = FieldKind::array, .dtype = DType::int64, .shape = {2}}};
@@ -163,7 +163,7 @@ TEST_CASE("A state continues behind what was served, with a source's own state o
       doctest::Contains("of version 3"), ConfigError);
 }
 
-// Their sources are parts of the data that the program divided.
+// The sources are parts of the data, divided by the program.
 TEST_CASE("A state resumes on its own rank, among as many ranks") {
   const auto make = [](const Communicator& ranks, std::string_view state) {
     return make_source_feeder(options("block"), ranks, std::make_shared<Numbers>(6), {}, state);
@@ -175,7 +175,7 @@ TEST_CASE("A state resumes on its own rank, among as many ranks") {
                          ConfigError);
     const std::string alone = make(*solo_communicator(), "")->state();
     CHECK_THROWS_WITH_AS((void)make(world(), alone), doctest::Contains("of rank 0 of 1 where"), ConfigError);
-    const std::vector<std::string> all = gather_texts(mine);  // a program that saves rank 0's alone
+    const std::vector<std::string> all = gather_texts(mine);  // a program that saves only rank 0's state
     CHECK_THROWS_WITH_AS(
         (void)make(world(), all[0]),
         doctest::Contains(("rank 0 of " + size + " where it is to resume on rank 1 of " + size).c_str()), ConfigError);
@@ -183,10 +183,11 @@ TEST_CASE("A state resumes on its own rank, among as many ranks") {
   CHECK(make(world(), mine)->state() == mine);
 }
 
-// Its epochs, its state and its own restore() are those of the ring.
+// The feeder is const, because its epochs, state() and restore() are those of the ring, not of the
+// source.
 static_assert(std::is_same_v<decltype(std::declval<SourceFeeder&>().feeder()), const Feeder&>);
 
-// Ranks have 2 batches, 3, 4, ...
+// Rank r has r + 2 batches.
 TEST_CASE("A state of any step continues with what is left, though that be nothing on some rank") {
   const std::int64_t mine = 2 + world().rank();
   for (const bool has_state : {false, true}) {
@@ -207,7 +208,7 @@ TEST_CASE("A state of any step continues with what is left, though that be nothi
       batches = make(batches->state());
       const List rest = epoch_of(batches);
       CHECK(is_alike(rest.size()));
-      // The second epoch; a rank that waits for others serves batches of either again.
+      // The second epoch; a rank that waits for others serves batches of either epoch again.
       const auto is_whole = [&](List served) {
         served = distinct(served);
         return std::ranges::count_if(served, [](std::int64_t each) { return each >= 10; }) == mine;
@@ -221,7 +222,7 @@ TEST_CASE("A state of any step continues with what is left, though that be nothi
       for (const std::int64_t each : distinct(rest)) {
         if (each != last) all.push_back(each);
       }
-      CHECK(all == distinct(all));  // nothing but the last is served again
+      CHECK(all == distinct(all));  // only the last may be served again
       CHECK(all.size() == static_cast<std::size_t>(mine));
       REQUIRE(batches->next_epoch());
       CHECK(is_whole(epoch_of(batches)));
@@ -233,13 +234,13 @@ TEST_CASE("A state of any step continues with what is left, though that be nothi
 TEST_CASE("An epoch without batches is empty, and no reuse serves what came in its place") {
   const auto some = [](std::uint64_t epoch) { return static_cast<std::int64_t>(epoch % 2) * 8; };
   const auto source = std::make_shared<Numbers>(some, [](std::uint64_t, std::int64_t) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a policy would reuse
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough for a policy to reuse
   });
-  if (world().size() > 1) {  // others may have batches, and this one has nothing to serve until they have none
+  if (world().size() > 1) {  // others may have batches, and this rank must wait until they are exhausted
     const auto batches = make_source_feeder(options("greedy", 4), world(), source);
     REQUIRE(batches->next_epoch());
     CHECK_THROWS_WITH_AS((void)epoch_of(batches), doctest::Contains("no batch by the end of epoch 0"), Error);
-    const auto only = make_source_feeder(  // one of the ranks has none, and all name it
+    const auto only = make_source_feeder(  // one rank has none, and the error names it on all ranks
         options("block"), world(), std::make_shared<Numbers>(world().rank() == 1 ? 0 : 40));
     REQUIRE(only->next_epoch());
     CHECK_THROWS_WITH_AS((void)epoch_of(only), doctest::Contains("rank 1: its source has had no batch"), Error);
@@ -352,7 +353,7 @@ TEST_CASE("What the source throws leaves next() in its place, and other ranks th
       CHECK_THROWS_WITH_AS((void)epoch_of(batches), "rank 0: the third", Error);
       CHECK_THROWS_WITH_AS((void)batches->next(), "rank 0: the third", Error);
     }
-    CHECK(is_alike(0));  // none has closed its feeder
+    CHECK(is_alike(0));  // no rank has closed its feeder
   }
 }
 
@@ -482,7 +483,7 @@ TEST_CASE("A feeder whose epoch is not served, whose source waits, or that is as
   const auto batches = make_source_feeder(options("block", 2), world(), std::make_shared<Numbers>(2));
   REQUIRE(batches->next_epoch());
   (void)epoch_of(batches);
-  batches->close();  // its reader waits for the next epoch
+  batches->close();  // its reader is waiting for the next epoch
   const auto stopped = make_source_feeder(options("block", 2), world(), std::make_shared<Numbers>(1000));
   REQUIRE(stopped->next_epoch());
   (void)stopped->next();

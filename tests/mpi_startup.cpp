@@ -9,7 +9,7 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
-// How the ranks of a job get one index.
+// How the ranks of a job obtain the same index.
 
 namespace forebay::test_mpi_startup {
 
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint64_t kImages = 30'000;
 
-// A list that rank 0 wrote, the same path on every rank. Rank 0 removes it at the end; nobody is left to use it then,
-// because close() waits for all.
+// A list that rank 0 writes, with the same path on every rank. Rank 0 removes it at the end, after
+// close() has waited for all ranks.
 class SharedList {
  public:
   explicit SharedList(Communicator& communicator) {
@@ -71,7 +71,7 @@ void check_all_of_it(const Dataset& dataset) {
   CHECK_NOTHROW(image_of(dataset)->check());
 }
 
-// The same on every rank.
+// Checks that all ranks have the same fingerprint.
 void check_one_fingerprint(const Dataset& dataset, Communicator& communicator) {
   const auto all = communicator.all_gather(std::to_string(fingerprint(dataset)));
   CHECK(std::ranges::all_of(all, [&](const std::string& each) { return each == all[0]; }));

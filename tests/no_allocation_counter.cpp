@@ -1,6 +1,6 @@
 #include "allocation_counter.hpp"
 
-// ThreadSanitizer brings operators of its own: there is nothing to count, and other builds do.
+// ThreadSanitizer has its own operators, so nothing is counted here; other builds count.
 namespace forebay::testing {
 
 AllocationCounter::AllocationCounter() noexcept = default;

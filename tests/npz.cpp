@@ -1,4 +1,4 @@
-// Data sets of NumPy arrays, and arrays of .npz archives as files of samples and fields.
+// Datasets of NumPy arrays, and arrays in .npz archives as files of samples and fields.
 #include <forebay/feeder.hpp>
 
 #include "container_files.hpp"
@@ -157,7 +157,7 @@ TEST_CASE("other arrays are fields") {
     }
     CHECK_FALSE(feeder.next());
   }
-  // A changed label is another archive.
+  // An archive with a changed label is a different one.
   std::vector<testing::ZipMember> changed = members;
   changed[1].contents.back() = '\0';
   changed[1].contents[changed[1].contents.size() - 8] = '\2';
@@ -217,7 +217,7 @@ TEST_CASE("an archive that is not sound is refused, with the member and the byte
   const std::string whole = zip_of(members);
   CHECK(contains(refusal(folder, whole.substr(0, whole.size() - 1)), "ends without its directory"));
   std::string flipped = zip_of(members, {.deflate = false});
-  flipped[flipped.find("PK\1\2") - 1] ^= 1;  // the last label's last byte
+  flipped[flipped.find("PK\1\2") - 1] ^= 1;  // the last byte of the last label
   CHECK(contains(refusal(folder, flipped), "its checksum is wrong"));
   CHECK(contains(refusal(folder, zip_of({{"x.npy", npy_of("|O", "(1,)", "x")}})), "pickled Python objects"));
   CHECK(contains(refusal(folder, zip_of({{"p.npy", kImages}, {"q.npy", kLabels}})),
@@ -266,14 +266,14 @@ TEST_CASE("an array that only its name makes labels is left alone where it is a 
     CHECK(dataset->skipped()[0].told);
     CHECK(contains(dataset->skipped()[0].reason, "no sample has a label, all are -1: array \"arr_1\""));
   }
-  // Named as a field it is nothing else, even where its numbers would do for classes.
+  // An array named as a field is nothing else, even if its numbers could be classes.
   write_file(path, zip_of({{"x.npy", kImages}, {"y.npy", kLabels}}));
   DatasetOptions options = options_for(path);
   options.fields = {{.name = "age", .from = "y", .kind = FieldKind::numbers}};
   const auto dataset = build_dataset(options);
   CHECK(dataset->sample(0).label == -1);
   CHECK(dataset->classes().empty());
-  // Damage is never taken for another kind of array.
+  // A damaged array is never taken for another kind of array.
   std::string flipped = zip_of({{"x.npy", kImages}, {"y.npy", kLabels}});
   flipped[flipped.find("PK\1\2") - 1] ^= 1;
   CHECK(contains(refusal(folder, flipped), "its checksum is wrong"));
@@ -298,7 +298,7 @@ TEST_CASE("numbers from 2^63 on are refused, not served as negative ones") {
 
 TEST_CASE("an archive takes no memory for what its members claim") {
   const TemporaryDirectory folder;
-  // Another array than the one that is served, and a sample.
+  // The lie concerns an array that is not served, and then a sample.
   constexpr std::int64_t kClaims = std::int64_t{1} << 30;
   const std::vector<testing::ZipMember> members{{"big.npy", kLabels}, {"x.npy", kImages}};
   for (const bool deflate : {false, true}) {
@@ -441,7 +441,7 @@ TEST_CASE("arrays that other programs wrote are what truth says") {
     const auto sum = line.find("sha256 ");
     if (!reason.empty() || sum == std::string::npos) continue;
     const NpyArray array = parse_npy(bytes_of(content));
-    // Of the elements as they stand in the file; of Fortran order as C order has them.
+    // The sum is of the elements as stored; Fortran order is first converted to C order.
     const std::string stored(reinterpret_cast<const char*>(array.elements.data()), array.elements.size());
     CHECK(forebay::testing::sha256(array.fortran_order ? in_c_order(array) : stored) == line.substr(sum + 7, 64));
   }

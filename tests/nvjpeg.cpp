@@ -1,4 +1,4 @@
-// nvJPEG beside libjpeg-turbo, file by file, with a fake of the library on a fake GPU.
+// Compares nvJPEG with libjpeg-turbo, file by file, with a fake of the library on a fake GPU.
 #include "device/device_choice.hpp"
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "fake_cuda.hpp"
@@ -18,7 +18,7 @@ using Sampling = std::vector<std::pair<int, int>>;
 
 constexpr FakeMachine kMachine{.memory = std::size_t{256} << 20};
 
-// A decoder with what it needs; nothing is left of it at the end.
+// A decoder with its environment; checks at the end that nothing is left of it.
 struct Workspace {
   explicit Workspace(std::uint64_t seed = 1) : machine({.memory = kMachine.memory, .seed = seed}) {}
   ~Workspace() {
@@ -42,11 +42,11 @@ struct Workspace {
 
   FakeCuda machine;
   UseFakeNvjpeg nvjpeg;
-  std::vector<File> files;  // must stay while they are decoded
+  std::vector<File> files;  // must exist while they are decoded
   std::unique_ptr<NvjpegDecoder> decoder;
 };
 
-// The largest difference of a value of a pixel within a region that both images have.
+// The largest difference between pixel values within a region that both images cover.
 int difference(const Image& some, const Image& others, const Box& region) {
   const Box a = some.place_of(region);
   const Box b = others.place_of(region);
@@ -59,7 +59,7 @@ int difference(const Image& some, const Image& others, const Box& region) {
   return largest;
 }
 
-// The kinds of files that hardware decoders take.
+// The kinds of files that hardware decoders support.
 std::vector<File> plain_files() {
   std::vector<File> files;
   for (const Sampling& sampling : {Sampling{{1, 1}, {1, 1}, {1, 1}}, Sampling{{2, 1}, {1, 1}, {1, 1}},

@@ -18,7 +18,7 @@ using File = std::vector<std::byte>;
 
 constexpr FakeMachine kMachine{.memory = std::size_t{512} << 20};
 
-// Every third is progressive, which nvJPEG's hardware does not take.
+// Every third file is progressive, which nvJPEG's hardware does not support.
 std::vector<File> files() {
   std::vector<File> all;
   for (int i = 0; i < 60; ++i) {
@@ -91,7 +91,7 @@ TEST_CASE("an image that nvJPEG fails at does not change what is served, whoever
   const FakeCuda machine(kMachine);
   const UseFakeNvjpeg nvjpeg;
   nvjpeg->failing_width = 55;
-  nvjpeg->grey_levels = 1;  // so that one can see who decoded
+  nvjpeg->grey_levels = 1;  // shows which decoder was used
   const auto dataset = std::make_shared<JpegDataset>(files());
   const Run one = run(options_of(JpegLibrary::nvjpeg, 1), dataset);
   const Run four = run(options_of(JpegLibrary::nvjpeg, 4), dataset);

@@ -7,9 +7,10 @@
 namespace forebay::testing {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} * 1024;  // of a state with 1,024 virtual shards
+constexpr std::size_t kMostBytes = std::size_t{64} * 1024;  // the largest state with 1,024 virtual shards
 
-// What docs/state.md says of a contiguous state: shard v of `used` begins with this batch, and belongs to this rank.
+// By docs/state.md, in a contiguous state shard v of `used` begins with this batch and belongs to
+// this rank.
 std::uint64_t first_of(std::uint64_t v, std::uint64_t batches, std::uint64_t used) { return v * batches / used; }
 std::uint64_t rank_of(std::uint64_t v, std::uint64_t used, std::uint64_t ranks) {
   std::uint64_t rank = 0;
@@ -124,7 +125,7 @@ void OnceAudit::add(std::span<const Seen> ranks) {
     ++totals_.resumes;
     if (part.ranks != ranks_before_) ++totals_.rank_changes;
   }
-  // Where they are in one piece, what is left is dealt out in equal shares, whatever shard it is in.
+  // With contiguous batches, the rest is divided into equal shares across shards.
   if (part.ranks != ranks_before_) is_as_dealt_ = !in_one_piece(part.options.dataset) || ranks_before_ == 0;
   for (const Seen& seen : ranks) {
     for (const std::string& complaint : seen.complaints) violate(complaint);
@@ -177,7 +178,8 @@ void OnceAudit::serve(Served& served, std::span<const Seen> ranks, std::uint64_t
   }
 }
 
-// What was served and what the state says is left are together each batch of the opened epochs, once.
+// The batches served and those that the state lists as left must together be each batch of the
+// opened epochs, once.
 void OnceAudit::check_state(const Served& served, const StateSeen& seen) {
   ++totals_.states;
   totals_.largest_state = std::max<std::uint64_t>(totals_.largest_state, seen.text.size());
@@ -218,8 +220,8 @@ void OnceAudit::check_state(const Served& served, const StateSeen& seen) {
   }
 }
 
-// job_fresh_samples() is what the job had served `lag` steps before, or later where an epoch ends for itself; an epoch
-// is completed only when it is served.
+// job_fresh_samples() is what the job had served `lag` steps before, or later where epochs end
+// separately. An epoch is complete only when all of it has been served.
 void OnceAudit::check_steps(std::span<const Seen> ranks) {
   const bool by_epochs = job_.parts[part_].by_epochs;
   const std::uint64_t lag = ranks.size() == 1 ? 0 : static_cast<std::uint64_t>(job_.parts[part_].options.mpi.lag);
@@ -237,7 +239,7 @@ void OnceAudit::check_steps(std::span<const Seen> ranks) {
       for (; next[rank] < ranks[rank].fresh.size(); ++next[rank]) {
         const FreshSeen& fresh = ranks[rank].fresh[next[rank]];
         if (fresh.step + lag_of_epochs >= step) break;
-        if (fresh.batch >= batches_) continue;  // serve() says so
+        if (fresh.batch >= batches_) continue;  // serve() reports it
         served.try_emplace(fresh.epoch, batches_, std::uint8_t{0}).first->second[fresh.batch] = 1;
       }
     }
@@ -270,7 +272,7 @@ void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
   if (seen.was_stopped != 0) {
     const std::uint64_t lag = part.ranks == 1 ? 0 : static_cast<std::uint64_t>(part.options.mpi.lag);
     if (part.stop != StopBy::request) violate("was stopped though nobody asked");
-    // The first step of an epoch was agreed on before the one that asks.
+    // The first step of an epoch was agreed before the step in which the stop is requested.
     if (kept > part.steps + lag + (part.by_epochs ? 1 : 0))
       violate("was stopped only after " + std::to_string(kept) + " steps");
     return;
@@ -287,7 +289,8 @@ void OnceAudit::check_end(std::span<const Seen> ranks, std::uint64_t kept) {
     violate("epochs_completed() is " + std::to_string(seen.epochs_at_end) + " at the end");
 }
 
-// Which rank serves what: no hand-over in lockstep, where each rank goes through its batches in their order.
+// Checks which rank serves what: in lockstep there is no hand-over, and each rank serves its
+// batches in order.
 void OnceAudit::check_owners(std::span<const Seen> ranks) {
   const Part& part = job_.parts[part_];
   const auto shards = static_cast<std::uint64_t>(part.options.mpi.virtual_shards);
@@ -321,7 +324,7 @@ OnceResult run_case(const OnceCase& job, Stage& stage, const std::filesystem::pa
   std::optional<std::string> state;
   const std::filesystem::path data = directory / ("data." + std::to_string(job.number));
   if (!job.container.empty() && stage.rank() == 0) write_container(job, data);
-  (void)stage.gather("");  // it is there
+  (void)stage.gather("");  // the folder exists
   struct Removal {
     const std::filesystem::path& folder;
     bool is_ours;

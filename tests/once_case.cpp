@@ -13,10 +13,10 @@ class Dice {
  public:
   Dice(std::uint64_t seed, std::uint64_t number) : engine_(seed * 1'000'003 + number) {}
 
-  // In [low, high].
+  // A random number in [low, high].
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + engine_() % (high - low + 1); }
   bool chance(double share) { return static_cast<double>(engine_() >> 11U) * 0x1p-53 < share; }
-  // In [low, high], each order of magnitude as often.
+  // In [low, high], with each order of magnitude equally likely.
   std::uint64_t magnitude(std::uint64_t low, std::uint64_t high) {
     const double unit = static_cast<double>(engine_() >> 11U) * 0x1p-53;
     const double drawn = std::exp(std::log(static_cast<double>(low)) +
@@ -35,7 +35,8 @@ class Dice {
 constexpr std::array<std::uint64_t, 15> kPrimes{2,    3,    5,    7,    13,    61,    127,  509,
                                                 1021, 2053, 4099, 8191, 16381, 32749, 49999};
 constexpr std::array<std::int64_t, 10> kShards{1, 2, 3, 4, 7, 16, 64, 1000, 1024, 1024};
-// The first exchange between ranks of which none runs out of batches is open from here to a few steps on.
+// The first exchange between ranks that do not run out of batches takes place from this step to a
+// few steps later.
 constexpr std::uint64_t kFirstExchange = 256;
 
 std::uint64_t draw_samples(Dice& dice, const OnceLimits& limits, bool is_long) {
@@ -58,9 +59,9 @@ std::string draw_policy(Dice& dice) {
   return dice.pick(kPolicies);
 }
 
-// What may differ between the parts of a job.
+// Draws the options that may differ between the parts of a job.
 void draw_how(Dice& dice, Options& options) {
-  options.device = "host";  // its bytes are looked at, whatever GPU there is
+  options.device = "host";  // the test reads the bytes, even if there is a GPU
   options.policy.name = draw_policy(dice);
   options.policy.interval = static_cast<std::int64_t>(dice.between(1, 3));
   options.policy.pick = dice.chance(0.5) ? Pick::current : Pick::least_used;
@@ -68,7 +69,7 @@ void draw_how(Dice& dice, Options& options) {
   options.policy.max_uses = dice.chance(0.1)   ? static_cast<std::int64_t>(dice.between(2, 8))
                             : dice.chance(0.5) ? kAutomatic
                                                : 0;
-  options.policy.watchdog_s = 30;  // to say what hangs: the machine may have other work
+  options.policy.watchdog_s = 30;  // to report what hangs, even on a busy machine
   options.mpi.mode = dice.chance(0.3) ? MpiMode::lockstep : MpiMode::local;
   options.mpi.lag = static_cast<std::int64_t>(dice.between(1, 3));
   options.mpi.epoch_end = dice.chance(0.3) ? EpochEnd::reuse : EpochEnd::next;
@@ -82,10 +83,11 @@ void draw_how(Dice& dice, Options& options) {
   options.workers.decode = static_cast<std::int64_t>(dice.between(1, 3));
 }
 
-// Which ranks are slow: reader's time per batch and trainer's time per step. `most_us`: of a batch.
+// Draws which ranks are slow: time per batch of the reader and of the trainer. `most_us`: the most
+// for a batch.
 void draw_skew(Dice& dice, Part& part, double most_us, bool is_skewed) {
   const auto batch_size = static_cast<double>(part.options.dataset.batch_size);
-  // One that computes nothing spins on what is resident.
+  // A trainer that computes nothing spins on resident batches.
   part.step_us.assign(part.ranks, part.ranks > 1 && dice.chance(0.2) ? 0.0 : 50.0);
   part.read_us.assign(part.ranks, 0);
   if (part.ranks > 1 && dice.chance(0.2)) {
@@ -97,7 +99,7 @@ void draw_skew(Dice& dice, Part& part, double most_us, bool is_skewed) {
   for (std::uint32_t rank = 0; rank < part.ranks; ++rank) {
     if (kind == 1) part.read_us[rank] = rank == chosen ? slow : slow / 20;
     if (kind == 2) part.read_us[rank] = slow * static_cast<double>(dice.between(0, 100)) / 100;
-    if (kind == 3) part.read_us[rank] = rank == chosen ? slow / 40 : slow;  // all but one
+    if (kind == 3) part.read_us[rank] = rank == chosen ? slow / 40 : slow;  // all but one are slow
   }
 }
 
@@ -143,7 +145,7 @@ void describe(std::ostringstream& out, const std::vector<double>& values) {
 OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& limits) {
   Dice dice(seed, number);
   OnceCase job{.number = number, .samples = 0, .bad = {}, .parts = {}};
-  // Hand-over needs a few hundred steps and a rank that is behind; the other cases are mostly short.
+  // Hand-over needs a few hundred steps and a rank that lags; most other cases are short.
   const bool is_long = dice.chance(0.5);
   job.samples = draw_samples(dice, limits, is_long);
 
@@ -156,7 +158,7 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
   options.mpi.virtual_shards = dice.pick(kShards);
   const auto batch_size = static_cast<std::uint64_t>(options.dataset.batch_size);
   const std::uint64_t batches = (job.samples + batch_size - 1) / batch_size;
-  // Many short epochs are open at one time.
+  // If epochs are short, many may be open at the same time.
   const std::uint64_t many = batches <= 20 && dice.chance(0.3) ? 100 : 3;
   const auto most_epochs = std::clamp<std::uint64_t>(limits.served / job.samples, 1, many);
   options.run.epochs = static_cast<std::int64_t>(dice.between(1, most_epochs));
@@ -182,7 +184,7 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
     part.without_mpi = ranks == 1 && dice.chance(0.5);
     part.holds_last = dice.chance(0.2);
     part.resume = static_cast<ResumeBy>(dice.between(0, 3));
-    // A run may become longer, or be cut short.
+    // A resumed run may be given more epochs, or fewer.
     if (i > 0 && dice.chance(0.1)) options.run.epochs = static_cast<std::int64_t>(dice.between(1, most_epochs + 1));
     draw_how(dice, options);
     if (is_long && dice.chance(0.6)) {
@@ -194,7 +196,7 @@ OnceCase draw_case(std::uint64_t seed, std::uint64_t number, const OnceLimits& l
     const double own = std::max(1.0, static_cast<double>(batches * epochs) / ranks);
     draw_skew(dice, part, limits.sleep_ms * 1000 / own, is_long);
     const std::uint64_t about = batches * epochs / ranks * 3 / (2 * parts) + 2;
-    // The last part mostly runs to the end; where it does not, the state tells whether anything is lost.
+    // The last part mostly runs to the end; if not, its state shows whether anything is lost.
     if (i + 1 < parts || dice.chance(0.15)) draw_stop(dice, part, about);
     draw_looks(dice, part, part.stop == StopBy::end ? about : part.steps);
     part.by_epochs = Dice(seed + 1, number * 8 + i).chance(0.4);
@@ -342,7 +344,8 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
   return lines;
 }
 
-// Of each step whether the runs of a recording, which alternate and begin with `value`, say so.
+// For each step, whether a recording's run lengths, which alternate and begin with `value`, make it
+// true.
 std::vector<bool> steps_of(const nlohmann::json& runs, bool value) {
   std::vector<bool> steps;
   for (const nlohmann::json& run : runs) {
@@ -352,7 +355,7 @@ std::vector<bool> steps_of(const nlohmann::json& runs, bool value) {
   return steps;
 }
 
-// Of each step: what was decided, and whether padding was served.
+// For each step: the decision, and whether padding was served.
 struct RecordedSteps {
   std::vector<bool> fresh;
   std::vector<bool> padded;
@@ -361,7 +364,7 @@ struct RecordedSteps {
 RecordedSteps recorded_in(const std::filesystem::path& file) {
   RecordedSteps recorded;
   for (const nlohmann::json& line : lines_of(file)) {
-    if (!line.contains("runs")) continue;  // the head
+    if (!line.contains("runs")) continue;  // the header line
     const std::vector<bool> fresh = steps_of(line.at("runs"), true);
     recorded.fresh.insert(recorded.fresh.end(), fresh.begin(), fresh.end());
     const std::vector<bool> padded = steps_of(line.value("padded", nlohmann::json::array()), false);
@@ -377,7 +380,7 @@ std::vector<std::string> check_logs(const std::filesystem::path& folder, std::ui
                                     Seen& seen) {
   const std::string name = std::to_string(rank);
   const auto lines = lines_of(folder / ("steps." + name + ".jsonl"));
-  if (lines.size() != seen.steps.size()) return {};  // a disk that is too slow loses some
+  if (lines.size() != seen.steps.size()) return {};  // records are lost if the disk is too slow
   seen.is_logged = 1;
   std::vector<std::string> wrong;
   for (std::size_t step = 0; step < lines.size(); ++step) {

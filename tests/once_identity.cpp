@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kSamples = 1001;
 constexpr std::uint32_t kBatchSize = 4;
-// Batches served fresh after which the job is stopped; with four ranks each has 187 or more over three epochs.
+// The job is stopped after so many fresh batches per rank; with four ranks, each has 187 or more
+// over three epochs.
 constexpr std::array<std::uint64_t, 3> kStops{7, 61, 130};
 
 std::uint64_t mixed(std::uint64_t value) {
@@ -18,8 +19,8 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31U);
 }
 
-// Colour images of several sizes whose every pixel differs from its neighbours, so that any other crop or mirroring
-// gives other bytes.
+// Colour images of several sizes in which every pixel differs from its neighbours, so that any
+// other crop or mirroring gives other bytes.
 class NoiseDataset final : public LikeDataset {
  public:
   NoiseDataset() : LikeDataset(std::make_shared<MemoryDataset>(kSamples)) {}
@@ -48,7 +49,7 @@ std::uint64_t hash_of(std::uint64_t seed, const void* data, std::size_t bytes) {
   return hash;
 }
 
-// A fresh batch: what it is, and what is in it.
+// A fresh batch: its identity and a hash of its content.
 struct Hashed {
   std::uint64_t epoch = 0;
   std::uint64_t batch = 0;
@@ -71,7 +72,7 @@ struct Run {
 
 constexpr std::uint64_t kToTheEnd = UINT64_MAX;
 
-// At most so many fresh batches; the state after them.
+// Serves at most so many fresh batches, and returns the state after them.
 Run run(const Options& options, const Communicator& ranks, const std::optional<std::string>& from,
         std::uint64_t fresh) {
   Parts parts;
@@ -79,7 +80,7 @@ Run run(const Options& options, const Communicator& ranks, const std::optional<s
   Feeder feeder(options, ranks, std::move(parts));
   if (from) feeder.restore_state(*from);
   Run made;
-  // No rank is fresh at a step at which another is not, so all stop at the same step.
+  // All ranks are fresh at the same steps, so all stop at the same step.
   while (made.fresh.size() < fresh) {
     const auto batch = feeder.next();
     if (!batch) break;
@@ -101,12 +102,12 @@ Options identity_options(MpiMode mode, std::int64_t threads) {
   options.workers.io = threads;
   options.workers.decode = threads;
   options.mpi.mode = mode;
-  // "block" keeps the ranks at one pace, so there is nothing to hand over.
+  // "block" keeps the ranks at the same pace, so nothing is handed over.
   options.policy.name = mode == MpiMode::local ? "block" : "adaptive";
   return options;
 }
 
-// One rank's counts of a row, to be added up.
+// One rank's counts for a row, which are summed.
 struct Counts {
   std::uint64_t compared = 0;
   std::uint64_t mismatches = 0;
@@ -149,7 +150,7 @@ std::vector<IdentityRow> check_identity(std::uint32_t ranks, Stage& stage) {
   std::vector<IdentityRow> rows;
   MPI_Comm comm = stage.split(0, ranks);
   for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {
-    std::vector<Hashed> uninterrupted;  // by one thread of each kind
+    std::vector<Hashed> uninterrupted;  // with one thread of each kind
     for (const std::int64_t threads : {1, 3}) {
       Counts mine;
       std::string error;
@@ -193,7 +194,7 @@ std::vector<IdentityRow> check_identity(std::uint32_t ranks, Stage& stage) {
   return rows;
 }
 
-// What the ranks of a job decide together, and how soon they end.
+// What the ranks of a job decide together, and how soon they stop.
 
 bool OnceAudit::check_alike(std::span<const Seen> ranks) {
   for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
@@ -227,8 +228,8 @@ bool OnceAudit::check_alike(std::span<const Seen> ranks) {
   return true;
 }
 
-// All ranks decide alike: at a step where one serves a fresh batch all do, but for those that are padded, and those
-// have nothing that could be served.
+// All ranks decide alike: at a step where one serves a fresh batch all do, except padded ranks,
+// which have nothing to serve.
 void OnceAudit::check_lockstep(std::span<const Seen> ranks) {
   const auto all_are_fresh = [&](std::uint64_t step) {
     return std::ranges::all_of(ranks, [&](const Seen& seen) { return seen.steps[step].use_index == 0; });
@@ -249,15 +250,16 @@ void OnceAudit::check_lockstep(std::span<const Seen> ranks) {
   }
 }
 
-// A rank that has served some of an epoch and has more of it is no further than one that serves a batch of it, or of a
-// later one. For mpi.lag steps after it had nothing it may lack what the others count on.
+// A padded rank must have nothing that it could serve. A rank that has served part of an epoch and
+// has more of it must not be behind one that serves a batch of that or a later epoch. For mpi.lag
+// steps after it had nothing it may lack what the others count on.
 void OnceAudit::check_padding(std::span<const Seen> ranks, std::uint64_t step) {
   const Part& part = job_.parts[part_];
   const auto is_before = [](const FreshSeen& fresh, std::uint64_t at) { return fresh.step < at; };
   const auto from = [&](const Seen& seen) {
     return std::lower_bound(seen.fresh.begin(), seen.fresh.end(), step, is_before);
   };
-  std::uint64_t served = UINT64_MAX;  // the earliest epoch that is
+  std::uint64_t served = UINT64_MAX;  // the earliest epoch served in this step
   for (const Seen& seen : ranks) {
     if (seen.steps[step].use_index == 0) served = std::min(served, from(seen)->epoch);
   }
@@ -283,7 +285,7 @@ void OnceAudit::check_padding(std::span<const Seen> ranks, std::uint64_t step) {
   }
 }
 
-// policy.max_uses is what a rank keeps to in all that it serves but padding.
+// A rank observes policy.max_uses in everything that it serves except padding.
 void OnceAudit::check_uses(std::span<const Seen> ranks) {
   const std::int64_t most = job_.parts[part_].options.policy.max_uses;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -15,8 +15,8 @@ void sleep_us(double time) {
   if (time > 0) std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(time));
 }
 
-// A store that takes so long for a sample. Sleeps are as long as the system can make them precisely, so many samples
-// share one.
+// A store that takes a given time per sample. Short sleeps are imprecise, so many samples share one
+// sleep.
 class SlowReads {
  public:
   explicit SlowReads(double read_us) : read_ns_(static_cast<std::int64_t>(read_us * 1000)) {}
@@ -128,7 +128,7 @@ class PartRun {
       options.telemetry.decisions = true;
     }
     const bool goes_on = place_.state.has_value();
-    // Without a state there is no such file, and the job begins at its beginning.
+    // Without a state there is no such file, and the job starts at the beginning.
     if (part_.resume == ResumeBy::parts) parts.resume = place_.saved;
     Feeder feeder = communicator == nullptr ? Feeder(options, *solo_communicator(), std::move(parts))
                                             : Feeder(options, *communicator, std::move(parts));
@@ -163,7 +163,7 @@ class PartRun {
       for (std::uint64_t lost = 0; lost < part_.lost_steps; ++lost) {
         if (!serve(feeder, part_.steps + lost)) break;
       }
-      seen_.has_ended = 0;  // not before the save
+      seen_.has_ended = 0;  // so far only up to the save
     }
     feeder.close();
     seen_.closed_ns = now_ns();
@@ -171,7 +171,7 @@ class PartRun {
     for (const std::string& wrong : check_logs(place_.logs, place_.rank, first_step_, seen_)) complain(wrong);
   }
 
-  // The state that the job goes on from, and what the feeder says at that point.
+  // Records the state from which the job resumes, and the feeder's figures at that point.
   void end(Feeder& feeder) {
     look(feeder, seen_.steps.size());
     seen_.steps_at_end = feeder.steps();
@@ -191,13 +191,13 @@ class PartRun {
     seen_.states.push_back({step, std::move(once)});
   }
 
-  // Also of the epochs after this one, and then with the state between them.
+  // Continues into further epochs, and then records the state between them.
   std::optional<Lease> next(Feeder& feeder, std::uint64_t step) {
     if (part_.by_epochs && step == 0 && !feeder.next_epoch()) return std::nullopt;
     auto batch = feeder.next();
     if (batch || !part_.by_epochs) return batch;
     if (feeder.next()) complain("there is a batch after an epoch's last one");
-    // Not after the save that a job goes on from.
+    // Not after the save from which the job resumes.
     const bool is_lost = part_.stop == StopBy::checkpoint && step >= part_.steps;
     if (!is_lost && ends_looked_at_++ < 2) look(feeder, step);
     if (!feeder.next_epoch()) return std::nullopt;
@@ -252,7 +252,7 @@ class PartRun {
   const Place& place_;
   const OnceCase& job_;
   const Part& part_;
-  const ContainerKind* kind_;  // null: the samples are in memory
+  const ContainerKind* kind_;  // null if the samples are in memory
   Order order_;
   SlowReads reads_;
   std::uint64_t first_step_ = 0;

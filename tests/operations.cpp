@@ -1,4 +1,4 @@
-// Operations on views: how they follow each other, what they draw, and what is refused.
+// Operations on views: their order, their random numbers, and what is refused.
 #include <forebay/operation.hpp>
 
 #include "canvas_support.hpp"
@@ -29,7 +29,8 @@ TransformOptions options_with(std::vector<std::string> operations) {
   return options;
 }
 
-// Leaves all pixels as they are, and so keeps what stands before it from being made of each pixel by itself.
+// Leaves all pixels as they are. Placed after another operation, it prevents that one from being
+// applied on the way to the slot.
 class Nothing final : public Operation {
  public:
   void apply(const PixelView& /*view*/, Random& /*random*/) const override {}
@@ -92,7 +93,7 @@ TEST_CASE("random numbers depend on seed, epoch, position, use and the operation
   CHECK(first(1, 2, 4, 4, 0) != one);
   CHECK(first(1, 2, 3, 5, 0) != one);
   CHECK(first(1, 2, 3, 4, 1) != one);
-  // Nor are they those that the view was drawn with.
+  // They also differ from those with which the view was drawn.
   CHECK(first(1, 2, 3, 4, 0) != Random(key64(1, kAugmentation, 2, 3, 4)).bits());
   const auto recoloured_as = [](std::vector<std::string> names) { return made(options_with(std::move(names)), 2); };
   CHECK(recoloured_as({"nothing", "colour"}) != recoloured_as({"colour", "nothing"}));
@@ -120,7 +121,7 @@ TEST_CASE("operations made of each pixel on its way to the slot give what calls 
   }
 }
 
-// What an operation that is drawn for certain makes of a view.
+// The result of an operation that is applied with certainty.
 std::vector<Pixel> changed(const std::string& name, const TransformOptions& options, std::vector<Pixel> pixels,
                            std::int32_t width) {
   Random random(5);
@@ -218,7 +219,7 @@ TEST_CASE("operations follow each other as they are listed") {
   CHECK(made(last, 0) == made(first, 0));
 }
 
-// What every operation that comes with Forebay has to keep.
+// What every built-in operation must fulfil.
 TEST_CASE(
     "every operation that comes with Forebay changes pixels by them and its random numbers alone, on any thread") {
   const TransformOptions options = options_with({});
@@ -349,10 +350,11 @@ TEST_CASE("a sample that is made once is changed as a canvas is at its first use
   CHECK(served == once);
 }
 
-// What "colour" and "erase" make of a pixel: their definitions, what they draw, and every kind of kernels.
+// What "colour" and "erase" do to a pixel: their definitions, what they draw, and every set of
+// kernels.
 
 std::uint32_t word_of(const Colour& colour) {
-  std::uint32_t word = 0xee000000;  // the highest byte means nothing
+  std::uint32_t word = 0xee000000;  // the highest byte has no meaning
   for (std::size_t i = 0; i < 3; ++i) word |= static_cast<std::uint32_t>(colour[i]) << (8 * i);
   return word;
 }
@@ -364,7 +366,7 @@ Colour colour_of(std::uint32_t word) {
 
 double luma(const Colour& colour) { return 0.299 * colour[0] + 0.587 * colour[1] + 0.114 * colour[2]; }
 
-// The four adjustments one after the other, as books define them.
+// The four adjustments in turn, by their textbook definitions.
 Colour adjusted(Colour colour, const ColourFactors& factors) {
   for (double& value : colour) value = factors.contrast * (factors.brightness * value - 127.5) + 127.5;
   const double grey = luma(colour);

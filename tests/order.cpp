@@ -97,12 +97,14 @@ TEST_CASE("shuffling looks random") {
       if (position + 1 < kSize && permutation(position + 1) == element + 1) ++neighbours;
     }
   }
-  // A random permutation has one fixed point and one run of two on average: 400 each, with a deviation of 20.
+  // On average a random permutation has one fixed point and one pair of successors: 400 each in
+  // all, with a standard deviation of 20.
   CHECK(fixed > 300);
   CHECK(fixed < 500);
   CHECK(neighbours > 300);
   CHECK(neighbours < 500);
-  // Chi square of position against element, 81 degrees of freedom: mean 81, deviation 13.
+  // Chi-square test of position against element, 81 degrees of freedom: mean 81, standard deviation
+  // 13.
   const double expected = static_cast<double>(kSize * kEpochs) / (kCells * kCells);
   double chi_square = 0;
   for (const auto& row : counts)
@@ -188,7 +190,8 @@ TEST_CASE("what cannot be ordered is refused by the name of its setting") {
   CHECK_THROWS_AS(Order(OrderOptions{.samples = 0}), ConfigError);
 }
 
-// dataset.order = "shards": shuffled in windows of runs, and dealt out so that a rank has windows for itself.
+// dataset.order = "shards": shuffled in windows of runs, and divided so that each rank has its own
+// windows.
 
 Order windowed(std::uint64_t samples, std::uint64_t window, std::uint64_t run, std::uint32_t batch_size = 1,
                bool drop_last = false) {
@@ -251,7 +254,7 @@ TEST_CASE("what a window holds is runs of neighbours, from all over the dataset"
     std::ranges::sort(ids);
     std::uint64_t runs = 1;
     for (std::size_t i = 1; i < ids.size(); ++i) runs += ids[i] != ids[i - 1] + 1 ? 1 : 0;
-    // One more for the end of the dataset, which may be within a run.
+    // One more than expected, because the end of the dataset may be within a run.
     CHECK(runs <= window.size() / 32 + 2);
     CHECK(ids.back() - ids.front() > 5000);
     begin = window.end;
@@ -267,7 +270,8 @@ TEST_CASE("epochs and seeds differ, and which samples are together") {
   std::size_t same = 0;
   for (std::size_t i = 0; i < 4096; ++i) same += (first[i] == second[i] ? 1 : 0) + (first[i] == seeded[i] ? 1 : 0);
   CHECK(same < 40);
-  // Samples are together when they are in one window. After two epochs hardly any but neighbours are so twice.
+  // Samples are together if they are in one window. Hardly any except neighbours are together in
+  // two epochs.
   const auto window_of = [&](const std::vector<std::uint64_t>& served) {
     std::vector<std::uint64_t> window(4096);
     for (std::uint64_t position = 0; position < 4096; ++position) {
@@ -299,7 +303,7 @@ TEST_CASE("in order, or with an impossible run") {
   CHECK_THROWS_WITH_AS(Order{options}, doctest::Contains("dataset.run"), ConfigError);
 }
 
-// --- how batches are dealt out ---
+// How batches are assigned to ranks.
 
 Partition deal_of(std::uint64_t batches, std::uint32_t shards, std::uint32_t ranks) {
   return {.batches = batches, .shards = shards, .ranks = ranks, .epochs = 1, .contiguous = true};
@@ -338,7 +342,7 @@ TEST_CASE("mixing: nothing in order, all in a shuffle, windows in between; at on
     CHECK(stored.neighbours == doctest::Approx(1));
     CHECK(stored.together == 32);
   }
-  // Of one batch, and of fewer samples than that.
+  // Fewer samples than one batch.
   CHECK(mixing_of(Order({.samples = 5, .batch_size = 64, .seed = 1, .drop_last = false}), 0, 32).together == 5);
 }
 
@@ -424,7 +428,7 @@ TEST_CASE("epochs that nobody has begun are dealt out to another number of ranks
           {.epoch = epoch, .begin = 0, .end = blocks_of(partition, shard), .shard = shard, .owner = shard % 2});
     }
   }
-  left.front().begin = 1;  // the first has been begun
+  left.front().begin = 1;  // an epoch that has begun
   partition.ranks = 7;
   const Ledger ledger(partition, 0, kEpochs, left, 2);
   CHECK(ledger.ranges().size() <= left.size() + partition.ranks);
@@ -438,7 +442,7 @@ TEST_CASE("epochs that nobody has begun are dealt out to another number of ranks
 }
 
 TEST_CASE("Random is SplitMix64") {
-  // The published test vector of the algorithm for seed 1234567.
+  // The algorithm's published test vector for seed 1234567.
   Random random(1234567);
   const std::array<std::uint64_t, 5> expected{6457827717110365317ULL, 3203168211198807973ULL, 9817491932198370423ULL,
                                               4593380528125082431ULL, 16408922859458223821ULL};

@@ -1,5 +1,5 @@
-// What others put where Forebay writes: links, FIFOs and folders under names that it makes up lead nowhere else and
-// hold nothing up, and nobody gets to read more than the umask says.
+// Files that others put where Forebay writes: links, FIFOs and folders under temporary names
+// neither redirect a write nor block it, and files are readable only as the umask allows.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +22,8 @@ using namespace testing;
 
 constexpr std::string_view kPrecious = "precious";
 
-// A folder as an attacker left it: "link" and "nowhere" lead to files elsewhere, "fifo" has no reader.
+// A folder prepared by an attacker: "link" and "nowhere" point to files elsewhere, and "fifo" has
+// no reader.
 struct HostileFolder {
   TemporaryDirectory dir;
   fs::path victim = dir / "victim";
@@ -56,7 +57,7 @@ mode_t mode_of(const fs::path& file) {
   return status.st_mode & 0777U;
 }
 
-// The process has one umask: tests of one program run one after the other.
+// Sets the process's umask; tests of one program run one after another.
 class WithUmask {
  public:
   explicit WithUmask(mode_t mask) : before_(::umask(mask)) {}
@@ -190,22 +191,23 @@ TEST_CASE("a save follows links of the user, and none of a stranger") {
     return;
   }
   CHECK(error_of([&] { (void)replaceable(dir / "link"); }).find("link of another user") != std::string::npos);
-  REQUIRE(::chown(dir.path().c_str(), kStranger, kStranger) == 0);  // who owns the folder decides on what is in it
+  REQUIRE(::chown(dir.path().c_str(), kStranger, kStranger) == 0);  // the owner of the folder controls its content
   CHECK(replaceable(dir / "link") == dir.path() / "target");
 }
 
-// Text from anywhere: made fit for terminals and JSON, and read.
+// Untrusted text: sanitised for terminals and JSON, and parsed.
 
 TEST_CASE("text for JSON and terminals") {
   CHECK(valid_utf8("plain \xe2\x82\xac \xf0\x9f\x98\x80") == "plain \xe2\x82\xac \xf0\x9f\x98\x80");
   CHECK(valid_utf8("\xc0\x80") == "\\xc0\\x80");                    // overlong
   CHECK(valid_utf8("\xed\xa0\x80") == "\\xed\\xa0\\x80");           // surrogate
   CHECK(valid_utf8("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // past the last code point
-  CHECK(valid_utf8("a\xe2\x82") == "a\\xe2\\x82");                  // cut short
+  CHECK(valid_utf8("a\xe2\x82") == "a\\xe2\\x82");                  // truncated
   CHECK(valid_utf8("\n") == "\n");
   CHECK(printable_lines("a\nb\r\x1b[2J\xff") == "a\nb\\x0d\\x1b[2J\\xff");
   CHECK(printable("a\nb\x7f\xc2\x9b") == "a\\x0ab\\x7f\\xc2\\x9b");
-  // Right-to-left override, isolates and marks; a line separator. Names in Arabic and Hebrew stay.
+  // Right-to-left override, isolates and marks, and a line separator. Names in Arabic and Hebrew
+  // are unchanged.
   CHECK(printable("a\xe2\x80\xaegpj.exe") == "a\\xe2\\x80\\xaegpj.exe");
   CHECK(printable("\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c\xe2\x80\xa8") ==
         "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c\\xe2\\x80\\xa8");

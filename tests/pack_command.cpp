@@ -1,4 +1,5 @@
-// forebay pack and unpack: the command, runs that are killed, several processes, and what a feeder makes of it.
+// forebay pack and unpack: the command, killed runs, several processes, and the batches of a packed
+// set.
 #include <poll.h>
 #include <signal.h>
 #include <random>
@@ -22,7 +23,7 @@ std::string made(const TemporaryDirectory& dir, const std::string& layout, const
   return data;
 }
 
-// The lines of a log of batches.
+// The log of served batches.
 std::string batches_of(const fs::path& dir, const std::string& data, std::vector<std::string> more) {
   const fs::path log = dir / "log";
   std::ofstream(dir / "feed.toml") << "";
@@ -140,7 +141,7 @@ void check_killed(const std::string& images, const std::vector<std::string>& pac
   int killed = 0;
   for (int round = 0; round < rounds; ++round) {
     const fs::path out = dir / ("killed" + std::to_string(round));
-    // Killed a few times, each time a little later, whatever it was doing then; then left to end.
+    // Killed a few times, each time a little later, whatever it was doing; then it may finish.
     for (int part = 0; part < 4; ++part) {
       testing::Process process(command(out), dir / "output");
       ::poll(nullptr, 0, static_cast<int>(5 + random() % (40U << static_cast<unsigned>(part))));

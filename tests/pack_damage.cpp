@@ -8,7 +8,8 @@
 #include "shard_bytes.hpp"
 #include "support.hpp"
 
-// Damaged and hostile shards: an error that names the file and the byte, a sample that is bad, and never other bytes.
+// Damaged and hostile shards end in an error that names the file and the byte, or in a bad sample,
+// and never in other bytes.
 
 namespace forebay::test_pack_damage {
 
@@ -46,7 +47,7 @@ struct Packed {
   std::string bytes;
 };
 
-// With another index in place of its own.
+// The shard with another index.
 std::string with_raw_index(const std::string& bytes, std::string_view compressed, std::uint64_t raw) {
   return with_part(bytes, &PackHeader::index, compressed, raw);
 }
@@ -195,7 +196,7 @@ TEST_CASE("indexes whose numbers are impossible are refused, although every chec
   }));
   CHECK(refused([](PackIndex& index) { index.kinds[0].encoding = static_cast<Encoding>(9); }));
 
-  // One that claims the record of the one before, of which another original is known.
+  // A sample that claims to share the previous record, but with a different original.
   PackIndex index = sound;
   index.offset[2] = index.offset[1];
   packed.write(with_index(packed.bytes, index));
@@ -234,7 +235,7 @@ TEST_CASE("no index, however it is damaged, does harm") {
   const std::string sound = inflated_part(std::string_view(packed.bytes).substr(at, part.bytes), part.raw_bytes);
   std::size_t decoded = 0;
   for (int round = 0; round < (kSanitized ? 150 : 800); ++round) {
-    // Of the bytes before they are compressed: single bits, bytes of any value, cuts.
+    // Changes are made before compression: single bits, random bytes, truncation.
     std::string raw = sound;
     const auto changes = 1 + random() % 3;
     for (std::uint64_t i = 0; i < changes; ++i) {
@@ -253,14 +254,14 @@ TEST_CASE("no index, however it is damaged, does harm") {
       (void)contents_of(*dataset);
       return 0;
     });
-    // A section of the configuration may no longer fit what such an index says that there is.
+    // A section of the configuration may not fit the fields that such an index claims.
     const bool is_said = contains(problem, "byte ") || contains(problem, "fields.") || contains(problem, "no sample") ||
                          contains(problem, "impossible size");
     CAPTURE(problem);
     if (!problem.empty()) CHECK(is_said);
     decoded += contains(problem, "decompressed") ? 0 : 1;
   }
-  CHECK(decoded > (kSanitized ? 100U : 500U));  // most got past zlib
+  CHECK(decoded > (kSanitized ? 100U : 500U));  // most got through decompression
 }
 
 TEST_CASE("neither a sparse file nor a part that inflates to more than any has takes memory") {

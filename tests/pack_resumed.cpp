@@ -10,7 +10,8 @@
 #include "support.hpp"
 #include "zip_files.hpp"
 
-// Packing while a store fails, and again once it is well: nothing that could be read later is missing for good.
+// Packing while a store fails, and again once it works: nothing that becomes readable later stays
+// missing.
 
 namespace forebay::test_pack_resumed {
 
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A class folder whose reads fail as a store's do.
+// A class folder whose reads fail like those of a store.
 class FailingDataset final : public testing::LikeDataset {
  public:
   using Fails = std::function<std::optional<SampleError::Kind>(std::uint64_t id)>;
@@ -51,7 +52,7 @@ TEST_CASE("an image that can be read again is packed by the next run, and one th
     some.shard_bytes = 100;
     return some;
   }();
-  const auto dataset = build_dataset(options);  // before the file goes
+  const auto dataset = build_dataset(options);  // before the file is removed
   fs::rename(dir / "in/cat/8.jpg", dir / "8.jpg");
   const PackReport first = pack_dataset(*dataset, settings, {});
   REQUIRE(first.left_out.size() == 1);
@@ -74,7 +75,7 @@ TEST_CASE("fields that are missing or empty are absent, and those that cannot be
     write_file(dir / "in/photos" / (std::to_string(i) + ".jpg"), "photo");
     if (i != 1) write_file(dir / "in/photos" / (std::to_string(i) + ".txt"), i == 2 ? "" : "caption");
   }
-  // As unreadable as a file without permission, for root too.
+  // A folder is as unreadable as a file without permissions, even for root.
   fs::remove(dir / "in/photos/3.txt");
   fs::create_directories(dir / "in/photos/3.txt");
   DatasetOptions options = options_for(dir / "in/photos", "folder");
@@ -231,7 +232,7 @@ TEST_CASE("packing ends when more is bad than may be, before the shard is there 
   PackSettings settings = pack_settings(dir / "out", options);
   settings.shard_bytes = 60;
   settings.allowed_bad = [](std::uint64_t) -> std::uint64_t { return 3; };
-  // In the plan, where the sizes are not known of what cannot be read.
+  // During planning, which needs the sizes.
   const std::string problem = error_of([&] { return pack_dataset(dataset, settings, {}); });
   CHECK(contains(problem, "4 of 20 samples could not be read"));
   CHECK_FALSE(fs::exists(dir / "out/manifest.json"));
@@ -243,7 +244,7 @@ TEST_CASE("packing ends when more is bad than may be, before the shard is there 
   for (const auto& [name, bytes] : expected) {
     if (name.ends_with(".fbpack")) fs::remove(dir / "out" / name);
   }
-  // And while it packs.
+  // And during packing.
   is_broken = true;
   CHECK(contains(error_of([&] { return pack_dataset(dataset, settings, {}); }), "4 of 20 samples"));
   is_broken = false;
@@ -274,7 +275,7 @@ TEST_CASE("a store that fails for a moment is asked again, and one that goes on 
   CHECK(files_below(dir / "out") == expected);
 
   settings.out = dir / "failed";
-  failures = 4;  // as often as it is asked
+  failures = 4;  // for all attempts
   CHECK(contains(error_of([&] { return pack_dataset(dataset, settings, {}); }), ".jpg: cannot open: the store fails"));
   CHECK_FALSE(fs::exists(dir / "failed/manifest.json"));
   (void)pack_dataset(dataset, settings, {});
@@ -324,7 +325,7 @@ TEST_CASE("a file that several processes make is made once, has the first one's 
     }
   }
   CHECK(made == 1);
-  // Where there are no locks: another process makes it while this one does.
+  // Without locks: another process makes the file at the same time.
   fs::remove(file);
   make_shared_file(file, [&] {
     write_file(file, "the first one's");

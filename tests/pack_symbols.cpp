@@ -4,14 +4,14 @@
 #include "pack/table_set.hpp"
 #include "test.hpp"
 
-// The codes of packed JPEG files, and the loops that read symbols, for every kind of processor.
+// The codes of packed JPEG files, and the loops that read symbols, for every set of kernels.
 namespace forebay::test_pack_symbols {
 namespace {
 
 using namespace forebay::pack;
 using Bytes = std::vector<std::uint8_t>;
 
-// Counts that fall off as fast as `steepness` says, over some of the symbols.
+// Counts that decrease as fast as `steepness` says, for some of the symbols.
 SymbolCounts any_counts(Random& random, double steepness) {
   SymbolCounts counts{};
   const std::size_t used = 1 + random.below(kSymbols);
@@ -62,7 +62,7 @@ Bytes coded(const Bytes& symbols, std::size_t begin, std::size_t end, const Code
 }
 
 struct Coded {
-  std::vector<Bytes> lanes;  // memory of exactly their size, so that AddressSanitizer sees a read behind them
+  std::vector<Bytes> lanes;  // of exactly their size, so that AddressSanitizer detects reads past their end
 
   Coded(const Bytes& symbols, std::size_t count, const CodeLengths& lengths) {
     const std::size_t length = lane_length(symbols.size(), count);
@@ -80,7 +80,7 @@ struct Coded {
 };
 
 struct Decoded {
-  Bytes symbols;  // and what was written behind them
+  Bytes symbols;  // with what was written after them
   std::vector<std::size_t> bits;
 };
 
@@ -96,7 +96,8 @@ Decoded decode(const PackKernels& kernels, std::vector<Lane> lanes, const Symbol
   return decoded;
 }
 
-// Streams of blocks, from what photographs have to what only a hostile file does. Of exactly the size that may be read.
+// Streams of blocks, from those of photographs to those that only a hostile file has. Of exactly
+// the size that may be read.
 struct AnyBlocks {
   std::vector<std::int16_t> dc;
   Bytes groups;
@@ -107,7 +108,7 @@ struct AnyBlocks {
 
   AnyBlocks(Random& random, std::size_t count) {
     const std::uint64_t density = 1 + random.below(8);
-    const std::uint64_t rarity = std::array{1, 3, 20, 1000}[random.below(4)];  // of what has no byte
+    const std::uint64_t rarity = std::array{1, 3, 20, 1000}[random.below(4)];  // of symbols without a byte
     for (std::size_t i = 0; i < count; ++i) {
       dc.push_back(static_cast<std::int16_t>(random.bits()));
       groups.push_back(0);
@@ -162,7 +163,7 @@ TEST_CASE("a code is shorter than what its symbols hold by less than a bit each,
     for (std::size_t symbol = 0; symbol < kSymbols; ++symbol) {
       total += counts[symbol];
       CHECK((lengths[symbol] > 0) == (counts[symbol] > 0));
-      // Of two symbols the more frequent one has no longer word.
+      // Of two symbols, the more frequent one must not have the longer word.
       for (std::size_t other = 0; other < symbol; ++other) {
         if (counts[symbol] > counts[other] && counts[other] > 0) CHECK(lengths[symbol] <= lengths[other]);
       }
@@ -176,7 +177,7 @@ TEST_CASE("words are no longer than a look at the stream, however rare their sym
   SymbolCounts counts{};
   std::uint64_t a = 1;
   std::uint64_t b = 1;
-  for (std::size_t i = 0; i < 40; ++i) {  // Fibonacci's numbers, which without a limit take a bit more each
+  for (std::size_t i = 0; i < 40; ++i) {  // Fibonacci numbers, for which words without a limit get one bit longer each
     counts[i] = a;
     b = a + b;
     a = b - a;
@@ -233,7 +234,7 @@ TEST_CASE("whatever the bytes are, all kernels read the same from them, and none
   Random random(33);
   for (int i = 0; i < (forebay::testing::kSanitized ? 100 : 400); ++i) {
     CodeLengths lengths = forebay::pack::shortest_code(any_counts(random, 0.1));
-    if (i % 3 == 0) lengths[random.below(kSymbols)] = 0;  // a code with words left over
+    if (i % 3 == 0) lengths[random.below(kSymbols)] = 0;  // an incomplete code
     const SymbolTable table(lengths);
     Coded coded({}, kLanes, lengths);
     for (Bytes& lane : coded.lanes) {

@@ -7,7 +7,8 @@
 #include "pack_support.hpp"
 #include "support.hpp"
 
-// Packed datasets of JPEG files: which are packed as coefficients, what they decode to, and that all come back.
+// Packed datasets of JPEG files: which are packed as coefficients, how they decode, and that all
+// are restored.
 
 namespace forebay::test_packed_files {
 
@@ -25,9 +26,10 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// JPEG files that can be packed, and then others: progressive, arithmetic, truncated, damaged, and what is no image.
+// JPEG files that can be packed, and others: progressive, arithmetic, truncated, damaged, and files
+// that are not images.
 struct JpegFolder {
-  // Of the plain files, one in so many.
+  // Uses every `one_in`-th of the plain files.
   explicit JpegFolder(std::size_t one_in = 1) {
     const auto all = plain_files();
     for (std::size_t i = 0; i < all.size(); i += one_in) add(all[i]);
@@ -97,7 +99,7 @@ TEST_CASE("JPEG files are packed as coefficients where that gives them back, and
     CAPTURE(SampleNames(*packed).of(id));
     CHECK(pixels_of(of_packed, read_sample(*packed, id)) == pixels_of(of_files, read_sample(*dataset, id)));
   }
-  // A saved index has the tables with it.
+  // A saved index contains the tables.
   const auto restored = restore_dataset(packed->serialize(), "memory");
   const auto expected = packed->tables(1);
   CHECK(std::ranges::equal(restored->tables(1), expected));
@@ -133,7 +135,7 @@ TEST_CASE("a shard that was packed with other tables of the same size is refused
   const std::uint32_t shards = pack_dataset(*dataset, settings, {}).shards;
   REQUIRE(shards > 1);
   const auto expected = files_below(folder.dir / "out");
-  // With another header part of the same length, which is as good.
+  // With tables of the same length that are equally valid.
   std::string tables = expected.at(std::string(kPackTables));
   const std::size_t end = tables.size() - sizeof(std::uint32_t);
   tables[end - 1] = static_cast<char>(tables[end - 1] ^ 1);

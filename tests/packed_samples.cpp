@@ -1,4 +1,4 @@
-// Packed JPEG files as samples: the pixels, sizes and refusals of the files that were packed.
+// Packed JPEG files as samples: they have the pixels, sizes and errors of the original files.
 #include <forebay/feeder.hpp>
 
 #include "jpeg_damage.hpp"
@@ -23,7 +23,8 @@ namespace {
 using namespace testing;
 using Bytes = std::vector<std::byte>;
 
-// Files whose decoding differs: with an orientation, with quantisers that are large, grey, and of all samplings.
+// Files that are decoded in different ways: with an orientation, with large quantisers, grey, and
+// with all samplings.
 std::vector<Bytes> varied_files() {
   auto files = testing::plain_files();
   for (int orientation = 1; orientation <= 8; ++orientation) {
@@ -237,15 +238,15 @@ TEST_CASE("what a dataset throws when it is asked for tables ends the run") {
   CHECK_THROWS_WITH_AS((void)run(testing::memory_options(4), dataset), doctest::Contains("tables() threw"), Error);
 }
 
-// What a packed JPEG file refuses, and what it may cost to find that out: bytes that changed, later versions, tiles and
-// headers that are too large.
+// Damaged packed JPEG files, and the cost of detecting the damage: changed bytes, later versions,
+// oversized tiles and headers.
 
 constexpr std::size_t kVersionAt = 3;
 constexpr std::size_t kChecksumAt = 8;
 constexpr std::size_t kTileWidthAt = 14;
 constexpr std::size_t kTileHeightAt = 15;
 
-// Why a region of a packed file is refused; empty where it is not.
+// The message with which a region of a packed file is refused; empty if it is decoded.
 std::string refusal_of(ImageDecoder& decoder, const Bytes& bytes, bool grey, const Box& region) {
   Image image;
   try {
@@ -338,7 +339,7 @@ TEST_CASE("a tile without the bytes that its luma takes is refused, also where l
   const Bytes whole = packed(packer, file);
   PackedJpeg parts;
   parts.open(whole, tables);
-  // The first tile's length, then half of what it has.
+  // The length of the first tile, then half of its content.
   const std::size_t lengths = whole.size() - parts.tiles().size();
   ByteReader reader(parts.tiles());
   const std::uint32_t length = reader.number();
@@ -380,7 +381,7 @@ TEST_CASE("memory of an image with large tiles goes back when none needs it for 
   REQUIRE(most > kKept);
   for (int i = 0; i + 1 < PackedCoefficients::kPatience; ++i) decode(small);
   CHECK(coefficients.held() >= most);
-  decode(large);  // needed after all
+  decode(large);  // needed after all, so it is kept
   for (int i = 0; i < PackedCoefficients::kPatience + 2; ++i) decode(small);
   CHECK(coefficients.held() <= kKept);
   decode(large);

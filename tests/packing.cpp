@@ -1,4 +1,5 @@
-// Packing datasets and reading them: the same samples, the same shards whatever made them, the same files again.
+// Packs datasets and reads them: the samples are the same, the shards are the same however they
+// were made, and the files are restored.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ using namespace forebay::testing;
 
 namespace fs = std::filesystem;
 
-// Images with masks beside them, arrays, and captions, of which some are missing.
+// Images with mask files, arrays, and captions, of which some are missing.
 DatasetOptions folder_with_fields(const TemporaryDirectory& dir) {
   for (int i = 0; i < 9; ++i) {
     const std::string stem = std::to_string(i);
@@ -138,7 +139,7 @@ TEST_CASE("sections that do not fit what was packed are refused") {
   const std::string chosen = refused([](auto& options) {
     for (const char* name : {"image", "label"}) options.fields.push_back({.name = name, .from = "x"});
   });
-  CHECK(chosen == "");  // by which it was packed
+  CHECK(chosen == "");  // the section with which it was packed
   const TemporaryDirectory objects;
   DatasetOptions cut_out = packed_options(voc(objects, SampleUnit::objects), objects / "out");
   cut_out.samples = SampleUnit::images;
@@ -175,7 +176,7 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
   }
   CHECK(files_below(dir / "parts") == expected);
 
-  // Some shards are gone, one is damaged, one was being written, and one belongs to another set.
+  // Some shards are missing, one is damaged, one is unfinished, and one belongs to another set.
   settings.parts = 1;
   settings.part = 0;
   const std::string last = pack_shard_name(once.shards - 1, once.shards);
@@ -370,7 +371,8 @@ TEST_CASE("a set may have 65,536 shapes of raw images, and no more") {
                  "more than 65536 shapes"));
 }
 
-// Unpacking sets whose names are hostile, impossible, or not unique: below the folder, and the same whoever does it.
+// Unpacks sets whose names are hostile, impossible or not unique: always below the folder, and with
+// the same result for any number of threads.
 
 // Packs images with these names and bytes into DIR/out, in one shard.
 void pack_named(const TemporaryDirectory& dir, const std::vector<std::pair<std::string, std::string>>& images) {
@@ -415,7 +417,7 @@ TEST_CASE("a set with hostile names is unpacked below the folder") {
   const UnpackReport report = unpack(dir / "out", dir / "below/again", 1, {});
   CHECK(report.files == 6);
   CHECK(report.failed.empty());
-  CHECK(report.renamed == 2);  // what is below a file, and the one with a NUL
+  CHECK(report.renamed == 2);  // the one below a file, and the one with a NUL
   CHECK(fs::exists(dir / "below/again/evil.jpg"));
   CHECK(fs::exists(dir / "below/again/tmp/forebay-evil.jpg"));
   CHECK_FALSE(fs::exists("/tmp/forebay-evil.jpg"));
@@ -440,7 +442,7 @@ TEST_CASE("of files with one name the first gets it, whichever thread is faster;
   const TemporaryDirectory dir;
   std::vector<std::pair<std::string, std::string>> images;
   for (int i = 0; i < 60; ++i) {
-    // The first of each is the longest, and takes longest to write.
+    // The first file of each name is the longest, so it takes longest to write.
     const std::string bytes = "image " + std::to_string(i % 6) + std::string(i < 6 ? 400'000 : 10, 'x');
     images.emplace_back(std::to_string(i % 3) + ".jpg", bytes);
     images.emplace_back("same.jpg", std::string(400'000, 's'));

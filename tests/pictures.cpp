@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// A depth of 16 bits that uses all of them.
+// Depth values that use all 16 bits.
 unsigned depth_at(std::int32_t x, std::int32_t y) {
   return static_cast<unsigned>((x * 641 + y * 809 + x * y * 17) % 65536);
 }
@@ -26,7 +26,7 @@ std::vector<T> depths() {
 }
 std::string shape_text() { return "(" + std::to_string(kHeight) + ", " + std::to_string(kWidth) + ")"; }
 
-// The images of ViewedDataset, with this file for a field.
+// The images of ViewedDataset, with this file as a field of each.
 class PictureDataset final : public LikeDataset {
  public:
   PictureDataset(const Field& field, Bytes file)
@@ -57,15 +57,15 @@ void for_batches(const Options& options, const Field& field, const Bytes& file,
   CHECK(feeder.summary().bad_samples == 0);
 }
 
-// Why no sample can be made with this field.
+// The error of samples with this field.
 std::string refusal(const Field& field, const Bytes& file) {
   Options options = viewed_options();
   options.on_bad = OnBad::fail;
   return error_of([&] { for_batches(options, field, file, [](const Lease&, const TensorView&) {}); });
 }
 
-// A pixel of a view by the definition of the filter in real numbers: a triangle over the centres of pixels, as wide as
-// the scale where the view is shrunk.
+// A pixel of a view by the filter's definition in real numbers: a triangle over pixel centres, as
+// wide as the scale factor when shrinking.
 double along(std::int32_t first, std::int32_t in, std::int32_t out, std::int32_t i,
              const std::function<double(std::int32_t)>& value) {
   const double scale = static_cast<double>(in) / out;
@@ -120,7 +120,7 @@ TEST_CASE("a depth map of 16 bits is resampled with all of them") {
   SUBCASE("float64") { file = npy_of("<f8", shape_text(), depths<double>()); }
   SUBCASE("32-bit whole numbers") { file = npy_of("<i4", shape_text(), depths<std::int32_t>()); }
   Field field = picture(1);
-  field.mean = {100, 7, 7};  // of one channel the first counts
+  field.mean = {100, 7, 7};  // with one channel the first counts
   field.std = {256, 7, 7};
   double worst = 0;
   for_batches(options, field, file, [&](const Lease& batch, const TensorView& more) {
@@ -136,7 +136,7 @@ TEST_CASE("a depth map of 16 bits is resampled with all of them") {
       }
     }
   });
-  CHECK(worst < 1e-4);  // of 256: float32 has 24 bits
+  CHECK(worst < 1e-4);  // relative to 256: float32 has 24 bits
 }
 
 TEST_CASE("a picture of 16 bits as bytes is what the image itself would be: its upper bytes, then resized") {
@@ -255,7 +255,7 @@ TEST_CASE("pictures that lie beside images are served with them, from a saved in
       const double expected = depth_in_view(batch->views()[0], 0, 0) / 1000;
       CHECK(batch->field("depth").as<float>()[0] == doctest::Approx(expected));
     }
-    CHECK(feeder.summary().bad_samples == 1);  // c has no depth
+    CHECK(feeder.summary().bad_samples == 1);  // c has no depth map
   }
   options.dataset.fields[1].std = {1, 1, 1};
   CHECK(contains(error_of([&] { Feeder feeder(options); }), "was built for other sections [fields.NAME]"));
@@ -268,7 +268,7 @@ TEST_CASE("with transform.channels = 1 a batch has the grey plane of what it wou
   for (const DType dtype : {DType::uint8, DType::float32, DType::float16, DType::bfloat16}) {
     options.transform.dtype = dtype;
     const std::size_t element = size_of(dtype);
-    // What is grey already is the same in all planes.
+    // A grey image has three equal planes.
     const Bytes grey = png_of(kWidth, kHeight, testing::mask_values(), true);
     std::map<std::int64_t, std::vector<std::byte>> planes;
     for (const std::int64_t channels : {3, 1}) {

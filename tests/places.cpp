@@ -2,8 +2,8 @@
 
 namespace forebay::testing {
 
-// Compiled once: were the paths flags of every test, no two trees, and no two builds of one, could share what a
-// compiler cache holds.
+// In a separate file: if the paths were compiler flags of every test, a compiler cache could not be
+// shared between source trees or builds.
 std::filesystem::path source_dir() { return FOREBAY_SOURCE_DIR; }
 std::string built_command() { return FOREBAY_COMMAND; }
 std::string hanging_disk() { return FOREBAY_HANGING_DISK; }

@@ -5,7 +5,7 @@
 #include "png_reading.hpp"
 #include "test.hpp"
 
-// What PngInflater decodes is what libpng makes of the same bytes; what libpng refuses, it declines.
+// PngInflater gives the same as libpng for the same bytes, and declines what libpng refuses.
 namespace {
 
 using namespace forebay;
@@ -27,7 +27,7 @@ void put_chunk(Bytes& to, const char* name, std::span<const std::uint8_t> conten
   put_number(to, static_cast<std::uint32_t>(crc32(0, summed, static_cast<uInt>(to.size() - begin))));
 }
 
-// Deflated with a window of 2^bits bytes.
+// Compresses with a window of 2^bits bytes.
 Values deflated(const Values& raw, int bits) {
   z_stream stream{};
   REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, bits, 8, Z_DEFAULT_STRATEGY) == Z_OK);
@@ -75,7 +75,7 @@ Bytes file_of(const Recipe& recipe, const Values& stream) {
   return file;
 }
 
-// Every row has a filter of its own; what it yields is as good a picture as any.
+// Every row has a random filter; any bytes give a valid picture.
 Bytes random_file(const Recipe& recipe, Random& random) {
   Values raw;
   for (std::size_t y = 0; y < recipe.shape.height; ++y) {
@@ -86,7 +86,7 @@ Bytes random_file(const Recipe& recipe, Random& random) {
   return file_of(recipe, deflated(raw, recipe.window_bits));
 }
 
-// The pixels, where it does not decline; checks that they are libpng's.
+// The pixels, unless it declines; checks that they equal libpng's.
 std::optional<Values> decoded(PngInflater& inflater, const Bytes& file, const PngShape& shape, bool rgb) {
   Values ours(shape.width * shape.height * (rgb ? 3 : 1));
   if (!inflater.decode(file, shape, ours)) return std::nullopt;
@@ -136,7 +136,7 @@ TEST_CASE("damage that libpng refuses is never decoded") {
       file[random.below(file.size())] ^= static_cast<std::byte>(1U << random.below(8));
     }
     Values header;
-    if (!libpng_reads(file, PngPart::header, true, header)) continue;  // then nobody asks for pixels
+    if (!libpng_reads(file, PngPart::header, true, header)) continue;  // then pixels are never requested
     declined += decoded(inflater, file, recipe.shape, true) ? 0 : 1;
   }
   CHECK(declined > 2000);

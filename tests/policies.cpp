@@ -1,4 +1,4 @@
-// Each policy's exact rule, and the rules that compose with every policy, by small tables.
+// The exact rule of each policy, and the rules that apply to all of them, tested with small tables.
 #include <forebay/config.hpp>
 #include <forebay/policy.hpp>
 
@@ -13,8 +13,8 @@ namespace {
 
 std::unique_ptr<Policy> make(const PolicyOptions& options) { return PolicyRegistry::builtin().make(options); }
 
-// Decisions at these depths, one letter per step (F, R, W), each carried out as decided. A resident batch is there
-// from the start, so that this is the bare policy's rule.
+// The decisions at these depths, one letter per step (F, R, W), each carried out as decided. A
+// batch is resident from the start, so this is the bare policy's rule.
 std::string decisions(Policy& policy, std::uint32_t capacity, const std::vector<std::uint32_t>& depths) {
   std::string letters;
   std::uint64_t step = 0;
@@ -91,7 +91,7 @@ TEST_CASE("proportional: the share of fresh steps is depth / (beta * capacity), 
   CHECK(decisions(options, 8, {4, 5, 8}) == "FFF");
   CHECK(decisions(options, 8, {2, 2, 2, 2}) == "RFRF");
   CHECK(decisions(options, 8, {1, 1, 1, 1, 1, 1, 1, 1}) == "RRRFRRRF");
-  CHECK(decisions(options, 8, {3, 3, 3, 3, 3, 3, 3, 3}) == "RFFFRFFF");  // remainders are kept
+  CHECK(decisions(options, 8, {3, 3, 3, 3, 3, 3, 3, 3}) == "RFFFRFFF");  // remainders carry over
   CHECK(decisions(options, 8, {3, 0, 0, 1, 0}) == "RRRFR");
   // beta * capacity at or below one batch is greedy
   CHECK(decisions(options, 1, {1, 0, 1}) == "FRF");
@@ -112,7 +112,7 @@ TEST_CASE("proportional: credit of fresh batches that were denied is kept, but b
   const auto policy = make({.name = "proportional", .beta = 1});
   const Signals full{.depth = 4, .capacity = 4, .uses = 1};
   for (int i = 0; i < 100; ++i) policy->served(Decision::reuse, full);
-  CHECK(decisions(*policy, 4, {0}) == "R");  // nothing is ready, and it must not wait
+  CHECK(decisions(*policy, 4, {0}) == "R");  // nothing is ready, and the policy must not wait
   CHECK(decisions(*policy, 4, {1, 1, 1, 1, 1, 1, 1}) == "FFFFFRR");
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("proportional: a fresh batch ahead of its time leaves no debt") {
   CHECK(decisions(*policy, 4, {4}) == "F");
 }
 
-// Decides as set.
+// Decides as the test says.
 class Scripted final : public Policy {
  public:
   explicit Scripted(Decision decision) : decision_(decision) {}
@@ -214,7 +214,7 @@ TEST_CASE("pick_resident") {
   const std::vector<Resident> residents{
       {.uses = 3, .turn = 4}, {.uses = 1, .turn = 6}, {.uses = 1, .turn = 5}, {.uses = 1, .turn = 7}};
   CHECK(pick_resident(Pick::current, residents) == 3);
-  CHECK(pick_resident(Pick::least_used, residents) == 2);  // of the least used the oldest
+  CHECK(pick_resident(Pick::least_used, residents) == 2);  // the oldest of the least used ones
   CHECK(pick_resident(Pick::least_used, std::span(residents).first(1)) == 0);
   CHECK(pick_resident(Pick::current, std::span(residents).first(1)) == 0);
 }
@@ -223,7 +223,7 @@ TEST_CASE("replay: does what was recorded for each step, and never waits beyond 
   const testing::TemporaryDirectory dir;
   const std::vector<std::uint64_t> runs{1, 2, 2};
   std::ofstream(recording_file(dir.path(), 0)) << header_line({}) << decisions_line(0, runs);
-  // A folder is as good as the file of its rank 0.
+  // The folder gives the same as the file of its rank 0.
   for (const std::string& recording : {recording_file(dir.path(), 0).string(), dir.path().string()}) {
     const PolicyOptions options{.name = "replay", .recording = recording};
     CHECK(decisions(options, 4, {4, 4, 4, 0, 0}) == "FRRFF");

@@ -1,5 +1,5 @@
-// What every policy must hold, checked over all registered ones in the simulator. A new policy is covered by being
-// registered.
+// The contract of every policy, checked for all registered ones in the simulator. A new policy is
+// covered once it is registered.
 #include <forebay/policy.hpp>
 
 #include "measure/recording.hpp"
@@ -19,7 +19,7 @@ constexpr std::int64_t kInterval = 4;
 constexpr std::array kCapacities{1, 2, 3, 16, 64};
 constexpr std::array kRatios{0.2, 0.5, 0.95, 1.0, 1.5, 3.0, 10.0, 50.0};  // R: seconds of work per batch
 
-// These may wait for a batch by their own rule; every other policy must not.
+// These may wait for a batch by their own rule; all other policies must not.
 const std::set<std::string> kBlocking{"block", "interval", "replay"};
 
 enum class Shape : std::uint8_t { constant, exponential, bursty, outages };
@@ -44,7 +44,7 @@ std::shared_ptr<SourceSpec> source_of(Shape shape, double ratio) {
     source->work.assign(8, 0.0);
     source->work.front() = 8 * ratio;
   }
-  if (shape == Shape::outages) {  // of ten batches' time
+  if (shape == Shape::outages) {  // as long as ten batches take
     source->kind = SourceKind::outages;
     source->on_s = 10 * ratio;
     source->off_s = 10 * ratio;
@@ -62,12 +62,13 @@ std::shared_ptr<SourceSpec> ending(const SourceSpec& spec, std::uint64_t seed, s
   return source;
 }
 
-// Two objects of one policy, asked again and again: they must agree with each other and with themselves.
+// Two objects of the same policy, each asked repeatedly: they must agree with each other and with
+// themselves.
 class Checked final : public Policy {
  public:
   struct Findings {
     std::uint64_t disagreements = 0;
-    std::uint64_t waits = 0;  // for a batch, although one was resident
+    std::uint64_t waits = 0;  // waits for a batch although one was resident
   };
 
   Checked(std::unique_ptr<Policy> policy, std::unique_ptr<Policy> twin, Findings& findings)
@@ -101,7 +102,7 @@ Outcome run_checked(const Scenario& scenario, Checked::Findings& findings) {
 
 Outcome run(const Scenario& scenario) { return simulate::simulate(scenario, PolicyRegistry::builtin()); }
 
-// What replay follows here: greedy's decisions behind a source at half the trainer's speed.
+// A recording for replay: greedy's decisions with a source at half the trainer's speed.
 const std::string& recording() {
   static const testing::TemporaryDirectory dir;
   static const std::string file = [] {
@@ -144,7 +145,7 @@ std::vector<std::string> reusing_policies() {
 struct Cell {
   Shape shape;
   double ratio;
-  Scenario scenario;  // all but the policy
+  Scenario scenario;  // everything but the policy
 };
 
 // Runs `check(cell)` over the whole grid.
@@ -168,7 +169,7 @@ void over_grid(Check check) {
   }
 }
 
-// Served or still in the queue, per step: the change of depth is not lost.
+// Batches served or still in the queue, per step: those still ready are not lost.
 double delivered(const Outcome& outcome) { return static_cast<double>(outcome.fresh + outcome.left) / kSteps; }
 
 TEST_CASE("every policy: equal objects agree, asking changes nothing, and what is consumed is what was produced") {
@@ -207,8 +208,9 @@ TEST_CASE("what reusing policies deliver is close to what greedy does, which tak
   for (const std::string name : {"adaptive", "proportional"}) {
     CAPTURE(name);
     over_grid([&](const Cell& cell) {
-      // A batch that waits for its turn takes a large part of a small queue's room for the next burst. In outages
-      // a reserve that is kept for longer than they last is lost, and buys evenness.
+      // A batch that waits for its turn takes up much of a small queue, where the next burst needs
+      // room. In outages, a reserve that is kept longer than they last costs batches, in exchange
+      // for evenness.
       const double least = cell.shape == Shape::outages ? 0.93 : 0.98;
       if (cell.shape != Shape::constant && cell.scenario.queue.capacity < 16) return;
       CHECK(delivered(run(with(cell.scenario, name))) >= least * delivered(run(with(cell.scenario, "greedy"))));
@@ -233,7 +235,7 @@ TEST_CASE("every policy: max_uses is never exceeded under on_max_uses = wait, wh
 }
 
 TEST_CASE("every policy: batches that stay ready are served, at any depth") {
-  constexpr std::uint64_t kPatience = 256;  // steps in which a ready batch must be taken
+  constexpr std::uint64_t kPatience = 256;  // within so many steps a ready batch must be taken
   for (const std::string& name : PolicyRegistry::builtin().names()) {
     CAPTURE(name);
     for (const int most : kCapacities) {
@@ -285,12 +287,12 @@ TEST_CASE("reusing policies: max_wait_ms prefers a short wait to a reuse, and wa
       scenario.policy.max_wait_ms = 100;
       scenario.queue.capacity = capacity;
       scenario.steps = 1000;
-      // A batch takes 1.05 steps: waiting 50 ms for it is always enough.
+      // A batch takes 1.05 steps, so waiting 50 ms for it is always enough.
       scenario.sources = {source_of(Shape::constant, 1.05)};
       const Outcome patient = run(scenario);
       if (name == "greedy") CHECK(patient.reused == 0);
       CHECK(patient.stall_s <= 0.1001 * 1000);
-      // Without room for patience, the wait is cut off and the batch reused.
+      // A longer wait is cut off, and the batch is reused.
       scenario.sources = {source_of(Shape::constant, 50)};
       const Outcome hopeless = run(scenario);
       CHECK(hopeless.reused > 900);
@@ -299,10 +301,10 @@ TEST_CASE("reusing policies: max_wait_ms prefers a short wait to a reuse, and wa
   }
 }
 
-// Any source, queue and rules.
+// A random source, queue and set of rules.
 Scenario random_scenario(Random& random) {
   auto source = std::make_shared<SourceSpec>();
-  source->kind = static_cast<SourceKind>(random.below(6));  // all but recorded ones
+  source->kind = static_cast<SourceKind>(random.below(6));  // all kinds except traces
   source->mean_s = std::exp(random.uniform(std::log(0.2), std::log(50)));
   source->sigma = random.uniform(0, 2);
   source->cv = random.uniform(0.1, 3);

@@ -14,7 +14,7 @@ using Activity = WorkerStatus::Activity;
 
 bool says(const Profile& profile, std::string_view text) { return testing::contains(judge(profile).sentence, text); }
 
-// A run of ten seconds in which everybody keeps pace with everybody.
+// A run of ten seconds in which all stages keep pace with each other.
 Profile even() {
   Profile p;
   p.window_s = 10;
@@ -33,7 +33,7 @@ Profile even() {
   return p;
 }
 
-// The readers cannot bring what decoders and trainer could take.
+// The readers deliver less than decoders and trainer could take.
 Profile slow_store() {
   Profile p = even();
   p.storage = {.threads = 8, .busy = 0.99, .blocked_in = 0.01, .images_per_s = 1600, .images_per_s_alone = 1616};
@@ -141,7 +141,7 @@ TEST_CASE("small samples that decoders read: they are busy, and part of that is 
   CHECK(judge(p).bound == Bound::decode);
   CHECK(says(p, "a sample takes 0.016 ms (0.007 ms of it to read) and the 1 decoder is busy for 97 %"));
   CHECK(says(p, "fewer files to open (forebay pack)"));
-  p.decode.busy = 0.5;  // other processes have the cores
+  p.decode.busy = 0.5;  // other processes use the cores
   p.process_cores = 1.95;
   p.reader_cores = 0.5;
   p.decode.threads = 2;
@@ -164,7 +164,7 @@ TEST_CASE("decode-bound: more threads where there are cores, else more cores; fe
   starved.decoder_cpu = 0.61;
   CHECK(judge(starved).bound == Bound::decode);
   CHECK(says(starved, "decoders got 61 % of a core each"));
-  CHECK(says(starved, "workers.decode = 3 (now 4)"));  // four times 61 % are 2.4 cores
+  CHECK(says(starved, "workers.decode = 3 (now 4)"));  // 4 * 61 % = 2.4 cores
 }
 
 TEST_CASE("decode-bound: never fewer decoders than what they get in sum, and own threads are nobody else's load") {
@@ -180,7 +180,7 @@ TEST_CASE("decode-bound: never fewer decoders than what they get in sum, and own
   CHECK_FALSE(says(p, "workers.decode"));
   CHECK_FALSE(says(p, "what else"));
 
-  p.process_cores = 1.5;  // the rest of the cores is not ours
+  p.process_cores = 1.5;  // other processes use the other cores
   p.reader_cores = 0.05;
   CHECK(says(p, "used 1.5 of its 2 cores: see what else runs there"));
   for (const double share : {0.2, 0.5, 0.51, 0.76, 0.84}) {
@@ -213,7 +213,7 @@ TEST_CASE("decode-bound: sources far larger than the target are to be decoded sm
   CHECK(says(p, "90 % of the crops"));
   p.decoder_cpu = 0.5;
   CHECK(says(p, "transform.decode = \"scaled\""));
-  p.decode.busy = 0.5;  // then decoding is not what costs
+  p.decode.busy = 0.5;  // then decoding is not the limit
   CHECK_FALSE(says(p, "scaled"));
 }
 
@@ -222,13 +222,13 @@ TEST_CASE("as many fixed decoders as cores beside a trainer that computes") {
   p.cores = 2;
   p.decode.threads = 2;
   p.decoder_cpu = 0.7;
-  p.process_cores = 2;  // 0.6 of them the trainer's
+  p.process_cores = 2;  // of which the trainer uses 0.6
   p.decode_fixed = 1;
   CHECK(says(p, "leave it at \"auto\""));
   p.decode_fixed = 0;
   CHECK_FALSE(says(p, "leave it at"));
   p.decode_fixed = 1;
-  p.process_cores = 1.5;  // it computes elsewhere
+  p.process_cores = 1.5;  // the trainer computes elsewhere
   CHECK_FALSE(says(p, "leave it at"));
   p.process_cores = 2;
   p.decode.threads = 1;
@@ -313,9 +313,9 @@ TEST_CASE("a profile goes through JSON unchanged; anything else is an error") {
   CHECK_THROWS_AS((void)profile_from_json("{\"ranks\": \"two\"}"), Error);
 }
 
-// Figures of a profile out of what was seen of the workers.
+// Figures of a profile from observations of the workers.
 
-// Observations of two readers, one of them parked for half of the time, and a decoder.
+// Observations of a decoder and two readers, one of them parked half of the time.
 struct Observed {
   Observation now;
   void pass(std::chrono::nanoseconds time) {

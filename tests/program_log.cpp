@@ -1,5 +1,5 @@
-// What a program of one's own sees of the feeder besides batches: lines for its logger, warnings at the start, no
-// files.
+// What a program gets from the feeder besides batches: lines for its logger, warnings at the start,
+// and no files.
 #include <forebay/feeder.hpp>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +25,7 @@ using namespace testing;
 using nlohmann::json;
 using Lines = std::vector<std::pair<LogLevel, std::string>>;
 
-// Lines that come one at a time, on whatever thread, while the feeder lives.
+// A logger that stores lines, which arrive one at a time on any thread.
 Logger into(const std::shared_ptr<Lines>& lines) {
   return [lines](LogLevel level, std::string_view text) { lines->emplace_back(level, text); };
 }
@@ -153,7 +153,7 @@ TEST_CASE("sections that are set and change nothing are warned of, but not in ev
 TEST_CASE("shards that make lockstep's epochs longer than they have to be are warned of") {
   Options options;
   const auto warnings = [&](std::uint32_t ranks) { return start_warnings(options, {}, ranks); };
-  CHECK(warnings(1000).empty());  // what is uneven is handed over
+  CHECK(warnings(1000).empty());  // local mode hands over uneven shares
   options.mpi.mode = MpiMode::lockstep;
   for (const std::uint32_t ranks : {1U, 4U, 48U, 100U, 512U, 1024U}) CHECK(warnings(ranks).empty());
   REQUIRE(warnings(1000).size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE("shards that make lockstep's epochs longer than they have to be are wa
   CHECK(warnings(1000).empty());
 }
 
-// One rank whose network is gone when it is to part from the others.
+// A rank that loses its network before it closes.
 struct CutOff final : testing::FakeJob::SameRank {
   explicit CutOff(Communicator& named, bool* has_hook) : SameRank(named), has_hook_(has_hook) {}
   [[nodiscard]] std::unique_ptr<Communicator> duplicate() const override {
@@ -254,7 +254,7 @@ TEST_CASE("clearing a run directory removes an earlier run's files and nothing e
   }
   clear_run_directory(dir.path().string(), 0, 2);
   CHECK_FALSE(std::filesystem::exists(dir / "steps.0.jsonl"));
-  CHECK(std::filesystem::exists(dir / "steps.1.jsonl"));  // rank 1 does that itself
+  CHECK(std::filesystem::exists(dir / "steps.1.jsonl"));  // rank 1 removes its own
   CHECK_FALSE(std::filesystem::exists(dir / "intervals.5.jsonl"));
   CHECK_FALSE(std::filesystem::exists(dir / "steps.0.earlier.jsonl"));
   CHECK_FALSE(std::filesystem::exists(dir / "intervals.5.earlier.jsonl"));
@@ -271,7 +271,7 @@ TEST_CASE("clearing a run directory removes an earlier run's files and nothing e
   CHECK_FALSE(std::filesystem::exists(dir / "steps.1.jsonl"));
   CHECK_FALSE(std::filesystem::exists(dir / "decisions.1.jsonl"));
   CHECK(std::filesystem::exists(dir / "steps.0.jsonl"));
-  CHECK(std::filesystem::exists(dir / "steps.9.jsonl"));  // rank 0 does that
+  CHECK(std::filesystem::exists(dir / "steps.9.jsonl"));  // rank 0 removes it
   clear_run_directory("", 0, 1);
   make_run_directory("");
 }
@@ -292,7 +292,7 @@ TEST_CASE("the quarantine log holds every bad sample, whatever its name is made 
   for (std::uint64_t i = 0; i < 20; ++i) log.add({.sample = i, .path = "p", .reason = "r"});
 
   CHECK(log.count() == 22);
-  CHECK(std::filesystem::file_size(dir / "quarantine.1.jsonl") == 4);  // the folder is not to be touched yet
+  CHECK(std::filesystem::file_size(dir / "quarantine.1.jsonl") == 4);  // the folder must not be touched yet
   clear_run_directory(dir.path().string(), 1, 2);
   log.begin();
   const std::vector<json> lines = read_lines(dir / "quarantine.1.jsonl");

@@ -1,5 +1,5 @@
-// queue.capacity = "auto": the ring that grows, when it does, what memory it takes, and that nothing else depends on
-// it.
+// queue.capacity = "auto": the ring that grows, when it grows, how much memory it takes, and that
+// nothing else depends on it.
 #include <forebay/feeder.hpp>
 
 #include "job/start_checks.hpp"
@@ -19,7 +19,7 @@ namespace {
 
 using namespace testing;
 
-// Batches that are large enough for a queue to begin with two: 9 MB each.
+// Batches of 9 MB each, large enough for the queue to start with two.
 Options large_batches() {
   Options options = memory_options(1);
   options.transform.size = {864, 864};
@@ -31,7 +31,8 @@ Options large_batches() {
 
 constexpr std::int64_t kSlot = 864LL * 864 * 3 * 4 + 4096;
 
-// Of memory, since there were `before` bytes. Sanitizers have memory of their own.
+// How many slots' worth of memory was taken since there were `before` bytes. Not measurable under
+// sanitizers.
 std::uint64_t slots_taken(std::uint64_t before) {
   const std::uint64_t now = testing::kSanitized ? before : std::max(before, resident_bytes());
   return (now - before) / static_cast<std::uint64_t>(kSlot);
@@ -66,7 +67,7 @@ TEST_CASE("a ring that grows lends slots that were never used, and claims no mor
   CHECK(ring.depth() == 5);
   stopped = true;
   SlotRing::Claim claim{};
-  CHECK_FALSE(ring.claim(stopped, claim));  // a sixth would wait for room
+  CHECK_FALSE(ring.claim(stopped, claim));  // a sixth claim would block
 }
 
 TEST_CASE("a queue grows for steps that lacked a batch, and only where more room would have had it") {
@@ -81,7 +82,7 @@ TEST_CASE("a queue grows for steps that lacked a batch, and only where more room
   for (int i = 0; i < 100; ++i) CHECK(step(Decision::fresh, 0.1, 1) == 2);
   SUBCASE("a pause under a policy that reuses") {
     CHECK(step(Decision::reuse, 0.1, 0) == 2);
-    CHECK(step(Decision::reuse, 0.3, 0) == 6);  // 3.6 batches behind at nine tenths of the pace
+    CHECK(step(Decision::reuse, 0.3, 0) == 6);  // 3.6 batches behind, at nine tenths of the pace
     CHECK(step(Decision::reuse, 0.1, 0) == 12);
     CHECK(step(Decision::reuse, 100, 0) == 16);
     CHECK(step(Decision::reuse, 100, 0) == 16);
@@ -101,7 +102,7 @@ TEST_CASE("a queue grows for steps that lacked a batch, and only where more room
   }
 }
 
-// What one step served: the sample of its batch, and how often that had been served before.
+// One step: the sample of its batch, and how often the batch was served before.
 using Step = std::pair<std::uint64_t, std::uint64_t>;
 
 bool step_into(std::vector<Step>& steps, Feeder& feeder) {
@@ -133,7 +134,7 @@ TEST_CASE("memory is taken as the queue grows, which changes neither the batches
   options.queue.memory = 7 * kSlot;
   options.telemetry.dir = dir.path().string();
   options.telemetry.per_step = false;
-  options.policy.max_wait_ms = 1;  // a trainer that spins makes more steps than anybody can record
+  options.policy.max_wait_ms = 1;  // a spinning trainer would make more steps than can be recorded
   std::vector<Step> steps;
   {
     Gate gate;
@@ -141,10 +142,10 @@ TEST_CASE("memory is taken as the queue grows, which changes neither the batches
     const std::uint64_t before = resident_bytes();
     Feeder feeder(options, parts(kBatches, [&](std::uint64_t) { gate.pass(); }));
     const std::uint64_t taken = slots_taken(before);
-    CHECK(taken < feeder.summary().queue_capacity + 3);  // one is resident, and all threads' own
+    CHECK(taken < feeder.summary().queue_capacity + 3);  // one resident batch, and the threads' own memory
     CHECK(contains(feeder.describe(), "ring of 7 slots (2 to 6 ready, 1 resident, 0 leased)"));
     for (int fresh = 0; fresh < 12; fresh += steps.back().second == 0 ? 1 : 0) REQUIRE(step_into(steps, feeder));
-    // Nothing comes: each step reuses, until the pause has taken as long as three batches did.
+    // Nothing arrives: each step reuses, until the pause has lasted as long as three batches take.
     CHECK(testing::eventually([&] { return step_into(steps, feeder) && feeder.summary().queue_capacity == 6; }));
     gate.open();
     while (step_into(steps, feeder)) {
@@ -186,7 +187,7 @@ TEST_CASE("samples of earlier batches come first, whichever thread pushed them, 
   for (const std::uint32_t capacity : {1U, 2U, 7U, 16U, 33U, 200U}) {
     CAPTURE(capacity);
     EncodedQueue queue(capacity);
-    // If there may be many turns, several share a bucket, and their samples may come in any order.
+    // If many turns are possible, several share a bucket, and their samples may come in any order.
     const std::uint64_t group = (capacity + 31) / 32;
     Random random(kSeed);
     for (std::uint64_t newest : {std::uint64_t{capacity} - 1, std::uint64_t{capacity} + 12345}) {
@@ -231,7 +232,7 @@ TEST_CASE("every sample is taken exactly once by one of many threads, and no thr
     });
   }
   std::atomic<std::uint64_t> next{0};
-  // Not all at once, so that threads have to wait.
+  // Not all at once, so that threads must wait.
   const auto push = [&] {
     for (std::uint64_t turn = next++; turn < kTurns; turn = next++) {
       if (!testing::eventually([&] { return total + kCapacity * kBatch > (turn + 2) * kBatch; })) return;
@@ -290,7 +291,7 @@ TEST_CASE("a thread wakes for every element while those awake hold one each, tho
   for (std::thread& thread : threads) thread.join();
   CHECK(met == kThreads);
 
-  // All at once: whoever leaves some behind wakes the next.
+  // All at once: a thread that leaves elements behind wakes the next.
   threads.clear();
   holding = met = 0;
   for (int thread = 0; thread < kThreads; ++thread) {

@@ -1,4 +1,5 @@
-// Samples that decoders read themselves, because reads are quick, and those that they leave to the readers.
+// Samples that decoders read themselves because reads are quick, and those that they leave to the
+// readers.
 #include "base/file_io.hpp"
 #include "read/read_pace.hpp"
 #include "reader_stage.hpp"
@@ -18,7 +19,7 @@ void make_quick(ReadPace& pace) {
   for (int i = 0; i < 1000; ++i) pace.add(0);
 }
 
-// Threads that were seen in a place.
+// Records the threads that reach a place.
 class Threads {
  public:
   void note() {
@@ -35,7 +36,7 @@ class Threads {
   std::set<std::thread::id> ids_;
 };
 
-// A stage whose decoders are asked to read.
+// A stage whose decoders should read.
 struct QuickStage : Stage {
   using Stage::Stage;
 
@@ -101,7 +102,7 @@ TEST_CASE("where one read in a hundred waits for the disk, readers read for a wh
   CHECK_FALSE(pace.is_quick(now + kSecond));
   now += 2 * kSecond;
   CHECK(pace.is_quick(now));
-  read(60, 0);  // they come out of memory now
+  read(60, 0);  // now they come from memory
   CHECK(pace.is_quick(now));
   read(60, 60);
   CHECK_FALSE(pace.is_quick(now));
@@ -109,7 +110,7 @@ TEST_CASE("where one read in a hundred waits for the disk, readers read for a wh
 }
 
 TEST_CASE("decoders read what is quick to read, and leave nothing in the budget") {
-  constexpr std::uint64_t kSamples = 12;  // so few that slow ones among them change no pace
+  constexpr std::uint64_t kSamples = 12;  // so few that slow ones do not change the pace
   QuickStage stage(kSamples);
   make_quick(stage.pace);
   Tally tally(kSamples);
@@ -190,7 +191,7 @@ TEST_CASE("a reader's pause before it reads a sample again is no time of a read"
   DecoderPool decoders(stage.decoder_links(tally), 1);
   ReaderPool readers(stage.links(), {.threads = 1, .attempts = 4, .backoff = 2s});
   for (std::uint64_t id = 0; id < 100; ++id) stage.request(id);
-  REQUIRE(tally.wait_for(100));  // from now on it takes several at a time
+  REQUIRE(tally.wait_for(100));  // from then on it takes several at a time
   const std::vector<ReadRequest> requests{{.order = 100, .sample = 100}, {.order = 101, .sample = 101, .failed = 1}};
   stage.requests.push(requests);
   REQUIRE(tally.wait_for(kSamples));

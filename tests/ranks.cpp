@@ -1,4 +1,4 @@
-// What the ranks of a job agree on, without anything that they would serve: batches are numbers here.
+// What the ranks of a job agree on, without serving anything: batches are just numbers here.
 #include <typeinfo>
 
 #include "fake_job.hpp"
@@ -24,11 +24,11 @@ Options job_options(std::int64_t epochs) {
   Options options;
   options.run.epochs = epochs;
   options.queue.capacity = 4;
-  options.policy.watchdog_s = 0;  // nobody is given up
+  options.policy.watchdog_s = 0;  // no rank is given up
   return options;
 }
 
-// One rank: plans, serves a batch in each step when it has one, and counts.
+// One rank: plans, serves a batch in each step if it has one, and counts.
 struct Rank {
   Rank(Communicator& communicator, const Options& with, Loop loop)
       : with_others(communicator),
@@ -70,7 +70,7 @@ struct Rank {
     if (has_work) plan_ahead();
     return verdict;
   }
-  // The batch that is served fresh in the step, nothing when it is padded.
+  // The batch served fresh in this step; nothing if the step is padding.
   std::optional<Batch> serve() {
     ++steps;
     if (plan.empty() || ranks.is_ahead(plan.front().epoch)) return std::nullopt;
@@ -99,7 +99,7 @@ struct Rank {
   std::uint64_t steps = 0;
 };
 
-// Runs `body` as each of so many ranks.
+// Runs `body` as each of this many ranks.
 void run(std::uint32_t ranks, const Options& options, Loop loop,
          const std::function<void(Rank&, std::uint32_t)>& body) {
   FakeJob job(ranks, 3);
@@ -109,7 +109,7 @@ void run(std::uint32_t ranks, const Options& options, Loop loop,
   });
 }
 
-// What the ranks of a job have in common, from threads of their own.
+// Collects values of the ranks of a job, which run on separate threads.
 template <typename Value>
 class Common {
  public:
@@ -210,7 +210,8 @@ std::string thrown_as(const std::function<void()>& body) {
   return "nothing";
 }
 
-// All ranks throw that kind with one text, whichever rank met it, and whether within a step or in collective work.
+// Checks that all ranks throw this kind of error with the same text, whichever rank met it, and
+// both within a step and in collective work.
 template <typename Kind>
 void check_kind() {
   for (const bool in_step : {true, false}) {
@@ -280,7 +281,7 @@ TEST_CASE("ranks hear whether most of them are at their cap, mpi.lag steps later
       for (std::size_t step = 0; step < 10; ++step) {
         CAPTURE(step);
         const bool is_said = step >= lag && step < 5 + lag && 2 * at_cap > ranks;
-        CHECK(heard.all().front()[step] == (ranks == 1 || is_said));  // a rank alone goes by itself
+        CHECK(heard.all().front()[step] == (ranks == 1 || is_said));  // a single rank decides alone
       }
     }
   }
@@ -330,7 +331,7 @@ TEST_CASE("a rank that leaves is named to the others when they come to its step"
   });
 }
 
-// A rank whose others never come to the end.
+// A rank whose peers never arrive at the end.
 struct Deserted final : FakeJob::SameRank {
   using SameRank::SameRank;
   void while_waiting(std::function<void()> hook) override { hook_ = std::move(hook); }

@@ -292,7 +292,7 @@ TEST_CASE("requests behind a slow read go to other readers") {
   Stage stage(kSamples);
   std::atomic<bool> go{false};
   WaitPoint gate;
-  // The first samples are quick, so that the readers take many at a time; then one read hangs.
+  // The first samples are quick, so that readers take many at a time; then one read hangs.
   stage.dataset.before = [&](std::uint64_t id, int) {
     if (id == 150) gate.wait_until(limit(), [&] { return go.load(); });
   };
@@ -300,7 +300,7 @@ TEST_CASE("requests behind a slow read go to other readers") {
   DecoderPool decoders(stage.decoder_links(tally), 1);
   ReaderPool readers(stage.reader_links(), {.threads = 2});
   for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
-  // What the hanging reader had taken waits for it: less than one thread takes at a time.
+  // What the hanging reader has taken waits with it: fewer samples than a thread takes at a time.
   CHECK(tally.wait_for(kSamples - Pace::kMost));
   go = true;
   gate.notify_all();

@@ -1,4 +1,5 @@
-// The rule by which batches change hands, against its plain definition, and in jobs of 100,000 ranks.
+// The rule by which batches are handed over, compared with its plain definition, and in jobs of
+// 100,000 ranks.
 #include <forebay/order.hpp>
 
 #include "fake_job.hpp"
@@ -22,7 +23,8 @@ using testing::FakeJob;
 
 std::uint64_t size_of(const BatchRange& range) { return range.end - range.begin; }
 
-// rebalance(), with a look at every range for each rank that gives, and at every rank for each that takes.
+// A plain implementation of rebalance() that looks at every range for each rank that gives, and at
+// every rank for each that takes.
 class Definition {
  public:
   Definition(std::vector<BatchRange>& ranges, const std::vector<RankWork>& ranks, const RebalanceRule& rule)
@@ -88,7 +90,7 @@ class Definition {
     }
   }
 
-  // The range of which the rank would serve the last batch is the last.
+  // Sorted so that the range whose batch the rank would serve last comes last.
   [[nodiscard]] std::vector<BatchRange*> in_order(std::uint32_t rank, std::uint64_t epoch) {
     std::vector<BatchRange*> own;
     for (BatchRange& range : ranges_) {
@@ -166,7 +168,7 @@ TEST_CASE("it does what its definition says, whatever the ranges, the paces and 
   CHECK(moved > 100);
 }
 
-// The definition would look 10^10 times.
+// The plain definition would take 10^10 steps.
 TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much more than its pace deserves") {
   constexpr std::uint32_t kRanks = testing::kSanitized ? 12'500 : 100'000;
   constexpr std::uint32_t kShards = testing::kSanitized ? 16'384 : 131'072;
@@ -196,9 +198,9 @@ TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much mor
   CHECK(ledger.ranges().size() <= Ledger::most_ranges(partition));
 }
 
-// What ranks of one build never say to each other.
+// Reports that ranks of one build never send.
 
-// The sums of a job in which another rank adds to those of this one.
+// A job in which another rank's values are added to this one's.
 struct Misled final : FakeJob::SameRank {
   Misled(Communicator& named, std::size_t at, std::int64_t more) : SameRank(named), at_(at), more_(more) {}
 
@@ -252,7 +254,8 @@ TEST_CASE("what is not served can be gathered from ranks of one build alone") {
   }
 }
 
-// What a policy is told in lockstep: reports in, signals out, and that a batch it is told of is there on every rank.
+// The signals of a policy in lockstep: reports in, signals out; and every batch that they promise
+// is ready on every rank.
 
 constexpr QueueOptions kQueue{.capacity = 8, .pool = 2, .max_leases = 2};
 
@@ -276,7 +279,7 @@ TEST_CASE("the first steps: one batch that all ranks have, then nothing is known
   const JobReport first = report(0, 0, {.ready = 5, .produced = 5, .now_ns = 2'000'000'000, .blocked_ns = 500'000'000});
   const Signals known = lockstep.signals(&first);
   CHECK(known.step == 2);
-  CHECK(known.depth == 4);  // one of the five was taken since
+  CHECK(known.depth == 4);  // one of five was taken since
   CHECK(known.produced == 5);
   CHECK(known.capacity == 8);
   CHECK(known.uses == 2);
@@ -307,7 +310,7 @@ TEST_CASE(
     return known;
   };
   CHECK(hears({.ready = 4, .produced = 10}).produced == 10);
-  CHECK(hears({.ready = 3, .produced = 50}).produced == 50);  // without one that is idle
+  CHECK(hears({.ready = 3, .produced = 50}).produced == 50);  // idle ranks do not count
   CHECK(hears({.ready = 1, .produced = 12}).produced == 50);
   const Signals all_idle = hears({.ready = Progress::kIdle});
   CHECK(all_idle.depth == 0);
@@ -338,7 +341,7 @@ TEST_CASE("a disagreement of the ranks is an error") {
   const JobReport first = report(0, 0, {.ready = 2, .produced = 2});
   (void)lockstep.signals(&first);
   lockstep.served(Decision::fresh);
-  const JobReport second = report(1, 1, {.ready = 2, .produced = 3});  // the other rank says that it reused at step 0
+  const JobReport second = report(1, 1, {.ready = 2, .produced = 3});  // the other rank reused at step 0
   CHECK_THROWS_WITH_AS((void)lockstep.signals(&second), doctest::Contains("have not decided alike before step 1"),
                        Error);
 }

@@ -18,7 +18,7 @@ namespace {
 using testing::FakeJob;
 using Batch = std::pair<std::uint64_t, std::uint64_t>;  // epoch, number
 
-// What a job is, and how its ranks behave.
+// A job and the behaviour of its ranks.
 struct Shape {
   std::uint64_t batches = 100;
   std::uint32_t shards = 16;
@@ -28,15 +28,15 @@ struct Shape {
   bool keep_epoch_order = false;
 };
 
-// Where a job was stopped.
+// The state in which a job was stopped.
 struct Rest {
   std::uint64_t completed = 0;
   std::uint64_t opened = 0;
   std::vector<BatchRange> left;
 };
 
-// One rank as its feeder drives it, without production: at each step it serves a batch with its own probability, or at
-// regular intervals.
+// One rank, driven as by a feeder but without production: at each step it serves a batch with its
+// own probability, or at regular intervals.
 struct Rank {
   Rank(const Order& order, Ledger ledger, std::uint32_t number, FakeJob& job, const Shape& shape)
       : schedule(order, std::move(ledger), number, shape.keep_epoch_order),
@@ -60,8 +60,8 @@ struct Rank {
   std::map<std::uint64_t, std::uint64_t> served;  // by epoch
   RankCount count;
   double pace = 1;
-  std::uint64_t period = 1;  // steps that a batch takes it to make
-  std::uint64_t ready = 0;   // step at which the next one is made
+  std::uint64_t period = 1;  // steps to produce a batch
+  std::uint64_t ready = 0;   // step at which the next batch is ready
 };
 
 // A job without threads: all ranks make step k before any makes step k + 1.
@@ -198,7 +198,7 @@ TEST_CASE("each batch is served once per epoch, whatever the paces, the stops an
       is_done = drive.is_done();
       rest = drive.rest();
       ranks_before = ranks;
-      // What is left and what was served are the whole of the opened epochs.
+      // What is left and what was served must together be the opened epochs.
       std::uint64_t left = 0;
       for (const BatchRange& range : rest->left) left += range.end - range.begin;
       CHECK(left + served.size() == rest->opened * shape.batches);
@@ -211,7 +211,7 @@ TEST_CASE("each batch is served once per epoch, whatever the paces, the stops an
   CHECK(moved > 1000 * kJobs / 300);
 }
 
-// Each rank plans a queue ahead, and of so many epochs that more is planned than the ledger holds.
+// Each rank plans a queue ahead, over so many epochs that more is planned than the ledger can hold.
 TEST_CASE("a state of many ranks with long queues and short epochs can be read again, by few ranks too") {
   constexpr std::uint32_t kRanks = 64;
   const Shape shape{.batches = kRanks, .shards = 1024, .epochs = 1000, .capacity = 128};
@@ -244,7 +244,7 @@ TEST_CASE("ranks of one pace hand over nothing") {
       });
     }
     CHECK(drive.is_done());
-    // Chance makes a rank fall behind by a few batches in the end, and only then.
+    // By chance a rank may lag by a few batches at the end, but not before.
     CHECK(moved <= (pace == 1.0 ? 0 : 400));
   }
 }
@@ -262,13 +262,14 @@ TEST_CASE("one slow rank costs the others nothing: an epoch takes the time of al
     drive.step(random, [&](std::uint32_t rank, const BatchRef&) { served += rank != 3 ? 1 : 0; });
     if (served < 7) ++idle;
   }
-  // 24,000 batches at 7.05 per step, and then the last batches that the slow rank had planned.
+  // 24,000 batches at 7.05 per step, plus the last batches that the slow rank had planned.
   CHECK(steps >= 3404);
   CHECK(steps <= 3404 + 2 * 19 * 20);
   CHECK(idle <= 2 * 19 * 20);
 }
 
-// Steps of each epoch of a job of four ranks, one of which takes several steps per batch; of the first, what is left.
+// Steps of each epoch of a job of four ranks, one of which takes several steps per batch; for the
+// first epoch, of what is left of it.
 std::vector<std::uint64_t> steps_of_epochs(const Shape& shape, const Order& order, std::uint64_t period,
                                            const Rest* rest = nullptr, std::uint32_t ranks_before = 4) {
   Drive drive(shape, order, 4, rest, ranks_before);
@@ -332,11 +333,12 @@ TEST_CASE("ranks that keep pace are not held back: no step more, and the next ep
           drive.step(random, [](std::uint32_t, const BatchRef&) {});
           if (drive.completed() == before) continue;
           before = drive.completed();
-          // A rank has served a batch of the next epoch at this step, and may not plan while an exchange is under way.
+          // At this step a rank has served a batch of the next epoch, and it may not plan while an
+          // exchange is in progress.
           const std::uint64_t ahead = std::min(capacity, (shape.epochs - before) * per_rank - 1);
           for (std::uint32_t r = 0; r < 4; ++r) CHECK((before == shape.epochs || drive.rank(r).plan.size() >= ahead));
         }
-        // An epoch's end is known `lag` steps after its last batch.
+        // The end of an epoch is known `lag` steps after its last batch.
         CHECK(steps == shape.epochs * (per_rank + lag) + 1);
       }
     }
@@ -344,7 +346,7 @@ TEST_CASE("ranks that keep pace are not held back: no step more, and the next ep
 }
 
 TEST_CASE("so they do after a resume, wherever the job was stopped and on however many ranks") {
-  // Of 8,000 other such jobs (seed 4242) one missed the bound, by a twentieth.
+  // Of 8,000 other such jobs (seed 4242) one exceeded the bound, by a twentieth.
   const std::uint64_t seed = 77;
   Random random = testing::random_from(seed);
   for (int number = 0; number < (testing::kSanitized ? 20 : 100); ++number) {

@@ -1,5 +1,5 @@
-// Every configuration of docs/recipes.md feeds the data that stands above it there, with the fields that its lines of
-// C++ ask for.
+// Every configuration in docs/recipes.md feeds the data described above it, with the fields that
+// its C++ snippets use.
 #include <forebay/feeder.hpp>
 
 #include "container_files.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;
 
-// A block of TOML, and those of C++ between it and the next.
+// A block of TOML, and the blocks of C++ between it and the next.
 struct Recipe {
   std::string heading;
   std::string toml;
@@ -45,12 +45,12 @@ std::vector<Recipe> recipes() {
 
 std::string text_of(const Bytes& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-// Ones, bytewise, of a shape such as "(2, 8, 8)", `bytes` of them.
+// An array of bytes of value 1, of a shape such as "(2, 8, 8)" with `bytes` bytes.
 std::string npy(const std::string& type, const std::string& shape, std::size_t bytes) {
   return npy_of(type, shape, std::string(bytes, '\1'));
 }
 
-// The data that the page speaks of, in the current folder. An image may be called .jpg and be a PNG.
+// The data that the page describes, in the current folder. A file called .jpg may be a PNG.
 class Workplace {
  public:
   Workplace() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
@@ -67,7 +67,7 @@ class Workplace {
     write_containers();
     has_videos_ = write_videos();
   }
-  // Whether they could be made.
+  // Whether videos could be made.
   [[nodiscard]] bool has_videos() const noexcept { return has_videos_; }
 
  private:
@@ -205,14 +205,14 @@ void check_feeds(const Recipe& recipe) {
   options.device = "host";
   options.dataset.batch_size = 1;
   options.queue.capacity = 2;
-  // A box that a crop left out would be missed.
+  // A crop could leave out a box that the test expects.
   if (options.transform.crop != Crop::random) options.transform.crop = Crop::none;
   options.telemetry.interval_s = 0;
   options.max_bad = std::int64_t{0};
   Feeder feeder(options);
   for (const std::string& name : fields_asked_for(recipe.cpp)) (void)feeder.field_number(name);
   std::size_t samples = 0;
-  std::set<std::string> filled;  // fields that hold more than zeros
+  std::set<std::string> filled;  // fields with non-zero content
   while (const auto batch = feeder.next()) {
     samples += batch->size();
     for (const FieldOptions& field : options.dataset.fields) {
@@ -247,7 +247,7 @@ TEST_CASE("the page's table leads to every recipe") {
       if (c == ' ' || c == '-') anchor += '-';
       if (std::isalnum(static_cast<unsigned char>(c)) != 0) anchor += static_cast<char>(std::tolower(c));
     }
-    anchor.erase(0, 1);  // the blank behind the marks
+    anchor.erase(0, 1);  // the blank after the marks
     CHECK_MESSAGE(contains(page, "](#" + anchor + ")"), "no link to ", recipe.heading);
   }
 }

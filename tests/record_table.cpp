@@ -1,4 +1,5 @@
-// The table that every index is: what a builder put in comes out, in few bytes.
+// The record table behind every index: what a builder put in is read back, and it takes few bytes.
+// Also checksums, and how batches are divided among ranks.
 #include <forebay/order.hpp>
 
 #include "base/crc32c.hpp"
@@ -29,7 +30,7 @@ IndexRecord below(const TemporaryDirectory& folder) {
 
 std::size_t content_bytes(const Dataset& dataset) { return image_of(dataset)->content_bytes(); }
 
-// Whole files with these labels.
+// A table of whole files with these labels.
 RecordTable files_with(const std::vector<std::int32_t>& labels, int classes) {
   RecordTable table;
   for (int i = 0; i < classes; ++i) table.classes.push_back("c" + std::to_string(i));
@@ -126,7 +127,7 @@ TEST_CASE("a CRC-32C is that of its definition, in one go or in pieces, with the
   }
 }
 
-// Long ones are read in three places at once.
+// Long inputs are processed as three streams at once.
 TEST_CASE("a CRC-32C by the processor's instruction is that by tables, whatever the length") {
   std::string text;
   std::uint32_t state = 1;
@@ -158,7 +159,8 @@ TEST_CASE("a record with a checksum is read only if all that this covers is as i
   CHECK(read_sample(*restore_dataset(bytes, "memory"), 0) == "the image");
 
   for (std::size_t at = 4; at < file.size() - 4; ++at) {
-    // The stamp covers so small a file whole; a saved index of a large one has to notice by the checksum.
+    // The stamp covers all of such a small file; in a large one, only the checksum can show the
+    // damage.
     std::string damaged = file;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     write_file(folder / "records", damaged);
@@ -301,7 +303,7 @@ TEST_CASE("the ranks' batches are all batches, each once, in ascending order, by
 
 TEST_CASE("an epoch has as many steps as the rank with the most batches, also where that is not the first") {
   Partition partition{.batches = 20'000, .shards = 1024, .ranks = 48};
-  CHECK(most_batches(partition) == 430);  // where 417 would do for equal shares
+  CHECK(most_batches(partition) == 430);  // equal shares would be 417
   partition.contiguous = true;
   CHECK(most_batches(partition) > batches_of(partition, 0));
 }
@@ -374,7 +376,7 @@ TEST_CASE("what was left of a job is dealt out to fewer and to more ranks, oldes
         CHECK(served.insert(now).second);
         CHECK(now > last);
         last = now;
-        // With two ranks as before each keeps its ranges, else shard v goes to rank v mod P.
+        // With two ranks, as before, each keeps its ranges; otherwise shard v goes to rank v mod P.
         if (ranks == 2) CHECK(rank == (batch.epoch == 3 && batch.batch % 8 == 5 ? 1 : 0));
         if (ranks != 2) CHECK(rank == batch.batch % 8 % ranks);
       }
@@ -419,7 +421,8 @@ TEST_CASE("a slow rank keeps its share, the others take the rest evenly, and not
   std::uint64_t total = 0;
   for (std::uint32_t rank = 0; rank < 4; ++rank) total += size_of(ranges, rank);
   CHECK(total == 800);
-  // Its share of all 840, less what it has planned; shares are rounded down, so a few batches stay.
+  // Its share of all 840 batches, minus what it has planned. Shares are rounded down, so it may
+  // keep a few more.
   CHECK(size_of(ranges, 2) >= 840 * 20 / 320 - 10);
   CHECK(size_of(ranges, 2) <= 840 * 20 / 320 - 10 + 3);
   for (const std::uint32_t rank : {0U, 1U, 3U}) {

@@ -1,4 +1,5 @@
-// The recording of decisions as a file: what is written reads back, and what is missing is never passed over.
+// The recording of decisions as a file: what is written reads back, and gaps are never skipped
+// silently.
 #include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
@@ -29,7 +30,7 @@ RecordingHeader header_of(std::uint32_t rank = 0, std::uint32_t ranks = 1) {
           .capacity = 16};
 }
 
-// Decisions as letters: F fresh, R reuse; f and r the same where padding was served.
+// Decisions as letters: F fresh, R reuse; lower case if padding was served.
 RecordedStep step_of(char letter) {
   return {.fresh = letter == 'F' || letter == 'f', .padded = letter == 'f' || letter == 'r'};
 }
@@ -59,7 +60,7 @@ std::string random_decisions(std::size_t steps, std::uint64_t seed) {
   return out;
 }
 
-// What reading the text as a recording is refused with; "" when it is accepted.
+// The message with which the text is refused as a recording; "" if it is accepted.
 std::string refusal(const std::string& text) {
   const TemporaryDirectory dir;
   std::ofstream(dir / "decisions.0.jsonl") << text;
@@ -126,7 +127,7 @@ TEST_CASE("a line is a step and runs that begin with fresh") {
   CHECK(lines[5] == nlohmann::json{{"step", 14}, {"runs", {0, 1}}, {"padded", {0, 1}}});
 }
 
-// A run that records its decisions and no steps, in a folder of its own.
+// A run in a temporary folder that records decisions but no steps.
 struct Recorded {
   TemporaryDirectory dir;
   Screen screen;
@@ -140,7 +141,8 @@ struct Recorded {
     setup.options.per_step = false;
     setup.recording = header_of();
   }
-  // Makes one step for each decision; `between` is called before each. Returns how many step records were dropped.
+  // Makes one step per decision; `between` is called before each. Returns how many records were
+  // dropped.
   template <typename Between>
   std::uint64_t run(const std::string& decisions, Between&& between) {
     Telemetry telemetry(
@@ -323,7 +325,7 @@ TEST_CASE("what is deep or long is refused, and a few bytes take no more memory 
   }
   CHECK(contains(refusal(head + "{\"step\":0,\"runs\":[" + std::string(5'000'000, ' ') + "1]}\n"),
                  "has a line of more than 4194304 bytes: line 2"));
-  // 128 MiB for each line, were there a bit for each step.
+  // Would take 128 MiB per line with a bit for each step.
   constexpr std::uint64_t kSteps = std::uint64_t{1} << 30U;
   std::string text = head;
   for (std::uint64_t line = 0; line < 400; ++line) {
@@ -377,7 +379,7 @@ std::int64_t now_ns() {
 
 TEST_CASE("a track takes what begins in time, as long as there is room, and counts the rest") {
   TimelineTrack track("reader 0", 3, 5000);
-  track.add_work("reading", 0, 999, 1);  // too short to be seen
+  track.add_work("reading", 0, 999, 1);  // too short to be shown
   track.add_work("reading", 0, 1000, 2);
   track.add_step("step", 4999, 90000, 7, 8, 9);
   track.add_work("idle", 5000, 8000, 3);

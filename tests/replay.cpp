@@ -16,13 +16,14 @@ using namespace testing;
 
 Parts parts(std::uint64_t size = 40) { return {.dataset = std::make_shared<MemoryDataset>(size)}; }
 
-// The trainer's compute. Without any it makes a million steps a second, more than anybody can record.
+// Compute time of the trainer. Without it there are a million steps per second, more than can be
+// recorded.
 constexpr std::chrono::microseconds kStep{50};
 
 // epoch, batch, use_index, first sample
 using Served = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
-// Serves to the end, or until `stop_at` steps were made and the feeder was asked to stop.
+// Serves to the end, or asks the feeder to stop after `stop_at` steps.
 std::vector<Served> serve(const Options& options, std::uint64_t stop_at = UINT64_MAX) {
   Feeder feeder(options, parts());
   std::vector<Served> served;
@@ -43,7 +44,7 @@ std::uint64_t reused(const std::vector<Served>& served) {
       std::ranges::count_if(served, [](const Served& step) { return std::get<2>(step) > 0; }));
 }
 
-// A source in fits and starts.
+// A source with irregular delays.
 Options jittery(const fs::path& dir) {
   Options options = memory_options(2);
   options.run.epochs = 3;
@@ -176,7 +177,8 @@ TEST_CASE("what would make another run is refused with its key") {
     contains(refusal([&](Options& o) { o.telemetry.dir = (dir / name).string(); }),
              "policy.recording and telemetry.dir are the same folder");
   }
-  // The recording is still there, and needs neither the capacity nor the threads it was made with.
+  // The recording still exists; neither the capacity nor the number of threads must be those of the
+  // recorded run.
   CHECK(refusal([](Options& o) {
           o.queue.capacity = 7;
           o.workers.io = 5;

@@ -1,4 +1,4 @@
-// Reading telemetry back, and the page that `forebay report` makes of it.
+// Reads telemetry back, and checks the page that `forebay report` makes from it.
 #include <tinyxml2.h>
 
 #include "measure/counters.hpp"
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using doctest::Approx;
 using namespace testing;
 
-// One step each 0.1 s: every third is fresh, and 0.02 s of each are spent waiting.
+// A step every 0.1 s: every third is fresh, and each waits for 0.02 s.
 StepRecord step_at(std::uint64_t step, double t_s) {
   StepRecord record;
   record.step = step;
@@ -53,7 +53,7 @@ std::string interval_lines(std::uint64_t count) {
     interval.steps = 50;
     interval.fresh = 20;
     interval.job_uses_max = 4;
-    if (i > 0) {  // nothing is known of the first
+    if (i > 0) {  // the first step has no times
       interval.mean_running_time = 0.1;
       interval.stall = 0.2;
     }
@@ -97,7 +97,7 @@ std::string end_of_rank() {
 
 const Settings kSettings{{"policy.name", "\"adaptive\""}, {"queue.capacity", "16"}, {"dataset.path", "\"a & <b>\""}};
 
-// Two ranks with 30 s of steps, the second one half as long; ended.
+// Two ranks with 30 s of steps, the second with half as many; the run has ended.
 void write_run(const fs::path& dir, const Settings& settings = kSettings) {
   for (const std::uint32_t rank : {0U, 1U}) {
     const std::string number = std::to_string(rank);
@@ -134,7 +134,7 @@ TEST_CASE("a line is read back as it was written, and a broken one is told apart
   CHECK(record.served == Decision::reuse);
   CHECK(record.padding);
   CHECK(record.depth == 3);
-  CHECK(record.wait_s == 0);  // not asked for
+  CHECK(record.wait_s == 0);  // not requested
   const auto problem_after = [&](const std::string& from, const std::string& to) {
     std::string changed = line;
     changed.replace(changed.find(from), from.size(), to);
@@ -191,14 +191,15 @@ TEST_CASE("a run's steps become its figures over time") {
   const Bin total = total_of(run);
   CHECK(total.steps == Approx(450));
   CHECK(total.fresh == Approx(150));
-  CHECK(total.stall() == Approx(0.2));  // the first wait is the start-up
+  CHECK(total.stall() == Approx(0.2));  // the first wait is start-up
   CHECK(total.depth() == Approx(3));
   CHECK(total.uses_most == 3);
   REQUIRE(run.summary());
   CHECK(run.summary()->images_per_s == 2468);
   CHECK(run.profiles().size() == 2);
 
-  // More steps than are to be read: stretches of them tell the same, and intervals are preferred.
+  // If there are more steps than the limit, stretches give the same figures, and intervals are
+  // preferred.
   const ReadLimits few{.steps = 64 << 10, .intervals = 128 << 10};
   write(dir / "run" / "steps.0.jsonl", step_lines(0, 1000));
   write(dir / "run" / "steps.1.jsonl", step_lines(0, 1000));
@@ -288,7 +289,7 @@ void walk(const tinyxml2::XMLElement& element, const std::function<void(const ti
   }
 }
 
-// What a browser and a screen reader rely on.
+// Checks what browsers and screen readers rely on.
 void check_page(const std::string& page) {
   REQUIRE(page.starts_with(kReportMark));
   for (const char* outside : {"<script", "http://", "https://", "@import", "url(", "src=\"/"}) {

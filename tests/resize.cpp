@@ -13,7 +13,7 @@ Image noise(std::int32_t width, std::int32_t height) {
   forebay::Random random(forebay::key64(5, width, height));
   Image image;
   image.resize(width, height);
-  // Blocks of extremes among noise: the hardest rounding and the largest sums.
+  // Noise with runs of extreme values: the hardest case for rounding, and the largest sums.
   for (std::size_t i = 0; i < image.pixels.size(); ++i) {
     const bool extreme = i / 40 % 3 == 0;
     image.pixels[i] = extreme ? (i / 120 % 2 == 0 ? 255 : 0) : static_cast<std::uint8_t>(random.bits());
@@ -45,7 +45,7 @@ Pixels resize(const Image& image, const Box& region, std::int32_t width, std::in
   return resize(resizer, image, region, width, height, mirror);
 }
 
-// Triangle filter in floating point, written from its definition.
+// A triangle filter in floating point, written from its definition.
 std::vector<std::vector<double>> exact_weights(std::int32_t in, std::int32_t out) {
   const double scale = static_cast<double>(in) / out;
   const double support = std::max(scale, 1.0);
@@ -65,7 +65,7 @@ std::vector<std::vector<double>> exact_weights(std::int32_t in, std::int32_t out
 std::vector<double> exact_resize(const Image& image, const Box& region, std::int32_t width, std::int32_t height) {
   const auto columns = exact_weights(region.width(), width);
   const auto rows = exact_weights(region.height(), height);
-  std::vector<double> narrow;  // region.height() rows of the new width
+  std::vector<double> narrow;  // region.height() rows of the output's width
   for (std::int32_t y = region.top; y < region.bottom; ++y) {
     for (const auto& weights : columns) {
       for (std::ptrdiff_t c = 0; c < 3; ++c) {
@@ -104,7 +104,8 @@ Box around(const Box& a, const Box& b) {
   return {std::min(a.left, b.left), std::min(a.top, b.top), std::max(a.right, b.right), std::max(a.bottom, b.bottom)};
 }
 
-// Of the middle of `box`, compared with the box resized whole in floating point, and then cut.
+// The largest error of the middle of `box`, compared with the whole box resized in floating point
+// and then cropped.
 double largest_error_of_middle(const Image& image, const Box& box, std::int32_t width, std::int32_t height,
                                double fraction) {
   const forebay::make::ViewAxes axes = forebay::make::central_axes(box, width, height, fraction);
@@ -112,7 +113,7 @@ double largest_error_of_middle(const Image& image, const Box& box, std::int32_t 
   const Box pixels = forebay::make::pixels_of(axes);
   REQUIRE(around(pixels, box) == box);
   REQUIRE(around(forebay::make::shown_region(axes), pixels) == pixels);
-  // Only these are there, as after the decode of a region.
+  // Only these pixels exist, as after a region decode.
   Image part;
   part.resize(pixels.width(), pixels.height());
   part.area = pixels;
@@ -317,7 +318,7 @@ TEST_CASE("the same bytes on every machine, with every kind of kernels") {
       const auto pixels = resize(resizer, image, {3, 2, 497, 370}, width, height, false);
       all.insert(all.end(), pixels.begin(), pixels.end());
     }
-    // What this code gave when it was written and checked against the exact reference.
+    // A reference value from when this was checked against the exact filter.
     CHECK_MESSAGE(hash(all) == 2015330080507812931ULL, std::string(kernels.name));
   }
 }
@@ -327,13 +328,13 @@ TEST_CASE("the middle is cut as torchvision's Resize and CenterCrop cut it") {
     const auto [across, down] = forebay::make::central_axes(box, width, height, fraction);
     return std::array{across.out, down.out, across.from, down.from};
   };
-  // Sizes after Resize(n), and the left and upper side that CenterCrop takes, of torchvision 0.14.
+  // Sizes after Resize(n), and left and top offsets of CenterCrop, from torchvision 0.14.
   CHECK(cut({0, 0, 500, 375}, 224, 224, 224.0 / 256) == std::array{341, 256, 58, 16});
   CHECK(cut({0, 0, 375, 500}, 224, 224, 224.0 / 232) == std::array{232, 309, 4, 42});
   CHECK(cut({0, 0, 301, 400}, 224, 224, 224.0 / 255) == std::array{255, 338, 16, 57});
   CHECK(cut({0, 0, 33, 32}, 224, 224, 1) == std::array{231, 224, 4, 0});
   CHECK(cut({7, 9, 107, 109}, 90, 50, 0.5) == std::array{180, 180, 45, 65});
-  // Where that would be too wide, whole pixels are resized.
+  // If that would be too wide, the whole box is resized to the output.
   CHECK(cut({0, 0, 65500, 1}, 224, 224, 0.875) == std::array{224, 224, 0, 0});
 }
 

@@ -1,4 +1,4 @@
-// A job that stops and resumes: over all its parts it serves what one run without a stop serves.
+// A job that stops and resumes: all its parts together serve what a run without a stop serves.
 #include <forebay/feeder.hpp>
 
 #include "memory_dataset.hpp"
@@ -14,13 +14,13 @@ namespace {
 using namespace testing;
 
 constexpr std::uint64_t kSamples = 37;
-constexpr std::uint64_t kBatches = 10;  // the last with one sample
+constexpr std::uint64_t kBatches = 10;  // the last one has one sample
 
 Parts parts(std::uint64_t size = kSamples, MemoryDataset::Hook hook = {}) {
   return {.dataset = std::make_shared<MemoryDataset>(size, std::move(hook))};
 }
 
-// Mirrored at random, so that the bytes tell the epoch and the position too.
+// Mirrored at random, so that the bytes also depend on epoch and position.
 Options three_epochs() {
   Options options = memory_options(4);
   options.transform.mirror = 0.5;
@@ -46,7 +46,7 @@ Batch copy(const Lease& batch) {
           .pixels = {pixels, pixels + images.bytes()}};
 }
 
-// The fresh batches of all steps that are left, or of so many.
+// The fresh batches of all remaining steps, or of at most this many.
 std::vector<Batch> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
   std::vector<Batch> fresh;
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -176,7 +176,7 @@ TEST_CASE("run.steps and run.epochs are totals over all parts of a run") {
   CHECK(second.steps() == 23);
   CHECK(second.epochs_completed() == 2);
 
-  // A run of fewer steps than were made already is over, and one of more continues.
+  // A run limited to fewer steps than were already made is over; one limited to more continues.
   const std::string state = second.state();
   options.run.steps = 5;
   Feeder over(options, parts());
@@ -277,7 +277,7 @@ TEST_CASE("a save that fails names the file, and the run continues") {
   std::string said = error_of([&] { feeder.save(file); });
   said += error_of([&] { feeder.finish_saves(); });
   CHECK(contains(said, "cannot save the state to " + file.string()));
-  feeder.finish_saves();  // said once
+  feeder.finish_saves();  // reported only once
   append(served, serve(feeder));
   CHECK(contains(error_of([&] { feeder.save(file); }), "cannot save the state to " + file.string()));
   CHECK(served == without_a_stop(three_epochs()));
@@ -293,7 +293,8 @@ TEST_CASE("a file that is not there begins a run anew or is an error, as the cal
   CHECK(serve(feeder) == without_a_stop(three_epochs()));
 }
 
-// As many parts as the job that was saved had, whatever this one's nodes are, unless dataset.nodes says otherwise.
+// The number of parts is that of the saved job, whatever nodes this job has, unless dataset.nodes
+// differs.
 TEST_CASE("in parts, a job goes on with those it began with; another dataset.nodes is refused") {
   Options options = three_epochs();
   options.dataset.order = SampleOrder::local;
@@ -307,7 +308,7 @@ TEST_CASE("in parts, a job goes on with those it began with; another dataset.nod
   first.save(file);
   first.finish_saves();
   options.dataset.nodes = 0;
-  Feeder restored(options, parts());  // of one part by itself
+  Feeder restored(options, parts());  // which by itself would have one part
   CHECK(restored.restore_if_present(file));
   Parts at_once = parts();
   at_once.resume = file;
@@ -393,7 +394,7 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   refused([](Options& o) { o.transform.mirror = 0.25; }, kSamples, other_key("transform.mirror", "0.5", "0.25"));
   refused([](Options& o) { o.transform.dtype = DType::float32; }, kSamples, "transform.dtype");
   refused([](Options& o) { o.transform.crop = Crop::random; }, kSamples, "and this one has transform.crop = ");
-  CHECK_FALSE(contains(text, "transform.padding"));  // an empty list: states from before there was such a key go on
+  CHECK_FALSE(contains(text, "transform.padding"));  // empty: older states have no such key
   refused([](Options& o) { o.mpi.virtual_shards = 8; }, kSamples, other_key("mpi.virtual_shards", "1024", "8"));
   refused([](Options&) {}, kSamples + 1, "the saved job had another dataset (37 samples, fingerprint ");
   refused([](Options&) {}, kSamples + 1, "check dataset.path, dataset.classes and dataset.index");

@@ -1,4 +1,5 @@
-// What a job that resumes does with the files of its earlier parts: telemetry, quarantine, recordings.
+// What a resumed job does with the files of its earlier parts: telemetry, quarantine log,
+// recordings.
 #include <forebay/feeder.hpp>
 #include <nlohmann/json.hpp>
 
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kSamples = 40;
 constexpr std::uint64_t kBroken = 7;
 
-// One sample cannot be read, and the index left one out.
+// A dataset with one unreadable sample and one that the index left out, unless it is `whole`.
 std::shared_ptr<MemoryDataset> dataset(bool whole) {
   auto made = std::make_shared<MemoryDataset>(kSamples, [whole](std::uint64_t id) {
     if (!whole && id == kBroken) throw SampleError("broken");
@@ -51,7 +52,7 @@ std::vector<Served> serve(Feeder& feeder, std::uint64_t steps = UINT64_MAX) {
     const auto batch = feeder.next();
     if (!batch) break;
     served.emplace_back(batch->epoch(), batch->batch(), batch->use_index(), batch->ids()[0]);
-    // The trainer's compute: without any it makes more steps than anybody can record.
+    // Compute time of the trainer: without it, there would be more steps than can be recorded.
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return served;
@@ -80,7 +81,8 @@ TEST_CASE("a resumed run adds to the files of its earlier parts; a new run clear
   const std::size_t bad = read_lines(dir / "run" / "quarantine.0.jsonl").size();
   CHECK(bad >= 1);
   {
-    // The other way to go on: a feeder that does not know it yet must leave the files alone.
+    // The other way to resume: a feeder that does not know yet that it will must leave the files
+    // alone.
     Feeder feeder(options, {.dataset = dataset(false)});
     feeder.restore(file);
     (void)serve(feeder, 6);
@@ -122,7 +124,7 @@ TEST_CASE("a complete run that is resumed leaves the files as they are") {
   check_steps(dir / "run", again.steps());
 }
 
-// A job stopped by a signal while it started has made no step: there is nothing of its own to add to.
+// A job stopped by a signal during its start has made no step, so it has no files to append to.
 TEST_CASE("a run that resumes from before its first step is a new one for its files") {
   const TemporaryDirectory dir;
   const Options options = recorded_options(dir / "run");
@@ -183,7 +185,7 @@ TEST_CASE("a run killed while its steps made way for new ones goes on with them"
     (void)serve(feeder, 12);
     state = feeder.state();
   }
-  fs::rename(steps, earlier);  // killed before it began the new file
+  fs::rename(steps, earlier);  // killed before it created the new file
   Feeder feeder(options, {.dataset = dataset(true)});
   feeder.restore_state(state);
   (void)serve(feeder, 5);
@@ -195,7 +197,7 @@ TEST_CASE("a run killed while its steps made way for new ones goes on with them"
   CHECK(feeder.summary().dropped_records == 0);
 }
 
-// A source in fits and starts, so that no two runs decide alike by themselves.
+// A source with irregular delays, so that no two runs make the same decisions on their own.
 Options jittery(const fs::path& dir) {
   Options options = recorded_options(dir);
   options.policy.name = "greedy";
@@ -236,7 +238,7 @@ TEST_CASE("each part of a run is repeated from its own recording and the state t
 
   Feeder again_one(replaying(options, dir / "run"), {.dataset = dataset(true)});
   CHECK(serve(again_one) == part_one);
-  again_one.close();  // it writes the folder of the next
+  again_one.close();  // the next run writes to the same folder
   Feeder again_two(replaying(options, dir / "run"), from(state));
   CHECK(serve(again_two) == part_two);
   CHECK(again_two.epochs_completed() == 3);
@@ -258,9 +260,9 @@ TEST_CASE("a state that no recording begins at is refused, and the replay from t
   CHECK(serve(replay) == served);
 }
 
-// States are written on a thread of their own: nobody waits for the disk, and nothing that fails is forgotten.
+// States are written on a separate thread: nobody waits for the disk, and no failure is forgotten.
 
-// A disk that lets writes pass one by one and keeps what was written.
+// A fake disk that lets writes pass one at a time and stores what was written.
 struct Disk {
   StateWriter::Write write() {
     return [this](const std::filesystem::path& file, const std::string& text) {
@@ -310,7 +312,7 @@ TEST_CASE("a state for another file takes no other's place") {
   });
   disk.gate.open(1);
   CHECK(disk.waits_for(2));
-  CHECK(eventually([&] { return returned.load(); }));  // there is room once the second is being written
+  CHECK(eventually([&] { return returned.load(); }));  // returns once the second one is being written
   disk.gate.open();
   saver.join();
   writer.finish();
@@ -342,7 +344,7 @@ TEST_CASE("the end waits for what was handed over") {
     disk.gate.open();
   }
   CHECK(disk.written == std::vector<std::string>{"a:1", "a:2"});
-  StateWriter idle(disk.write());  // has no thread to end
+  StateWriter idle(disk.write());  // has no thread
   idle.finish();
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("turns are claimed in order and no further than the capacity") {
   CHECK(claim.turn == 1);
   CHECK(claim.slot != first);
 
-  stopped = true;  // a third claim would wait for room
+  stopped = true;  // a third claim would block
   CHECK_FALSE(ring.claim(stopped, claim));
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("no turn is claimed before it is planned, and a later plan continues w
     stopped = true;
     ring.wake();
   });
-  CHECK_FALSE(ring.claim(stopped, claim));  // waits for a third turn to be planned
+  CHECK_FALSE(ring.claim(stopped, claim));  // would block until a third turn is planned
   stopper.join();
 }
 
@@ -137,11 +137,12 @@ TEST_CASE("slots suffice with a lease on every batch that may have left the pool
       while (ring.depth() < ring.capacity()) {
         SlotRing::Claim claim{};
         REQUIRE(ring.claim(stopped, claim));
-        CHECK(in_use.insert(claim.slot).second);  // otherwise a batch would be overwritten that may be read
+        CHECK(in_use.insert(claim.slot).second);  // otherwise a batch in use would be overwritten
         ring.publish(claim.turn);
       }
     };
-    // Each is served while it enters, and the lease kept: the oldest leave the pool leased.
+    // Each batch is served as it enters, and its lease is kept: the oldest ones leave the pool
+    // leased.
     std::vector<Lease> leases;
     for (std::int64_t i = 1; i < queue.max_leases; ++i) {
       fill_up();
@@ -215,8 +216,8 @@ TEST_CASE("moving a lease moves the right, releasing ends it once") {
   CHECK(empty.images().shape[0] == 0);
 }
 
-// Issuer, decoders, consumer and a thread that ends leases, on a tiny ring: every batch must arrive whole, once, in
-// order, and stay untouched while it is resident or leased.
+// Issuer, decoders, consumer and a thread that ends leases, on a tiny ring: every batch must arrive
+// complete, once, in order, and stay unchanged while it is resident or leased.
 struct Stress {
   Capacity capacity;
   std::uint32_t pool;
@@ -254,8 +255,8 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
   std::mutex work_mutex;
   std::deque<std::pair<std::uint32_t, std::uint32_t>> work;  // slot, index
   std::atomic<std::uint64_t> samples_left{turns * kTiny.batch_size};
-  // Threads without work wait, not yield: beside others, a processor that is given away comes back only after their
-  // slices.
+  // Idle threads wait instead of yielding: if other processes compute, a thread that yields gets
+  // its processor back only after their time slices.
   WaitPoint work_there;
   WaitPoint leases_there;
   WaitPoint lease_ended;
@@ -285,8 +286,8 @@ void run_stress(const Stress& shape, std::uint64_t turns, std::uint64_t seed) {
         std::pair<std::uint32_t, std::uint32_t> item;
         {
           const std::scoped_lock lock(work_mutex);
-          if (work.empty()) continue;  // another was faster
-          // Any order: late samples must not disturb early ones.
+          if (work.empty()) continue;  // another thread was faster
+          // In random order: late samples must not disturb early ones.
           const auto at = static_cast<std::ptrdiff_t>(random.below(work.size()));
           item = work[static_cast<std::size_t>(at)];
           work.erase(work.begin() + at);

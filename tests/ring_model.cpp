@@ -26,11 +26,11 @@ Limits limits(std::uint64_t executions, std::uint64_t walks) {
           .seed = from_environment("FOREBAY_SEED", 20261)};
 }
 
-// One for all cases. It has met the places in the sources that name an order.
+// Shared by all cases. It has visited the places in the sources that name a memory order.
 Explorer& explorer() {
   static Explorer one = [] {
-    // A process with one thread counts references to shared objects without atomic operations; this one stands for
-    // many.
+    // In a process with one thread, libstdc++ counts references to shared objects without atomic
+    // operations; this one stands for many threads.
     __libc_single_threaded = 0;
     Explorer made;
     for (const Scenario& scenario : scenarios()) (void)made.explore(scenario, {.executions = 200, .walks = 50});
@@ -54,7 +54,7 @@ std::vector<std::memory_order> weaker(const Sites::Site& site) {
 }
 
 TEST_CASE("the explorer finds the outcomes that C++ permits, and no others") {
-  constexpr unsigned kEnough = 20;  // more choices than an execution has
+  constexpr unsigned kEnough = 20;  // more than an execution has choices
   for (const Litmus& litmus : litmus_tests()) {
     const Result result =
         explorer().explore(litmus.scenario, {.deviations = kEnough, .executions = 2000000, .walks = 0});
@@ -95,7 +95,8 @@ TEST_CASE("a scenario comes to every memory order that the sources name") {
   }
 }
 
-// What fails in one of the scenarios that come to a site while its operation is done with a weaker order.
+// The failure in one of the scenarios that reach a site while its operation is done with a weaker
+// order.
 std::string failure_with(std::size_t site, std::memory_order order, Limits limits) {
   const std::set<std::string> names = explorer().sites().all()[site].scenarios;
   limits.traces = false;

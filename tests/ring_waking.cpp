@@ -1,4 +1,4 @@
-// When the consumer of a ring wakes the issuer: ring invariant R8.
+// When the consumer of a ring wakes the issuer (ring invariant R8), and stops requested by signals.
 #include <unistd.h>
 #include <csignal>
 #include <forebay/feeder.hpp>
@@ -18,7 +18,8 @@ using namespace testing;
 
 bool never() { return false; }
 
-// A ring whose issuer publishes what it claims at once. The consumer, and its wake-ups, are the calling thread's.
+// A ring whose issuer publishes what it claims at once. The calling thread is the consumer, whose
+// wake-ups are counted.
 class Waking {
  public:
   Waking(std::uint32_t capacity, std::uint64_t turns)
@@ -38,7 +39,8 @@ class Waking {
     ring.retire(ring.take());
     ring.settle();
   }
-  // Wake-ups since the last call, once the issuer has claimed what it was woken for and sleeps again.
+  // The number of wake-ups since the last call, after the issuer has claimed what it was woken for
+  // and sleeps again.
   int wakes() {
     const int wakes = consumer_.wakes.exchange(0);
     if (wakes > 0) settle_down();
@@ -53,7 +55,7 @@ class Waking {
     SlotRing::Claim claim{};
     while (ring.claim(stopped_, claim)) ring.publish(claim.turn);
   }
-  // It announces itself before it sleeps (W1), so from then on any notifier wakes it.
+  // The issuer announces itself before it sleeps (W1), so from then on any notifier wakes it.
   void settle_down() {
     const bool sleeps = testing::eventually([this] { return asleep_.waits > slept_; });
     CHECK(sleeps);
@@ -118,13 +120,13 @@ TEST_CASE("the last batches of a plan come without being waited for") {
   waking.take();
   CHECK(waking.wakes() == 0);
   for (int i = 0; i < 16; ++i) waking.ring.pass();
-  CHECK(waking.wakes() == 1);  // for the two that are left
+  CHECK(waking.wakes() == 1);  // for the last two batches
   CHECK(waking.ring.is_complete());
   while (waking.ring.state() == SlotRing::State::ready) waking.take();
   CHECK(waking.wakes() == 0);
   waking.ring.plan(19);
   waking.ring.settle();
-  CHECK(waking.wakes() == 1);  // nothing is ready
+  CHECK(waking.wakes() == 1);  // because nothing is ready
   CHECK(waking.ring.depth() == 1);
 }
 
@@ -150,7 +152,7 @@ TEST_CASE("an issuer is left alone for a few turns while the workers are busy, a
   FutexWatch notified;
   {
     const FutexWatch::OfThisThread watched(notified);
-    // One can be claimed, none is ready.
+    // One turn can be claimed, and no batch is ready.
     ring.publish(0);
     take();
     ring.publish(2);
@@ -222,7 +224,8 @@ TEST_CASE("whatever the consumer does, it wakes the issuer when R8 says so, and 
   }
 }
 
-// Stops that come from signals. The library leaves signals alone; a program's own handler may ask for a stop.
+// Stops requested by signals. The library installs no handlers; a program's own handler may request
+// a stop.
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, SIGQUIT, SIGALRM, SIGPIPE, SIGCHLD, SIGSEGV};
 
@@ -239,7 +242,7 @@ bool is_blocked(int signal) {
 }
 
 TEST_CASE("a feeder installs no signal handler and blocks no signal of its program") {
-  // The test's own framework has handlers while a test runs.
+  // doctest has signal handlers while a test runs.
   std::vector<struct sigaction> before;
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
     struct sigaction by_default {};
@@ -272,7 +275,7 @@ TEST_CASE("a feeder installs no signal handler and blocks no signal of its progr
   check_untouched();
 }
 
-// A signal handler can reach nothing but static storage.
+// A signal handler can reach only static storage.
 std::atomic<Feeder*> asked{nullptr};
 std::atomic<int> handled{0};
 
@@ -281,7 +284,7 @@ extern "C" void ask_to_stop(int /*signal*/) {
   ++handled;
 }
 
-// The program's handler, which asks `feeder` to stop, for the scope.
+// Installs a handler that asks `feeder` to stop, for the scope.
 class StopFromHandler {
  public:
   StopFromHandler(int signal, Feeder& feeder) : signal_(signal) {
@@ -293,7 +296,7 @@ class StopFromHandler {
     REQUIRE(::sigaction(signal_, &action, &previous_) == 0);
   }
   ~StopFromHandler() {
-    // The previous action is not meant for a signal that is still on its way.
+    // The previous action must not receive a signal that is still pending.
     CHECK(testing::eventually([this] {
       sigset_t pending;
       return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal_) == 0;
@@ -339,10 +342,11 @@ TEST_CASE("a signal to the process ends a wait inside next(), whichever thread i
     const StopFromHandler handler(SIGUSR1, feeder);
     REQUIRE(feeder.next());
     std::thread other([&] {
-      CHECK(testing::eventually([&] { return reads == 3; }));  // it hangs in the store
+      CHECK(testing::eventually([&] { return reads == 3; }));  // a reader hangs in the store
       CHECK(::kill(::getpid(), SIGUSR1) == 0);
     });
-    // The broken wait still serves a resident batch: the stop takes effect at the next step.
+    // The broken wait still serves a resident batch, because the stop takes effect at the next
+    // step.
     const auto last = feeder.next();
     CHECK((!last || !last->is_fresh()));
     CHECK_FALSE(feeder.next().has_value());
@@ -388,7 +392,7 @@ TEST_CASE("a stop requested while another feeder takes this one's place reaches 
   Feeder resumed(options, {.dataset = std::make_shared<MemoryDataset>(40, [&](std::uint64_t) {
                              ++reads;
                              if (!is_restoring) return;
-                             feeder.load()->request_stop();  // a reader of the new one
+                             feeder.load()->request_stop();  // called on a reader of the new feeder
                              gate.pass();
                            })});
   feeder = &resumed;

@@ -1,4 +1,5 @@
-// Time in which the process did not run counts for no limit: ticks by a fake clock, and processes that are stopped.
+// Time during which the process did not run does not count towards limits: with a fake clock, and
+// with suspended processes.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace testing;
 
-// A running time and the clock that a test moves.
+// A running time with a clock that the test moves.
 struct FakeClock {
   RunningTime::Clock::time_point now{1000s};
   RunningTime time{100ms, now};
@@ -40,14 +41,14 @@ TEST_CASE("time that a process ran is counted, less a few ticks; time that it st
   clock.runs(10s);
   CHECK(clock.time.since(mark) == 9800ms);
   clock.stands_still(24h);
-  CHECK(clock.time.since(mark) == 9800ms);  // before the next tick too
+  CHECK(clock.time.since(mark) == 9800ms);  // even before the next tick
   clock.runs(100ms);
   CHECK(clock.time.since(mark) == 10s);
   for (int i = 0; i < 100; ++i) {
     clock.stands_still(10min);
     clock.runs(1s);
   }
-  // Each pause counts for one tick more.
+  // Each pause may count as one more tick.
   CHECK(clock.time.since(mark) >= 10s + 100s);
   CHECK(clock.time.since(mark) <= 10s + 100s + 10s);
 }
@@ -84,12 +85,12 @@ TEST_CASE("the watchdog barks after its limit of running, whatever pauses there 
   CHECK_FALSE(never.barks());
 }
 
-// --- processes that are stopped ---
+// Suspended processes. Shared is how a trainer in a child process and the test communicate.
 
 // What a trainer in a child process and the test tell each other.
 struct Shared {
-  std::atomic<std::uint64_t> reads{0};   // that were begun
-  std::atomic<std::uint64_t> steps{0};   // that were made
+  std::atomic<std::uint64_t> reads{0};   // reads begun
+  std::atomic<std::uint64_t> steps{0};   // steps made
   std::atomic<bool> in_step{false};      // the trainer is in its own step
   std::atomic<bool> store_opens{false};  // reads may end
   std::atomic<bool> step_ends{false};    // the trainer's step may end
@@ -99,16 +100,16 @@ struct Scene {
   std::string name;
   std::string policy;
   bool stops_in_step = false;  // the pause comes while the trainer computes
-  bool store_opens = true;     // some time after the pause
+  bool store_opens = true;     // the store works again some time after the pause
 };
 
-constexpr std::uint64_t kFirst = 4;  // samples that come before the store stalls
+constexpr std::uint64_t kFirst = 4;  // samples that arrive before the store stalls
 
 bool await(const std::atomic<bool>& flag) {
   return eventually([&] { return flag.load(); });
 }
 
-// 0 = ran to its end, 3 = the watchdog ended it, 4 = the test got stuck.
+// Exit codes: 0 = ran to its end, 3 = ended by the watchdog, 4 = the test got stuck.
 int train(const Scene& scene, Shared& shared) {
   auto options = testing::memory_options(2);
   options.policy.name = scene.policy;
@@ -137,7 +138,7 @@ int train(const Scene& scene, Shared& shared) {
       ::poll(nullptr, 0, 2);
     }
   } catch (const WatchdogError&) {
-    shared.store_opens = true;  // or close() would wait for the reader
+    shared.store_opens = true;  // otherwise close() would wait for the reader
     return 3;
   }
   return 0;
@@ -173,7 +174,7 @@ class Child {
   [[nodiscard]] const Scene& scene() const { return scene_; }
   [[nodiscard]] Shared& shared() const { return *shared_; }
 
-  // Out of batches, and where the pause is to hit it.
+  // Whether it has run out of batches and is where the pause should hit it.
   [[nodiscard]] bool is_starved() const {
     if (shared_->reads <= kFirst) return false;
     return scene_.stops_in_step ? shared_->in_step.load() : shared_->steps >= (scene_.policy == "block" ? 2U : 10U);
@@ -184,7 +185,7 @@ class Child {
     return ::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status);
   }
   void go_on() const { ::kill(pid_, SIGCONT); }
-  // The exit code; -1 when it has none within a minute.
+  // The exit code; -1 if it has not ended within a minute.
   int wait() {
     int status = 0;
     ended_ = eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
@@ -219,13 +220,13 @@ TEST_CASE("a suspended process continues where it was; a dead store is still not
     const std::uint64_t before = child->shared().steps;
     child->go_on();
     child->shared().step_ends = true;
-    // It is served old batches, or waits, before the store gives anything new.
+    // It must be served old batches, or wait, before the store delivers anything new.
     const bool reuses = child->scene().policy != "block";
     if (reuses && child->scene().store_opens) {
       CAPTURE(child->scene().name);
       CHECK(eventually([&] { return child->shared().steps > before + 3; }, std::chrono::seconds(30)));
     }
-    if (!reuses) ::poll(nullptr, 0, 100);  // time to die of its first look at the clock
+    if (!reuses) ::poll(nullptr, 0, 100);  // time to be ended by a wrong look at the clock
     if (child->scene().store_opens) child->shared().store_opens = true;
   }
   for (const auto& child : children) {

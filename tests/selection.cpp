@@ -29,7 +29,7 @@ std::string error_of(const Dataset& dataset, const DatasetOptions& options) {
   return testing::error_of<ConfigError>([&] { (void)Selection::make(dataset, options, kSeed, false); });
 }
 
-// Samples per id of an epoch.
+// How often each sample occurs in an epoch, by id.
 std::map<std::uint64_t, int> uses_of(const Order& order, std::uint64_t epoch) {
   std::map<std::uint64_t, int> uses;
   for (std::uint64_t position = 0; position < order.options().samples; ++position) {
@@ -48,7 +48,7 @@ Order order_of(const Dataset& dataset, const DatasetOptions& options, bool shuff
                 .selection = selection});
 }
 
-// Two folders of classes, one sample and nine.
+// Two class folders, with one sample and with nine.
 DatasetOptions uneven_folders(const std::filesystem::path& root) {
   write_file(root / "data/rare/0.jpg", "x");
   for (int i = 0; i < 9; ++i) write_file(root / "data/usual" / (std::to_string(i) + ".jpg"), "x");

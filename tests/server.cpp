@@ -1,4 +1,5 @@
-// One step: what is decided, and what is served. No other thread and no other rank takes part.
+// One step of the server: what is decided, and what is served. No other thread and no other rank
+// takes part.
 #include <random>
 
 #include "ring/probes.hpp"
@@ -26,7 +27,7 @@ TEST_CASE(
   bench.publish(2);
   CHECK_FALSE(bench.step().adjacent);
   CHECK_FALSE(bench.step().adjacent);
-  CHECK_FALSE(bench.step().adjacent);  // the older of two with one use each
+  CHECK_FALSE(bench.step().adjacent);  // the older of two batches with one use each
   CHECK_FALSE(bench.step().adjacent);
   CHECK(bench.warnings.empty());
   for (int capped = 0; capped < 3; ++capped) CHECK_FALSE(bench.step().adjacent);
@@ -85,7 +86,7 @@ TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing
   for (std::byte& byte : batch) byte = static_cast<std::byte>(random.below(256));
   Probes<256, 8> probes(std::array{ProbedRange{0, kMask}, ProbedRange{kMask, kBytes}}, 2, seed);
   probes.keep(1, batch.data());
-  // Uses until a change of these bytes is seen.
+  // How many uses it takes until a change of these bytes is noticed.
   const auto uses_until_seen = [&](std::size_t begin, std::size_t bytes) {
     auto changed = batch;
     for (std::size_t i = begin; i < begin + bytes; ++i) changed[i] ^= std::byte{1};
@@ -104,7 +105,7 @@ TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing
   CHECK(uses_until_seen(0, kMask) == 1);
   CHECK(uses_until_seen(kMask, kBytes - kMask) == 1);
   for (std::size_t sample = 0; sample < kSamples; ++sample) CHECK(uses_until_seen(sample * kSample, kSample) > 0);
-  // Half the rows of each sample, as cutmix has it.
+  // Half the rows of each sample, as a CutMix by the program would change.
   auto changed = batch;
   for (std::size_t i = 0; i < kMask; ++i) changed[i] ^= i % kSample < kSample / 2 ? std::byte{1} : std::byte{0};
   bool is_seen = false;
@@ -189,7 +190,7 @@ TEST_CASE("a reserve that nobody has use for is shown to the policy as a full qu
     return bench.script.asked.back().depth;
   };
   CHECK(depth({}) == 1);
-  CHECK(depth({.is_all_planned = true}) == 1);  // one is still to be produced
+  CHECK(depth({.is_all_planned = true}) == 1);  // one batch is still to be produced
   CHECK(depth({.is_waited_for = true}) == 4);
   bench.publish();
   CHECK(depth({}) == 2);
@@ -254,7 +255,7 @@ TEST_CASE("alike with other ranks the policy sees what all share, and its decisi
   CHECK(alike.decision == Decision::fresh);
   check_padding(alike.served);
   CHECK(alike.served.decided_fresh);
-  bench.script.decide = [](const Signals&) { return Decision::wait; };  // nobody may wait
+  bench.script.decide = [](const Signals&) { return Decision::wait; };  // which is not allowed in lockstep
   alike = step({}, shared);
   CHECK(alike.decision == Decision::reuse);
   CHECK_FALSE(alike.served.padding);
@@ -263,7 +264,8 @@ TEST_CASE("alike with other ranks the policy sees what all share, and its decisi
   CHECK_FALSE(alike.decision);
   check_padding(alike.served);
 
-  // A lease that ends while the policy decides makes room for the next step only (ring invariant R6).
+  // A lease that ends while the policy decides makes room only for the next step (ring invariant
+  // R6).
   std::vector<Lease> leases;
   leases.push_back(bench.lease(alike.served));
   leases.push_back(bench.lease(alike.served));
@@ -279,8 +281,8 @@ TEST_CASE("alike with other ranks the policy sees what all share, and its decisi
   CHECK(step({}, shared).served.decision == Decision::fresh);
 }
 
-// A step that waits: for a fresh batch, for a limited time, until it is broken, and too long. No other thread takes
-// part.
+// Steps that wait: for a fresh batch, for a limited time, until the wait is broken, and too long.
+// No other thread takes part.
 
 TEST_CASE("a fresh decision waits for the batch") {
   Bench bench;
@@ -293,7 +295,7 @@ TEST_CASE("a fresh decision waits for the batch") {
   };
   const Served served = bench.step();
   CHECK(served.decision == Decision::fresh);
-  CHECK(served.depth == 0);  // on entry
+  CHECK(served.depth == 0);  // when the step began
   CHECK(polls >= 3);
 }
 
@@ -345,7 +347,7 @@ TEST_CASE("a wait that is broken ends with padding") {
   CHECK(empty.step().slot == LeaseMaker::kEmpty);
 }
 
-// Ranks in lockstep have decided for a fresh batch, which this one does not have yet.
+// The ranks in lockstep have decided for a fresh batch, which this rank does not have yet.
 Server::Alike serve_agreed(Bench& bench) {
   const Server::Alike step = bench.server.serve_alike({}, Signals{.step = 1, .depth = 1, .capacity = 4, .uses = 1});
   bench.server.returned(step.served, Server::Clock::now());
@@ -419,7 +421,7 @@ TEST_CASE("a rank whose own batch is at policy.max_uses is padded where the othe
       CHECK(step.decision == Decision::reuse);
       return step.served;
     };
-    check_padding(reuse(true));  // a use that the others' batches do not have
+    check_padding(reuse(true));  // a use beyond what the others' batches have had
     const Served served = reuse(false);
     CHECK(served.use_index == 2);
     CHECK(served.padding == (on_max_uses != OnMaxUses::warn));
@@ -490,7 +492,7 @@ TEST_CASE("the watchdog does not count the time in which what makes the batches 
   CHECK_FALSE(bench.failure.happened());
   bench.script.decide = [](const Signals&) { return Decision::fresh; };
   int seconds = 0;
-  bench.interrupted = [&] {  // in a wait
+  bench.interrupted = [&] {  // called during a wait
     bench.time.tick(now += 1s);
     bench.is_paused = ++seconds < 30;
     return false;
@@ -507,7 +509,7 @@ TEST_CASE("a reserve does not hide a store from which nothing arrives") {
       CAPTURES(in_lockstep, must_pad);
       Bench bench;
       bench.publish(3);
-      bench.claim();  // and is never published
+      bench.claim();  // never published
       int step = 0;
       bench.script.decide = [&](const Signals&) { return step % 4 == 0 ? Decision::fresh : Decision::reuse; };
       auto now = RunningTime::Clock::time_point{};
@@ -523,7 +525,7 @@ TEST_CASE("a reserve does not hide a store from which nothing arrives") {
       }
       REQUIRE(bench.failure.happened());
       CHECK(step >= 10);
-      CHECK(step <= 15);  // a lower bound of the time that has passed
+      CHECK(step <= 15);  // the watchdog's clock never runs ahead
       CHECK_THROWS_AS(bench.failure.rethrow(), WatchdogError);
     }
   }

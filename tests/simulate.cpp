@@ -1,4 +1,5 @@
-// The simulator compared with what is known without it: distributions, hand-made schedules, exhaustive search.
+// Compares the simulator with independent results: distributions, hand-made schedules, exhaustive
+// search.
 #include <forebay/policy.hpp>
 
 #include "simulate/rank_model.hpp"
@@ -79,7 +80,7 @@ TEST_CASE("outages and contention keep the mean in the long run, and do not depe
     }
     CHECK(now / kBatches == doctest::Approx(3).epsilon(0.03));
     CHECK(longest > (kind == SourceKind::outages ? 20 : 6));
-    // A producer that starts late meets the same outages.
+    // A producer that starts its batches later meets the same outages.
     Source twin(spec, 11);
     Source lazy(spec, 11);
     for (int i = 0; i < 100; ++i) CHECK(twin.finish(10.0 * i) == lazy.finish(10.0 * i));
@@ -183,11 +184,12 @@ TEST_CASE("lockstep: ranks decide alike, never wait, and reach the rate of the s
   CHECK_THROWS_WITH_AS(outcome_of(shallow), doctest::Contains("queue.capacity > mpi.lag"), ConfigError);
 }
 
-// Tries all sequences of fresh and reuse steps that the conditions of best_schedule() allow.
+// The cost found by trying all sequences of fresh and reuse steps that the conditions of
+// best_schedule() allow.
 double exhaustive(const std::vector<std::uint64_t>& arrived, std::uint64_t capacity) {
   const std::size_t steps = arrived.size();
   double best = std::numeric_limits<double>::infinity();
-  for (std::uint32_t fresh = 1; fresh < (1U << steps); fresh += 2) {  // bit k: step k is fresh; the first one is
+  for (std::uint32_t fresh = 1; fresh < (1U << steps); fresh += 2) {  // bit k: step k is fresh; step 0 always is
     std::uint64_t served = 0;
     std::uint64_t uses = 0;
     double squares = 0;
@@ -256,7 +258,8 @@ TEST_CASE("no policy with one resident batch beats the best schedule without a s
 TEST_CASE("arrivals: what a consumer that takes every batch at once sees") {
   Scenario scenario = scenario_of(recorded({1, 0, 0, 0, 0, 0, 10, 1, 1, 1}), "greedy", 8);
   scenario.queue.capacity = 3;
-  // Three come at once and fill the queue; each batch taken makes room for one more, until the sixth.
+  // Three arrive at once and fill the queue; each batch taken makes room for one more, up to the
+  // sixth.
   CHECK(arrivals(scenario) == std::vector<std::uint64_t>{3, 4, 5, 6, 6, 6, 6, 6});
 }
 
@@ -275,7 +278,7 @@ TEST_CASE("a queue of capacity auto stays small on a steady store and bridges pa
       CHECK(steady.capacity <= 4);
       CHECK(steady.fresh + steady.left >= run(source_of(SourceKind::constant, ratio), policy, 16).fresh - 16);
     }
-    SourceSpec bursts = *pauses;  // at R = 0.7, a pause takes what 4 steps do, a sixth of the time
+    SourceSpec bursts = *pauses;  // R = 0.7; a pause lasts 4 steps, a sixth of the time
     bursts.mean_s = 0.7;
     bursts.on_s = 20;
     bursts.off_s = 4;

@@ -1,4 +1,4 @@
-// `forebay simulate` as a user runs it.
+// `forebay simulate` as a user runs it, and the simulator compared with recorded runs.
 #include <forebay/policy.hpp>
 #include <nlohmann/json.hpp>
 
@@ -26,7 +26,7 @@ Json results(std::vector<std::string> arguments) {
   return Json::parse(outcome.output);
 }
 
-// Telemetry of a rank whose trainer takes 10 ms, whose batches come every 30 ms, and which reused in between.
+// Writes telemetry of a rank with steps of 10 ms and a batch every 30 ms, with reuse in between.
 void write_trace(const std::filesystem::path& file, int steps) {
   std::ofstream out(file);
   for (int step = 0; step < steps; ++step) {
@@ -169,7 +169,8 @@ TEST_CASE("what cannot be simulated is refused by name") {
   }
 }
 
-// The simulator compared with the real feeder: a run with threads, files and time, replayed without any of them.
+// Compares the simulator with the real feeder: a run with threads, files and time, replayed without
+// any of them.
 
 Json replayed(Workplace& place, const std::string& name, const std::string& policy) {
   const auto outcome =
@@ -180,9 +181,10 @@ Json replayed(Workplace& place, const std::string& name, const std::string& poli
   return Json::parse(outcome.output).at(0);
 }
 
-// The recording includes whatever the run met, even a busy machine, so that does not make the two differ.
+// The recording includes everything that happened, even a busy machine, so that cannot make the two
+// differ.
 TEST_CASE("a recorded run replayed in the simulator serves as many fresh batches, as evenly") {
-  if (testing::kSanitized) return;  // it counts steps by the clock
+  if (testing::kSanitized) return;  // steps depend on the clock
   const std::string steady = "latency_ms = 20.0\n";
   const std::string bursty =
       "latency_ms = 3.0\njitter = 1.0\nbandwidth_mb_s = 1.0\noutage_every_s = 0.1\noutage_s = 0.05\n";

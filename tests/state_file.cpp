@@ -1,4 +1,4 @@
-// The file of a state: whatever ends a save, the file holds a whole state.
+// The file of a state: however a save ends, the file holds a complete state.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ struct Pipe {
   int ends[2] = {-1, -1};
 };
 
-// A copy of this process that runs `body` and nothing else; killed at the latest by the destructor.
+// A forked process that runs `body` and nothing else; the destructor kills it at the latest.
 class Child {
  public:
   template <typename Body>
@@ -57,7 +57,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // How it ended, as waitpid says.
+  // Sends a signal and returns the status from waitpid().
   int end(int signal) {
     int status = 0;
     if (pid_ <= 0) return status;
@@ -71,7 +71,8 @@ class Child {
   pid_t pid_;
 };
 
-// What an Error of `body` says when it runs in a child after `prepare`; "" when it throws none.
+// The message of an Error thrown by `body` in a child process after `prepare`; "" if none is
+// thrown.
 template <typename Prepare, typename Body>
 std::string error_in_child(Prepare&& prepare, Body&& body) {
   Pipe pipe;
@@ -110,7 +111,7 @@ std::size_t count_files(const fs::path& dir) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir), {}));
 }
 
-// No right of root, and none of the owner of a temporary directory.
+// Gives up the rights of root, and of the owner of a temporary directory.
 bool become_nobody() { return ::geteuid() != 0 || (::setgid(65534) == 0 && ::setuid(65534) == 0); }
 
 TEST_CASE("a state is written, replaced and read, in folders that need not exist") {
@@ -261,7 +262,7 @@ TEST_CASE("a path that exists but cannot be a state is an error, never an absent
         error(dir / "file", "Permission denied"));
 }
 
-// Another state for each number of steps, of another length.
+// A different state for each number of steps, with a different length.
 JobState state_at(std::uint64_t steps) {
   Random random(steps);
   JobState state = testing::job(1024, 256, 1'000'003, 12, 2);
@@ -277,7 +278,7 @@ void save_for_ever(const fs::path& file, std::uint64_t steps, int reports) {
   }
 }
 
-// Waits up to a minute for something to read.
+// Waits up to a minute for input.
 bool is_readable(int descriptor) {
   pollfd wanted{.fd = descriptor, .events = POLLIN, .revents = 0};
   return ::poll(&wanted, 1, 60'000) == 1 && (wanted.revents & POLLIN) != 0;
@@ -296,7 +297,7 @@ TEST_CASE("kills during saves leave a readable state every time") {
     Child child([&] { save_for_ever(file, steps, reports.ends[1]); });
     reports.close_end(1);
     REQUIRE(is_readable(reports.ends[0]));
-    // Long enough to be hit in any part of some later save.
+    // A random delay, so that the kill may hit any part of some later save.
     ::usleep(static_cast<useconds_t>(random.below(10'000)));
     const int status = child.end(SIGKILL);
     REQUIRE(WIFSIGNALED(status));
@@ -308,7 +309,7 @@ TEST_CASE("kills during saves leave a readable state every time") {
     REQUIRE(text);
     const JobState state = parse_state(*text, file.string());
     CHECK(state.steps >= reported);
-    CHECK(state.steps <= reported + 1);  // it was in place, and the child did not come to say so
+    CHECK(state.steps <= reported + 1);  // it may be complete although the child could not report it
     CHECK(state == state_at(state.steps));
     CHECK(state.steps > steps);
     steps = state.steps;

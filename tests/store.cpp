@@ -1,4 +1,4 @@
-// Names, hashes and signatures of stores, and the cache on the node over a store that counts.
+// Names, hashes and signatures of stores; and the node cache over a store that counts requests.
 #include "test.hpp"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kBlock = CacheEntry::kBlock;
 
-// Bytes that a store would have, and how often it was asked for how many.
+// An object of a store, which counts requests and bytes.
 class Counted final : public RemoteFile {
  public:
   Counted(std::string name, std::size_t bytes, std::uint64_t identity)
@@ -94,7 +94,7 @@ void flip(const std::filesystem::path& file, std::size_t at) {
   stream.put(static_cast<char>(byte ^ 1));
 }
 
-// A read that leaves everything of an object in the cache; says whether it was there already.
+// Reads a whole object through the cache; returns whether all of it was cached already.
 bool read_all(const std::shared_ptr<NodeCache>& cache, const std::string& name = "s3://b/o", std::size_t blocks = 8) {
   const auto source = object(blocks * kBlock, 1, name);
   check_read(through(cache, source), *source, 0, blocks * kBlock);
@@ -111,7 +111,8 @@ std::uint64_t on_disk(const std::filesystem::path& dir) {
   return bytes;
 }
 
-// A process that does this, has all files of this one open, and ends as if it were killed when the object goes.
+// A forked process, which inherits all open files, calls a function and is killed when this object
+// is destroyed.
 class Child {
  public:
   template <typename Work>
@@ -183,8 +184,8 @@ TEST_CASE("SHA-256 and its HMAC") {
         "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
-// "Signature Calculations for the Authorization Header" of the Amazon S3 API Reference: its two GETs without more
-// headers.
+// From "Signature Calculations for the Authorization Header" in the Amazon S3 API Reference: its
+// two GETs without further headers.
 TEST_CASE("signatures of AWS's own examples") {
   const Keys keys{.id = "AKIAIOSFODNN7EXAMPLE", .secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", .token = {}};
   const auto time = std::chrono::system_clock::from_time_t(1'369'353'600);  // 2013-05-24
@@ -239,7 +240,7 @@ TEST_CASE("only what is missing is read, near pieces by one request") {
   const OpenFile file = through(cache_in(folder.path() / "cache"), source);
   for (const std::size_t block : {10U, 12U, 100U}) check_read(file, *source, block * kBlock, kBlock);
   source->requests = source->read_bytes = 0;
-  check_read(file, *source, 9 * kBlock, 5 * kBlock);  // 9, 11 and 13 are missing: near each other
+  check_read(file, *source, 9 * kBlock, 5 * kBlock);  // 9, 11 and 13 are missing, close to each other
   CHECK(source->requests == 1);
   CHECK(source->read_bytes == 5 * kBlock);
   for (std::size_t block = 60; block < 140; ++block) check_read(file, *source, block * kBlock, kBlock);
@@ -282,7 +283,7 @@ TEST_CASE("the bound holds, and what fits stays") {
     source->requests = source->read_bytes = 0;
     for (std::size_t block = 0; block < 100; ++block) check_read(file, *source, (block * 37 % 100) * kBlock, kBlock);
     CHECK(cache->held() == 52 * kBlock);
-    if (epoch > 0) CHECK(source->requests == 50);  // a head, and the checksums of 100 blocks
+    if (epoch > 0) CHECK(source->requests == 50);  // the header, and the checksums of 100 blocks
   }
   const auto none = cache_in(folder.path() / "none", 1);
   check_read(through(none, source), *source, 0, kBlock);
@@ -365,7 +366,7 @@ TEST_CASE("what killed processes left is removed and counted") {
   SUBCASE("an entry without a name, and a wrong count, though another process went on") {
     {
       const auto cache = cache_in(dir);
-      static std::optional<CacheUse> killed;  // by the system
+      static std::optional<CacheUse> killed;  // left for the system to clean up
       {
         const Child child([&] { killed.emplace(dir.string()); });
       }

@@ -1,5 +1,5 @@
-// Stores, and what gives keys to them, that fail for a while, and a process that runs out of descriptors: no sample is
-// lost for either.
+// Stores and credential sources that fail for a while, and a process that runs out of file
+// descriptors: neither loses a sample.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -25,11 +25,11 @@ using namespace forebay::data;
 namespace {
 
 struct FileSystem {
-  std::atomic<int> spared{0};    // reads that pass,
-  std::atomic<int> failures{0};  // before those that fail
+  std::atomic<int> spared{0};    // reads that succeed
+  std::atomic<int> failures{0};  // and then reads that fail
   std::atomic<int> stale{-1};    // a descriptor whose reads fail
   std::atomic<int> error{EIO};
-  std::atomic<bool> skips_pauses{false};  // they take no time
+  std::atomic<bool> skips_pauses{false};  // pauses take no time
 };
 FileSystem file_system;  // NOLINT: the functions below have no object of their own to keep it in
 
@@ -47,7 +47,7 @@ Function next_one(const char* name) {
 
 }  // namespace
 
-// In the place of the C library's.
+// Replaces the C library's function.
 extern "C" ssize_t pread(int file, void* to, std::size_t bytes, off_t offset) {
   static const auto real = next_one<ssize_t (*)(int, void*, std::size_t, off_t)>("pread");
   return fails(file) ? -1 : real(file, to, bytes, offset);
@@ -68,7 +68,8 @@ namespace {
 
 using namespace testing;
 
-// UndefinedBehaviorSanitizer looks at objects through a pipe, and takes one that it cannot open for their damage.
+// UndefinedBehaviorSanitizer inspects objects through a pipe; if it cannot open one, it reports
+// damage.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 constexpr bool kNeedsDescriptors = true;
@@ -81,7 +82,7 @@ constexpr bool kNeedsDescriptors = false;
 
 constexpr std::array kPassing{ESTALE, EIO, ETIMEDOUT, ENOTCONN, EHOSTDOWN, ECONNRESET};
 
-// The file system as it was, afterwards.
+// Restores the file system's behaviour afterwards.
 struct Situation {
   Situation() = default;
   ~Situation() {
@@ -93,7 +94,7 @@ struct Situation {
   Situation& operator=(const Situation&) = delete;
 };
 
-// Files of records, of which each holds its number.
+// Files of records; each record holds its number.
 class Shards {
  public:
   explicit Shards(std::uint64_t count) {
@@ -127,7 +128,8 @@ std::string read_source(SourceFiles& files, std::uint64_t source, int* descripto
   return text;
 }
 
-// All descriptors that the process may have, but so many. As many may be open before as there are below 200.
+// Limits the descriptors that the process can open, by occupying all but a few. At most as many may
+// be open before as there are below 200.
 class FewDescriptors {
  public:
   explicit FewDescriptors(std::size_t left) {
@@ -191,7 +193,7 @@ TEST_CASE("a descriptor that fails is not asked again") {
   CHECK(read_source(*files, 0, &descriptor) == Shards::content(0));
   const FileDescriptor spare(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   file_system.stale = descriptor;
-  files->with(0, [&](const OpenFile& first) {  // keeps its number from being given to the next
+  files->with(0, [&](const OpenFile& first) {  // keeps its number from being reused for the next
     CHECK(first.descriptor.get() == descriptor);
     CHECK_THROWS_AS(read_source(*files, 0), SampleError);
     int next = -1;
@@ -200,7 +202,7 @@ TEST_CASE("a descriptor that fails is not asked again") {
   });
 }
 
-// Class folders of images, or a file of records, of 60 samples.
+// Options for 60 samples in class folders, or in a file of records.
 Options options_of_data(const TemporaryDirectory& dir, bool has_records) {
   std::string pixels;
   for (int i = 0; i < 60; ++i) {
@@ -243,7 +245,8 @@ TEST_CASE("an evaluation leaves out nothing while its store fails, whatever the 
   }
 }
 
-// Files that are read before a run, as many formats as have some, and what an index of each is built from.
+// Datasets of all formats that read files while indexing, and the files that each index is built
+// from.
 std::vector<std::string> indexed_paths(const TemporaryDirectory& dir) {
   const std::string box = testing::annotation(testing::object("dog"));
   for (const char* name : {"voc/a", "voc/b", "yolo/a", "coco/a"})
@@ -288,7 +291,7 @@ TEST_CASE("what is read before a run waits for a store that fails, and then name
       CHECK(fingerprint(*build_dataset(options)) == fingerprint(*restore_dataset(expected, "expected")));
       CHECK(file_system.failures <= 0);
     }
-    // Each read, on its own.
+    // Lets each read fail in turn.
     file_system.failures = 0;
     for (int spared = 0; file_system.failures <= 0; ++spared) {
       CAPTURE(spared);
@@ -329,7 +332,7 @@ TEST_CASE("a store that fails is told of once, and what waiting cannot mend is n
     });
   };
   const auto transient = SampleError::Kind::transient;
-  // Attempts take some of the time too: little, unless the machine is busy.
+  // The attempts take some of the time, too, but little unless the machine is busy.
   CHECK(error_after(SampleError("cannot read: gone", transient)).starts_with("cannot read: gone (for "));
   CHECK(reads > 4);
   CHECK(reads <= 12);
@@ -346,7 +349,7 @@ TEST_CASE("a store that fails for ever ends the run, and is named") {
   for (const bool has_records : {false, true}) {
     CAPTURE(has_records);
     Options options = options_of_data(dir, has_records);
-    options.policy.watchdog_s = 1;  // the first batch comes before, on a busy machine too
+    options.policy.watchdog_s = 1;  // the first batch arrives before that, even on a busy machine
     options.max_bad = 1;
     Feeder feeder(options, {.log = [](LogLevel, std::string_view) {}});
     REQUIRE(feeder.next());
@@ -405,7 +408,7 @@ TEST_CASE("keys that are renewed late are used until they expire, and a program 
   CHECK_THROWS_AS((void)credentials.renew(credentials.keys(now + 51min)), SampleError);
   give("second", now + 3h);
   CHECK(credentials.keys(now + 2h).token == "second");
-  // They have no others: that is said, and while they worked it is waited for.
+  // There are no other keys, which is reported; since they worked before, the run waits.
   CHECK_FALSE(credentials.renew({.id = "i", .secret = {}, .token = "second"}));
   credentials.have_worked();
   CHECK_THROWS_AS((void)credentials.renew({.id = "i", .secret = {}, .token = "second"}), SampleError);

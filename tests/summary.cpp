@@ -14,7 +14,7 @@ using namespace forebay::measure;
 using doctest::Approx;
 using nlohmann::json;
 
-// The keys that the design promises, and those that stand beside them.
+// The keys that the design promises, and further ones.
 const std::vector<std::string> kDesignKeys = testing::words(
     "steps fresh reused fresh_fraction wall_s compute_s stall_s au fresh_au images_per_s produce_rate consume_rate "
     "exhausted_steps uses_p50 uses_p99 uses_max adjacent_reuse_fraction bad_samples bad_share epochs bytes_read");
@@ -133,7 +133,7 @@ TEST_CASE("a job is combined from its ranks") {
   ranks[0].nvjpeg_fallbacks = 4;
   ranks[1].nvjpeg_fallbacks = 3;
   ranks[1].bytes_read = 32;
-  ranks[1].bad_samples = 5;  // knows of all that rank 0 knows of
+  ranks[1].bad_samples = 5;  // includes all that rank 0 knows of
   const Summary job = combine(ranks);
   testing::check_figures(json::parse(to_json(job)), R"({
     "steps": 400, "fresh": 160, "reused": 240, "fresh_fraction": 0.4, "wall_s": 6.666667, "compute_s": 3.0,
@@ -155,7 +155,7 @@ TEST_CASE("combining one rank changes nothing, combining none gives nothing") {
 
 TEST_CASE("counters add up steps") {
   RunCounters counters;
-  StepRecord first = record(0, Decision::fresh, 99.0, 0.0);  // the wait for the first batch is the start-up
+  StepRecord first = record(0, Decision::fresh, 99.0, 0.0);  // the wait for the first batch is start-up
   first.census_wait_s = 9.0;
   counters.step(first);
   StepRecord behind = record(1, Decision::reuse, 0.5, 2.0);

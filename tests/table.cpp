@@ -1,4 +1,4 @@
-// Tables of text with a header (CSV, TSV): what their columns become, and which rows are left out.
+// Text tables with a header (CSV, TSV): what their columns become, and which rows are left out.
 #include <forebay/dataset.hpp>
 
 #include "data/csv.hpp"
@@ -206,7 +206,7 @@ TEST_CASE("one odd label among class numbers is a bad row in every column of cla
     options.fields = {field("site", FieldKind::class_number)};
     CHECK(build_dataset(options)->size() == 13);
   }
-  // Numbers of the given classes, as in a list.
+  // They are numbers of the given classes, as in a list.
   DatasetOptions options = table_options(folder, "image,label\na.jpg,0\nb.jpg,1.0\nc.jpg,2\n");
   options.classes = {"cat", "dog"};
   CHECK(build_dataset(options)->size() == 2);
@@ -435,12 +435,12 @@ TEST_CASE("real tables of boxes") {
   CHECK(raccoons->classes() == Lines{"raccoon"});
 }
 
-// Rows of CSV beside Python's csv module, where there is a Python.
+// Compares rows of CSV with Python's csv module, if there is a Python.
 
 namespace beside_python {
 
-// As csv_rows.py writes them; "refused" where Forebay says what is wrong and Python does not: a quote that is never
-// closed, bytes that are not text.
+// The rows in the form that csv_rows.py writes; "refused" where Forebay reports an error and Python
+// does not: a quote that is never closed, or bytes that are not text.
 std::string rows_of(std::string_view table) {
   std::string all;
   try {

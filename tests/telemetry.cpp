@@ -15,7 +15,7 @@ using namespace forebay::read;
 using namespace forebay::testing;
 using nlohmann::json;
 
-// Every field is a function of `i`, so that a torn record shows.
+// Every field is a function of `i`, so that a torn record is recognisable.
 StepRecord numbered(std::uint64_t i) {
   StepRecord out;
   out.step = i;
@@ -200,7 +200,7 @@ TEST_CASE("an interval's figures, its JSON and its line") {
   totals.bytes_read = 1000;  // before the first step: belongs to no interval
   reporter.tick(95.0, 0);
   StepRecord first;
-  first.wait_s = 90;  // the start-up
+  first.wait_s = 90;  // start-up
   first.size = 32;
   reporter.add(first);
   reporter.tick(100.0, 0);
@@ -226,7 +226,7 @@ TEST_CASE("an interval's figures, its JSON and its line") {
   totals.read_ns = 500'000'000;
   reporter.tick(105.0, 4);
   gauges.produced = 20;
-  reporter.tick(110.0, 4);  // nobody was served
+  reporter.tick(110.0, 4);  // no step was served
   StepRecord last;
   last.step = 11;
   last.t_s = 11;
@@ -331,7 +331,7 @@ TEST_CASE("without memory to report with, the run continues") {
   std::atomic<bool> has_failed{false};
   const auto gauges = [&]() -> Gauges {
     if (!fail) return {};
-    forebay::testing::end_allocations();  // of telemetry's thread
+    forebay::testing::end_allocations();  // on telemetry's thread
     has_failed = true;
     throw std::bad_alloc();
   };
@@ -339,11 +339,11 @@ TEST_CASE("without memory to report with, the run continues") {
   fail = true;
   for (std::uint64_t i = 0; i < 10; ++i) telemetry.record(numbered(i));
   CHECK(forebay::testing::eventually([&] { return has_failed.load(); }));
-  constexpr std::uint64_t kAll = 5000;  // more than its buffers hold
+  constexpr std::uint64_t kAll = 5000;  // more than the buffers hold
   for (std::uint64_t i = 10; i < kAll; ++i) telemetry.record(numbered(i));
   telemetry.close();
   CHECK(has_failed);
-  // What there was no memory for is counted, and nothing is written twice.
+  // Records for which there was no memory are counted, and nothing is written twice.
   const std::vector<json> lines = read_lines(dir / "steps.0.jsonl");
   CHECK(lines.size() + telemetry.dropped() == kAll);
   for (std::size_t i = 1; i < lines.size(); ++i) CHECK(lines[i].at("step") > lines[i - 1].at("step"));

@@ -1,4 +1,4 @@
-// Telemetry that takes no more than telemetry.max_bytes: writing it, and reading it back.
+// Telemetry limited to telemetry.max_bytes: writing it and reading it back.
 #include <sys/resource.h>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -32,7 +32,8 @@ std::string step_lines(std::uint64_t first, std::uint64_t count) {
   return lines;
 }
 
-// While it lives, no file grows beyond so many bytes: a write takes what fits, and the next fails.
+// While it exists, no file can grow beyond this size: a write takes what fits, and the next one
+// fails.
 class LargestFile {
  public:
   explicit LargestFile(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -87,9 +88,9 @@ TEST_CASE("a bounded file keeps the latest lines, whole and in order, within its
     JsonLinesFile file(path, screen.log, JsonLinesFile::Mode::truncate, kMost);
     for (int i = 0; i < 100; ++i) write(file, 7);
     CHECK(file.has_rotated());
-    write(file, 1000);  // several files' worth at once
+    write(file, 1000);  // enough for several files at once
   }
-  // Killed after the renaming: the run that resumes finds the earlier file alone.
+  // As if killed after the renaming: the resumed run finds only the earlier file.
   std::filesystem::rename(path, earlier);
   JsonLinesFile file(path, screen.log, JsonLinesFile::Mode::append, kMost);
   CHECK_FALSE(file.has_rotated());

@@ -1,4 +1,4 @@
-// TFRecord files: what they hold, and what becomes of broken ones.
+// TFRecord files: what is read from them, and what happens with broken ones.
 #include <zlib.h>
 
 #include "container_files.hpp"
@@ -16,7 +16,7 @@ std::string records(const std::vector<std::string>& examples) {
   return file;
 }
 
-// The dataset of a file with these examples.
+// A dataset from a file with these examples.
 std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std::vector<std::string>& examples) {
   write_file(folder / "x.tfrecord", records(examples));
   return build_dataset(options_for(folder / "x.tfrecord"));
@@ -195,7 +195,7 @@ TEST_CASE("a changed bit of a record is noticed when it is read, wherever it is"
     CHECK(contains(error, "byte " + std::to_string(first.size() + 12) + ": the "));
     CHECK(contains(error, "do not match the CRC-32C that follows them"));
   }
-  // Of a compressed file when it is indexed.
+  // In a compressed file, it is noticed when the file is indexed.
   std::string damaged = first + record;
   damaged[first.size() + 12 + 30] = 'X';
   write_gzip(folder / "y.tfrecord.gz", damaged);
@@ -284,7 +284,7 @@ TEST_CASE("whatever is in a TFRecord file ends in samples or in errors") {
   const TemporaryDirectory folder;
   const std::string content = records({image_example(kJpeg, 0), image_example(kJpeg + "more", 1)});
   use_broken_files(folder, "x.tfrecord", content, "tfrecord");
-  // With sums that are right, so that what is behind them is looked at.
+  // With correct checksums, so that what follows is parsed.
   const std::string good = image_example(kJpeg, 3);
   for (std::size_t at = 0; at < good.size(); ++at) {
     for (const char byte : {'\0', '\x7F', '\xFF', static_cast<char>(good[at] + 1)}) {
@@ -325,7 +325,8 @@ TEST_CASE("a pattern of the path stands for files, as in a shell") {
   CHECK(labels("odd{1,2}.tfrecord") == std::vector<std::int64_t>{5});
 }
 
-// MXNet's RecordIO: records in one part and in several, labels in the header and behind it, broken files.
+// MXNet's RecordIO: records in one part and in several, labels in the header and after it, broken
+// files.
 
 namespace recordio {
 
@@ -375,7 +376,7 @@ TEST_CASE("a record in several parts is put together again with the magic number
   CHECK(dataset->name(2) == (folder / "x.rec").string() + "[record 2]");
   const auto restored = restore_dataset(dataset->serialize(), "memory");
   CHECK(read_sample(*restored, 1) == read_sample(*dataset, 1));
-  // Also where the header itself is cut.
+  // Even if the split is within the header.
   const auto cut = dataset_of(folder, record_part(first.substr(0, 8), 1) + record_part(first.substr(12), 3));
   CHECK(read_sample(*cut, 0) == kJpeg + "abc");
 }

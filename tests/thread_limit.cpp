@@ -8,7 +8,7 @@
 
 namespace {
 
-// pthread_create() has no object of its own to keep them in.
+// Global, because pthread_create() has no object in which to keep them.
 std::atomic<bool> limited{false};  // NOLINT
 std::atomic<bool> refuses_all{false};
 std::atomic<int> left{0};  // NOLINT
@@ -35,7 +35,7 @@ std::size_t count_entries(const char* folder) {
 
 }  // namespace
 
-// Before the system's: the linker takes the program's own.
+// Takes precedence over the system's function: the linker prefers the program's own.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) noexcept {
   if (is_refused()) return EAGAIN;
@@ -66,7 +66,7 @@ std::size_t count_threads() { return count_entries("/proc/self/task"); }
 std::size_t count_files() { return count_entries("/proc/self/fd"); }
 
 void check_nothing_is_left(std::size_t threads, std::size_t files) {
-  // The system takes a moment to forget a thread that was joined.
+  // It takes the system a moment to remove a thread that was joined.
   CHECK(eventually([&] { return count_threads() <= threads; }));
   CHECK(count_files() == files);
 }

@@ -29,7 +29,7 @@ Moments latency_ms(const StorageOptions& options, int draws) {
   return {.mean = mean, .deviation = std::sqrt(squares / draws - mean * mean)};
 }
 
-// Samples with a field that has a file of its own, and one that has none.
+// Samples with two fields, of which one has its own file.
 class TwoFields final : public forebay::testing::FakeDataset {
  public:
   using FakeDataset::FakeDataset;
@@ -210,7 +210,7 @@ TEST_CASE("bandwidth: transfers queue up behind each other") {
   CHECK(bucket.claim(1'000'000, 500) == 1'500'000);
   CHECK(bucket.claim(1'000'000, 500) == 2'000'000);
   CHECK(bucket.claim(1'900'000, 100) == 2'100'000);
-  CHECK(bucket.claim(5'000'000, 100) == 5'100'000);  // idle time is not saved up
+  CHECK(bucket.claim(5'000'000, 100) == 5'100'000);  // idle time does not accumulate
 }
 
 TEST_CASE("bandwidth: after idle time a burst passes at once, and no more") {

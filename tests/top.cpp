@@ -1,4 +1,4 @@
-// `forebay top`: on a terminal of its own, and elsewhere.
+// `forebay top` on a pseudo-terminal, and without a terminal.
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -23,7 +23,7 @@ using namespace testing;
 
 void append(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::app) << text; }
 
-// So many steps of `every_s` of which the rank waits `wait_s`.
+// The lines of so many steps of `every_s`, in each of which the rank waits `wait_s`.
 std::string steps(std::uint64_t first, std::uint64_t count, double wait_s, double every_s = 0.1) {
   std::string lines;
   for (std::uint64_t i = first; i < first + count; ++i) {
@@ -55,7 +55,7 @@ TEST_CASE("the end of each rank's files says how it goes") {
   run.look(0);
   CHECK(live_line(run) == "no telemetry yet");
   for (std::uint32_t rank = 0; rank < 20; ++rank) begin_rank(dir.path(), rank, 32, rank == 7 ? 0.05 : 0.01);
-  append(dir / "steps.3.jsonl", "{\"step\":100,\"t_s\":1");  // it is being written
+  append(dir / "steps.3.jsonl", "{\"step\":100,\"t_s\":1");  // still being written
   run.look(1);
   REQUIRE(run.ranks().size() == 20);
   CHECK(run.expected() == 32);
@@ -74,11 +74,11 @@ TEST_CASE("the end of each rank's files says how it goes") {
   CHECK(contains(all, "     3        99 [#####           ]   5/16"));
   CHECK_FALSE(contains(all, "more;"));
   const std::string few = live_table(run, "run", 10);
-  CHECK(few.find("     7 ") < few.find("     0 "));  // it waits the most
+  CHECK(few.find("     7 ") < few.find("     0 "));  // rank 7 waits the most
   CHECK(contains(few, "and 15 more;"));
   CHECK(std::ranges::count(few, '\n') == 9);
 
-  // Its lines become earlier ones, and the new file has few.
+  // The file is renamed to the earlier one, and the new file has few lines.
   fs::rename(dir / "steps.0.jsonl", dir / "steps.0.earlier.jsonl");
   append(dir / "steps.0.jsonl", steps(100, 10, 0));
   run.look(30);
@@ -97,7 +97,7 @@ TEST_CASE("steps that are many are counted over the time that they took, before 
   const TemporaryDirectory dir;
   begin_rank(dir.path(), 0, 1, 0);
   LiveRun run(dir.path());
-  for (const std::uint64_t after : {10U, 100U, 2000U}) {  // the last are more than is looked at
+  for (const std::uint64_t after : {10U, 100U, 2000U}) {  // the last count is more than is read
     CAPTURE(after);
     std::ofstream(dir / "steps.0.earlier.jsonl") << steps(0, 2000, 0, 0.001);
     std::ofstream(dir / "steps.0.jsonl") << steps(2000, after, 0, 0.001);
@@ -121,7 +121,7 @@ TEST_CASE("without a terminal there is a line per interval, until the run has en
   CHECK_FALSE(contains(top.output(), "\033"));
 }
 
-// The command on a terminal of its own.
+// Runs the command on a pseudo-terminal.
 class OnTerminal {
  public:
   OnTerminal(const std::vector<std::string>& command, winsize size) {
@@ -149,7 +149,7 @@ class OnTerminal {
   OnTerminal(const OnTerminal&) = delete;
   OnTerminal& operator=(const OnTerminal&) = delete;
 
-  // Whether this was drawn within a minute.
+  // Whether this is drawn within a minute.
   bool shows(const std::string& text) {
     return eventually([&] {
       take();
@@ -158,7 +158,7 @@ class OnTerminal {
   }
   void type(char key) const { REQUIRE(::write(master_.get(), &key, 1) == 1); }
   void resize(winsize size) const { ::ioctl(master_.get(), TIOCSWINSZ, &size); }
-  // What was drawn since.
+  // What was drawn since the last call.
   std::string forget() { return std::exchange(drawn_, {}); }
   int wait() {
     int status = -1;
@@ -188,7 +188,7 @@ class OnTerminal {
   }
 
   FileDescriptor master_;
-  FileDescriptor slave_;  // keeps what was drawn when the command has ended
+  FileDescriptor slave_;  // keeps the output readable after the command has ended
   termios before_{};
   pid_t pid_ = -1;
   bool ended_ = false;

@@ -1,4 +1,4 @@
-// Telemetry of a run, read back as a source for the simulator.
+// Reads a run's telemetry back as a source for the simulator.
 #include <sys/stat.h>
 
 #include "simulate/trace.hpp"
@@ -33,7 +33,8 @@ std::string text_of(const Step& step) {
          key(R"(,"blocked_producer_s":)", step.blocked_s) + "}";
 }
 
-// Steps of 10 ms, a batch every 30 ms, which is used until the next one comes. The first waited 0.5 s.
+// Steps of 10 ms and a batch every 30 ms, which is used until the next one arrives. The first step
+// waited 0.5 s.
 std::vector<Step> steady(int steps) {
   std::vector<Step> lines;
   for (int i = 0; i < steps; ++i) {
@@ -78,7 +79,7 @@ TEST_CASE("rates, and what was served") {
   CHECK(trace.mean_work_s == doctest::Approx(0.03));
   CHECK(trace.source->kind == SourceKind::trace);
   REQUIRE(trace.source->work.size() == 100);
-  CHECK(trace.source->work[0] == 0);                       // was there before the first step
+  CHECK(trace.source->work[0] == 0);                       // ready before the first step
   CHECK(trace.source->work[1] == doctest::Approx(0.025));  // between the steps at 0.02 and 0.03
   CHECK(trace.source->work[50] == doctest::Approx(0.030));
 }
@@ -91,7 +92,7 @@ TEST_CASE("batches that came between the same two steps are spread evenly; a blo
   const std::vector<double> work = trace_of(lines).source->work;
   REQUIRE(work.size() == 6);
   CHECK(work[0] == 0);
-  CHECK(work[1] == doctest::Approx(0.015));  // 0.01 s and half of a quarter of the 0.04 s
+  CHECK(work[1] == doctest::Approx(0.015));  // 0.01 s plus half of a quarter of 0.04 s
   for (int i = 2; i < 5; ++i) CHECK(work[i] == doctest::Approx(0.01));
   CHECK(work[5] == doctest::Approx(0.005 + 0.04 + 0.01));
 }
@@ -131,7 +132,7 @@ TEST_CASE("lines that telemetry dropped do not change the rates") {
 }
 
 TEST_CASE("of a resumed run, only the steps after the last resume count") {
-  // Batches every 30 ms at first, every 50 ms after the resume, which restarts the clock and the counts.
+  // Batches every 30 ms at first and every 50 ms after the resume, which restarts clock and counts.
   const auto resumed = [](int from, int produced) {
     std::vector<Step> lines;
     for (int i = 0; i < 200; ++i) {
@@ -147,7 +148,7 @@ TEST_CASE("of a resumed run, only the steps after the last resume count") {
   };
   const Trace alone = trace_of(resumed(300, 1));
   CHECK(alone.mean_work_s == doctest::Approx(0.05));
-  for (const int produced : {1, 40, 150}) {  // fewer than before; about as many; more, when it was killed early
+  for (const int produced : {1, 40, 150}) {  // fewer than before; about as many; more, if it was killed early
     CAPTURE(produced);
     std::vector<Step> lines = steady(300);
     const std::vector<Step> second = resumed(300, produced);
@@ -252,12 +253,12 @@ TEST_CASE("anything but a trace is refused with its file, its line and what to d
   }
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "none"), doctest::Contains("is it the steps.RANK.jsonl of a run?"),
                        Error);
-  const std::string unusable(300, 'a');  // a name that no file can have
+  const std::string unusable(300, 'a');  // too long for a file name
   CHECK_THROWS_WITH_AS((void)read_traces(dir / unusable), doctest::Contains("aaa cannot be read: File name too long"),
                        Error);
   fs::create_directory(dir / "folder");
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("telemetry.per_step = true"), Error);
-  // One rank's file of several.
+  // The file of one rank of several.
   write(dir / "folder/steps.0.jsonl", steady(30));
   std::ofstream(dir / "folder/steps.1.jsonl");
   CHECK_THROWS_WITH_AS((void)read_traces(dir / "folder"), doctest::Contains("steps.1.jsonl has too little"), Error);

@@ -1,4 +1,5 @@
-// A detector on two ranks learns classes and boxes of objects from boxes that follow their images' crops and mirrors.
+// Trainers on two ranks that learn from targets which must follow their images' crops and mirrors.
+// First a detector, which learns classes and boxes.
 #include <forebay/feeder.hpp>
 
 #include "mpi_world.hpp"
@@ -16,10 +17,10 @@ constexpr std::size_t kClasses = 4;  // none, circle, square, triangle
 constexpr int kCell = 4;             // pixels
 constexpr int kRows = 12;
 constexpr int kColumns = 16;
-constexpr int kReach = 6;  // cells around one that are looked at for the sides of its object
+constexpr int kReach = 6;  // distance in cells within which an object's sides are searched
 constexpr std::size_t kProfile = 2 * kReach + 1;
 
-// In cells.
+// An object, in units of cells.
 struct Found {
   std::array<double, 4> sides{};  // left, top, right, bottom
   std::size_t what = 0;
@@ -48,8 +49,8 @@ std::vector<Found> truth_of(const Lease& batch, std::size_t boxes, std::size_t s
   return truth;
 }
 
-// What a cell should say: the object in whose middle third it is, nothing (an object of no class) outside all boxes,
-// and whatever it likes elsewhere.
+// The target of a cell: the object in whose middle third it is; nothing (an object of no class)
+// outside all boxes; elsewhere anything is accepted.
 std::optional<Found> wanted_at(const std::vector<Found>& truth, double x, double y) {
   for (const Found& object : truth) {
     const auto& [left, top, right, bottom] = object.sides;
@@ -69,7 +70,7 @@ class Detector {
     where_.step(0.01);
   }
 
-  // One for each object: of those that overlap the one with the best score.
+  // Finds objects; of overlapping candidates, the one with the best score.
   [[nodiscard]] std::vector<Found> find(const Lease& batch, std::size_t sample) {
     look(batch, sample, [](int, int, std::span<const double>) {});
     std::vector<Found> proposals;
@@ -118,7 +119,8 @@ class Detector {
     }
   }
 
-  // Fills shares_: what each cell is, by its mean colour. Calls visit(row, column, shares) right after each.
+  // Fills shares_ with the class probabilities of each cell, from its mean colour. Calls visit(row,
+  // column, shares) right after each.
   template <typename Visit>
   void look(const Lease& batch, std::size_t sample, Visit visit) {
     constexpr std::size_t kWidth = std::size_t{kColumns} * kCell;
@@ -147,7 +149,7 @@ class Detector {
     return is_inside ? shares(row, column)[what] : 0;
   }
 
-  // How much of a class there is in each column and in each row around a cell.
+  // The amount of a class in each column and each row around a cell.
   [[nodiscard]] std::array<double, 2 * kProfile> profile(int row, int column, std::size_t what) {
     std::array<double, 2 * kProfile> sums{};
     for (int y = -kReach; y <= kReach; ++y) {
@@ -165,7 +167,7 @@ class Detector {
     Found found{.what = what};
     const auto said = where_.forward(profile(row, column, what));
     for (std::size_t s = 0; s < 4; ++s) found.sides[s] = (s % 2 == 0 ? column : row) + 0.5 + said[s] * kReach;
-    // Cells in the middle of an object know best where it ends.
+    // Cells in the middle of an object determine its sides best.
     for (int i = 0; i < 25; ++i) found.score += share(row + i / 5 - 2, column + i % 5 - 2, what);
     return found;
   }
@@ -178,8 +180,8 @@ class Detector {
 struct Judged {
   double objects = 0;
   double found = 0;
-  double right = 0;      // found with their class and an IoU of at least 0.5
-  double by_chance = 0;  // objects that another sample has in the same place
+  double right = 0;      // found with the right class and an IoU of at least 0.5
+  double by_chance = 0;  // objects that the previous sample's would match
 
   [[nodiscard]] double recall() const { return right / std::max(objects, 1.0); }
   [[nodiscard]] double precision() const { return right / std::max(found, 1.0); }

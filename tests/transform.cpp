@@ -41,13 +41,13 @@ std::vector<Element> elements(const Bytes& bytes) {
   return values;
 }
 
-// What is stored for a value, by its definition.
+// The stored value by its definition.
 float normalise(const TransformOptions& options, std::size_t channel, double value) {
   return std::fma(static_cast<float>(value), static_cast<float>(1 / options.std[channel]),
                   static_cast<float>(-options.mean[channel] / options.std[channel]));
 }
 
-// The number that the bits of a 16-bit format stand for, by IEEE 754's definition.
+// The number represented by the bits of a 16-bit format, by the definition of IEEE 754.
 double decode16(std::uint32_t bits, int exponent_bits) {
   const int fraction_bits = 15 - exponent_bits;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -74,7 +74,7 @@ TEST_CASE("16-bit formats round to nearest, ties to even, subnormals and infinit
     int wrong = 0;
     for (std::uint32_t bits = 0; bits < infinity; ++bits) {
       const double value = decode16(bits, exponent_bits);
-      // The number above the largest is where the next binade would begin.
+      // The successor of the largest number is where the next binade would begin.
       const double next = bits + 1 == infinity ? value + (value - decode16(bits - 1, exponent_bits))
                                                : decode16(bits + 1, exponent_bits);
       const double middle = value + (next - value) / 2;
@@ -95,7 +95,8 @@ TEST_CASE("16-bit formats round to nearest, ties to even, subnormals and infinit
 }
 
 TEST_CASE("16-bit numbers are rounded once, not by way of float") {
-  // Just above the middle of 1 and the next half; float would round it to the middle, and then to even.
+  // Just above the midpoint between 1 and the next half-precision number; float would round it to
+  // the midpoint, and that would then be rounded to even.
   const double above = 1 + 0x1.0p-11 + 0x1.0p-40;
   CHECK(forebay::make::encode(above, DType::float16) == 0x3c01U);
   CHECK(forebay::make::encode(static_cast<double>(static_cast<float>(above)), DType::float16) == 0x3c00U);
@@ -148,7 +149,7 @@ TEST_CASE("normalised values are near (value - mean) / std") {
       worst = std::max(worst, std::abs(exact - static_cast<double>(values[c * 256 + x])));
     }
   }
-  // Three roundings of numbers below 8, each by 2^-22 at most.
+  // Three roundings of numbers below 8, each off by at most 2^-22.
   CHECK(worst < 3 * 0x1.0p-22);
   CHECK(worst > 0);
 }
@@ -205,7 +206,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
   const std::array<double, 2> scale{0.08, 0.5};
   const std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
   const auto rule = forebay::make::region_rule(scale, ratio);
-  const Box box{0, 0, 4000, 4000};  // every draw fits, so that the distributions are the plain ones
+  const Box box{0, 0, 4000, 4000};  // every draw fits, so the distributions are not truncated
   std::array<int, kBins> areas{};
   std::array<int, kBins> ratios{};
   std::array<int, kBins> lefts{};
@@ -223,7 +224,7 @@ TEST_CASE("area is uniform, ratio log-uniform, place uniform") {
     count(lefts, static_cast<double>(region.left) / (4001 - region.width()));
     count(tops, static_cast<double>(region.top) / (4001 - region.height()));
   }
-  // Five standard deviations of a bin of a tenth, and some for whole pixels.
+  // Five standard deviations of a bin with a tenth of the draws, plus some for rounding to pixels.
   const double allowed = 5 * std::sqrt(kDraws * 0.1 * 0.9) + 100;
   for (const auto& bins : {areas, ratios, lefts, tops}) {
     for (const int n : bins) CHECK(std::abs(n - kDraws / kBins) < allowed);
@@ -276,7 +277,7 @@ TEST_CASE("the same views on every machine") {
     const Box& region = view.region;
     hash = forebay::key64(hash, region.left, region.top, region.right, region.bottom, view.mirror ? 1 : 0);
   }
-  // What this code gave when it was written.
+  // A reference value from when this test was written.
   CHECK(hash == 6506309773945643930ULL);
 }
 
@@ -331,8 +332,8 @@ TEST_CASE("a random crop is the image's own pixels, and fill around them, at all
     }
     REQUIRE(wrong == 0);
   }
-  CHECK(hash == 7683067368012118417ULL);  // what this code gave when it was written
-  // 13 + 2 + 5 - 12 + 1 places across, 8 + 1 + 3 - 7 + 1 down, mirrored or not.
+  CHECK(hash == 7683067368012118417ULL);  // reference value from when the test was written
+  // 13 + 2 + 5 - 12 + 1 positions across, 8 + 1 + 3 - 7 + 1 down, mirrored or not.
   CHECK(places.size() == 9UL * 6 * 2);
   CHECK(std::get<0>(places.begin()->first) == -2);
   CHECK(std::get<0>(places.rbegin()->first) == 6);
@@ -360,7 +361,7 @@ TEST_CASE("a crop is larger than its image only in the middle, and is resized fr
   CHECK(middle.region == Box{5, -2, 45, 38});
   CHECK(middle.pixels == Box{5, 0, 45, 35});
   CHECK(Transform(options, 1, true).shrink_of(middle) == 1);
-  // Of Resize(n) and CenterCrop(m) both forms are the same.
+  // Both ways to express Resize(n) and CenterCrop(m) agree.
   options = {};
   options.crop = Crop::center;
   const Transform by_fraction(options, 1, true);
@@ -399,7 +400,7 @@ TEST_CASE("nothing is written outside of the sample's place") {
     const auto size = transform.sample_bytes();
     Bytes slot(size + 2, std::byte{0xa5});
     Transform::Scratch scratch;
-    transform.apply(noise(8, 8), {}, 0, 0, std::span(slot).subspan(1, size), scratch);  // at an odd address, too
+    transform.apply(noise(8, 8), {}, 0, 0, std::span(slot).subspan(1, size), scratch);  // also at an odd address
     CHECK(slot.front() == std::byte{0xa5});
     CHECK(slot.back() == std::byte{0xa5});
   }

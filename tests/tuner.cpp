@@ -6,13 +6,13 @@ namespace {
 
 using namespace forebay::produce;
 
-// Workers between a store, cores and a trainer, as simple arithmetic.
+// An arithmetic model of workers between a store, cores and a trainer.
 struct Machine {
   unsigned cores = 4;
-  double read_s = 1e-4;       // one read, however many go on
+  double read_s = 1e-4;       // one read, however many are in flight
   double most_reads_s = 1e9;  // bandwidth: reads per second
-  double decode_s = 1e-3;     // of one core
-  double trainer_cores = 0;   // that the trainer computes on
+  double decode_s = 1e-3;     // on one core
+  double trainer_cores = 0;   // cores that the trainer uses
   double demand = 1e9;        // samples per second that the trainer takes
   double noise = 0;           // of rates, relative
 
@@ -25,7 +25,7 @@ struct Machine {
   }
   [[nodiscard]] double rate(const WorkerCounts& counts) const { return std::min(production(counts), demand); }
 
-  // What a window of `seconds` under these counts looks like.
+  // The observations of a window of `seconds` with these counts.
   [[nodiscard]] WorkerWindow window(const WorkerCounts& counts, double seconds, Random& random) const {
     const double possible = production(counts);
     const double done = rate(counts) * (1 + noise * (2 * random.uniform() - 1));
@@ -45,7 +45,7 @@ struct Machine {
             .blocked_s = blocked * seconds};
   }
 
-  // The best of all fixed settings within the plan.
+  // The best rate of all fixed settings within the plan.
   [[nodiscard]] double best(const WorkerPlan& plan) const {
     double best = 0;
     for (unsigned io = 1; io <= plan.most.io; ++io) {
@@ -63,7 +63,7 @@ WorkerPlan plan_for(unsigned cores) {
           .reason = ""};
 }
 
-// Runs for so long and returns the counts at the end.
+// Runs for this long and returns the final counts.
 WorkerCounts run(Tuner& tuner, const Machine& machine, double seconds, Random& random) {
   constexpr double kWindow = 0.2;
   for (double t = 0; t < seconds; t += kWindow) tuner.look(machine.window(tuner.counts(), kWindow, random));
@@ -118,7 +118,7 @@ TEST_CASE("a store that is limited by its bandwidth is not asked by more and mor
     more += readers > plan_for(4).first.io ? 1 : 0;
   }
   CHECK(most <= 2 * plan_for(4).first.io);
-  CHECK(more <= 12);  // the trials become rare
+  CHECK(more <= 12);  // trials become rare
   CHECK(tuner.counts() == plan_for(4).first);
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("0.95 of the best fixed setting within seconds, on any machine") {
 }
 
 TEST_CASE("readers that wait for a core, not for the store, become fewer although decoders starve") {
-  // Two cores read and decode small files: none of the two stages is busy all the time, and no core is idle.
+  // Two cores read and decode small files: neither stage is always busy, but no core is idle.
   WorkerWindow window{.seconds = 0.2,
                       .reads = 32'000,
                       .decoded = 32'000,
@@ -219,7 +219,7 @@ TEST_CASE("readers that wait for a core, not for the store, become fewer althoug
   };
   CHECK(after_a_second().counts().io == 4);
   CHECK(after_a_second().reason().find("all cores are busy") != std::string::npos);
-  // The readers' bursts from a slow store look alike, but leave the cores idle.
+  // A slow store's bursts look similar, but leave the cores idle.
   window.reader_cpu_s = 0.01;
   CHECK(after_a_second().counts().io == plan_for(2).first.io);
 }
@@ -234,7 +234,7 @@ TEST_CASE("as many readers stay as the reads of decoders would keep busy") {
                             .trainer_cpu_s = 0.01};
   Tuner tuner(plan_for(2));
   for (int i = 0; i < 10; ++i) tuner.look(window);
-  CHECK(tuner.counts().io == 3);  // 0.9 reads at a time, half as many again, and one
+  CHECK(tuner.counts().io == 3);  // 0.9 reads at a time, plus half, plus one
 }
 
 }  // namespace forebay::test_tuner

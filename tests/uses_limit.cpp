@@ -1,4 +1,4 @@
-// policy.max_uses = "auto": what it allows, and that it holds for a job and not for a rank.
+// policy.max_uses = "auto": the limit that it finds, and that it applies to a job, not to a rank.
 #include <forebay/policy.hpp>
 
 #include "ring/queue_slots.hpp"
@@ -12,12 +12,12 @@ using namespace forebay::simulate;
 
 namespace {
 
-// A trainer whose steps take a second each, behind a producer that no full queue stops.
+// Drives UsesLimit with steps of a second each and a producer that no full queue blocks.
 class Steps {
  public:
   explicit Steps(std::int64_t max_uses = kAutomatic) : limit(max_uses) { limit.served({.produced = produced_}); }
 
-  // Steps until one more batch has come, `ratio` steps after the last.
+  // Makes steps until the next batch arrives, `ratio` steps after the last.
   void batch(double ratio) {
     due_ += ratio;
     while (now_ < due_) step(1);
@@ -27,7 +27,7 @@ class Steps {
     now_ += seconds + waited_s;
     limit.served({.step = step_++, .produced = produced_, .now_s = now_, .blocked_s = blocked_, .waited_s = waited_s});
   }
-  // The queue is full meanwhile.
+  // A pause during which the queue is full.
   void pause(double seconds) {
     blocked_ += seconds - 1;
     due_ += seconds - 1;
@@ -103,13 +103,13 @@ TEST_CASE("auto: the limit follows a source that has changed") {
 
 TEST_CASE("auto: neither waits nor a few long steps count") {
   Steps steps;
-  steps.step(300);  // compiles its model
+  steps.step(300);  // such as compiling a model
   for (int i = 0; i < 400; ++i) {
     steps.batches(1, 3);
-    if (i % 100 == 50) steps.pause(60);  // evaluates it, while the full queue stops the producer
+    if (i % 100 == 50) steps.pause(60);  // such as an evaluation, while the full queue blocks the producer
     steps.wait(50);
   }
-  // Of 54 seconds 50 are waits, so storage takes 54 steps for a batch.
+  // 50 of 54 seconds are waits, so storage takes 54 steps per batch.
   CHECK(steps.limit.now() >= 4 * 50);
   CHECK(steps.limit.now() <= 4 * 60);
 }
@@ -117,7 +117,7 @@ TEST_CASE("auto: neither waits nor a few long steps count") {
 TEST_CASE("auto: batches that come before the clock runs, or in no time, are no sign of a fast source") {
   UsesLimit limit(kAutomatic);
   std::uint64_t step = 0;
-  for (; step < 3; ++step) limit.served({.step = step, .produced = 1});  // in lockstep nothing is known at first
+  for (; step < 3; ++step) limit.served({.step = step, .produced = 1});  // in lockstep nothing is known yet
   limit.served({.step = step++, .produced = 8});
   std::uint64_t produced = 8;
   for (int batch = 0; batch < 200; ++batch) {
@@ -129,7 +129,7 @@ TEST_CASE("auto: batches that come before the clock runs, or in no time, are no 
   CHECK(limit.now() >= 47);
   CHECK(limit.now() <= 50);
 
-  // Two that come while a full queue stops the producer.
+  // Two batches arrive while a full queue blocks the producer.
   const auto now_s = static_cast<double>(step);
   limit.served({.step = step, .produced = produced + 2, .now_s = now_s, .blocked_s = 12});
   CHECK(limit.now() >= 40);
@@ -163,13 +163,13 @@ TEST_CASE("auto holds while the job is at its cap, a number always") {
     CHECK(policy->is_at_cap());
     policy->begin_step(false);
     CHECK(policy->decide({.step = 100, .uses = 4}) == (max_uses == kAutomatic ? Decision::reuse : Decision::fresh));
-    CHECK(policy->is_at_cap());  // it says so to the others
+    CHECK(policy->is_at_cap());  // reported to the other ranks
     CHECK(policy->decide({.step = 100, .uses = 0}) == Decision::fresh);
     CHECK_FALSE(policy->is_at_cap());
   }
 }
 
-// 200 batches of a step each, an outage of 1,000 steps, and 200 batches more.
+// A source with 200 batches of a step each, an outage of 1,000 steps, and 200 more batches.
 std::shared_ptr<const SourceSpec> with_outage() {
   auto spec = std::make_shared<SourceSpec>();
   spec->kind = SourceKind::trace;
@@ -194,15 +194,15 @@ TEST_CASE("auto: an outage of all ranks makes them wait, one of a few stops nobo
     scenario.ranks = ranks;
     const Outcome outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
     CHECK(outcome.stall_s > 700);
-    CHECK(outcome.uses_max <= 8);  // what it may be until the ranks have heard of each other included
+    CHECK(outcome.uses_max <= 8);  // includes the uses until the ranks have heard of each other
   }
-  // One rank in eight: the others' sources never pause.
+  // An outage of one rank in eight; the other sources never pause.
   scenario.ranks = 8;
   scenario.sources = {with_outage(), steady(), steady(), steady(), steady(), steady(), steady(), steady()};
   Outcome outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
   CHECK(outcome.stall_s < 1);
   CHECK(outcome.uses_max > 8);
-  // A cap that was asked for is kept by each rank.
+  // An explicit cap is observed by each rank.
   scenario.policy.max_uses = 4;
   outcome = simulate::simulate(scenario, PolicyRegistry::builtin());
   CHECK(outcome.stall_s > 700);

@@ -20,7 +20,7 @@ std::vector<std::byte> index_of(const std::filesystem::path& path) {
                       }});
 }
 
-// What a reader hands to a decoder.
+// The bytes that a reader passes to a decoder.
 std::vector<std::byte> read_clip(const std::filesystem::path& path, const ClipBytes& clip) {
   std::vector<std::byte> bytes = clip.table;
   bytes.resize(clip.table.size() + clip.length);
@@ -31,7 +31,7 @@ std::vector<std::byte> read_clip(const std::filesystem::path& path, const ClipBy
 
 using Pixels = std::vector<std::uint8_t>;
 
-// The rows of each frame that are asked for; those of frames that do not come are empty.
+// Decodes a clip. For each frame, the requested rows; empty for frames that are not delivered.
 std::vector<Pixels> decode(ClipDecoder& decoder, std::span<const std::byte> bytes, std::uint64_t start,
                            const ClipRule& rule, std::optional<ClipDecoder::Rows> rows = {}) {
   const ClipDecoder::Facts facts = decoder.open(bytes, kMaxPixels);
@@ -46,7 +46,7 @@ std::vector<Pixels> decode(ClipDecoder& decoder, std::span<const std::byte> byte
   return frames;
 }
 
-// That clips of all lengths, from anywhere, are what the whole video shows there.
+// Checks that clips of all lengths and starts show the same as the whole video.
 void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed) {
   CAPTURE(path.filename().string());
   const std::vector<Pixels> truth = videos.frames_of(path);
@@ -175,7 +175,7 @@ TEST_CASE("turns that containers state") {
   CHECK(IndexedVideo(index_of(*path)).facts().orientation == 1);
   for (const auto& [degrees, orientation] : {std::pair{"90", 8}, {"180", 3}, {"270", 6}}) {
     CAPTURE(degrees);
-    // ffmpeg's key turns counter-clockwise.
+    // ffmpeg's option rotates counter-clockwise.
     const auto turned = videos.convert(*path, "turned.mp4", std::string("-c copy -metadata:s:v:0 rotate=") + degrees);
     CHECK(IndexedVideo(index_of(turned)).facts().orientation == orientation);
   }
@@ -264,7 +264,7 @@ TEST_CASE("where decoding may begin for a frame") {
       CHECK(entries[i] == wanted);
     }
   }
-  // Long videos take as long as they are, whatever their packets say.
+  // A table of a long video takes time in proportion to its length, whatever its packets claim.
   constexpr std::uint32_t kLong = 1U << 20U;
   VideoTable backwards;
   for (std::uint32_t i = 0; i < kLong; ++i) backwards.packets.push_back({.rank = kLong - 1 - i, .is_key = true});
@@ -329,7 +329,7 @@ TEST_CASE("tables are what they were, and damaged ones are refused") {
     return error_of<SampleError>([&] { return VideoTable::parse(from, length); });
   };
   for (std::size_t size = 0; size < bytes.size(); ++size) CHECK(refusal(std::span(bytes).first(size)) != "");
-  table.packets[1].rank = 1;  // as another
+  table.packets[1].rank = 1;  // same as another packet's
   CHECK(refusal(table.serialize()) != "");
   table.packets[1].rank = 3;
   CHECK(refusal(table.serialize()) != "");

@@ -10,7 +10,7 @@ namespace {
 using forebay::WaitPoint;
 using namespace std::chrono_literals;
 
-// Of the whole program; sched_yield() below reads and counts.
+// For the whole program; sched_yield() below uses them.
 std::atomic<int> yields{0};                // NOLINT: it has no object to keep them in
 std::atomic<bool> yields_are_slow{false};  // NOLINT
 
@@ -18,7 +18,8 @@ WaitPoint::Clock::time_point limit() { return WaitPoint::Clock::now() + 60s; }
 
 }  // namespace
 
-// Before the system's. Slow: as beside processes that compute, each for a slice of time.
+// Replaces the C library's function. A slow yield behaves as if other processes used their whole
+// time slices.
 extern "C" int sched_yield() noexcept {
   ++yields;
   if (yields_are_slow) ::usleep(2000);
@@ -45,13 +46,14 @@ TEST_CASE("a condition that becomes true without a notification is still seen at
   CHECK(point.wait_until(deadline, [&] { return WaitPoint::Clock::now() >= deadline; }));
 }
 
-// Forces the interleaving that W1 is about: the condition comes true and is notified just after the waiter found it
-// false, at each of its checks in turn, the last ones being just before it parks.
+// Forces the interleaving of W1: the condition becomes true and is notified just after the waiter
+// found it false, at each of its checks in turn, the last of which come just before it parks.
 TEST_CASE("a notification between any check and what follows it is not lost") {
   for (int moment = 0; moment < 80; ++moment) {
     CAPTURE(moment);
     WaitPoint point;
-    // For half of them spinning has been in vain, so that the first checks are already those around parking.
+    // In half of the cases spinning has been in vain before, so that the first checks are already
+    // those around parking.
     for (int i = 0; i < 5 * (moment % 2); ++i) {
       CHECK_FALSE(point.wait_until(WaitPoint::Clock::now(), [] { return false; }));
     }
@@ -61,7 +63,7 @@ TEST_CASE("a notification between any check and what follows it is not lost") {
     CHECK(point.wait_until(deadline, [&] {
       if (open) return true;
       open = checks++ == moment;
-      point.notify_all();  // at every check: parking after any other one would last for ever
+      point.notify_all();  // at every check: parking after any other one would block for ever
       return false;
     }));
     REQUIRE(WaitPoint::Clock::now() < deadline);
@@ -77,7 +79,7 @@ TEST_CASE("a point where yields take long does without them") {
   yields_are_slow = true;
   for (int i = 0; i < kWaits; ++i) wait_in_vain();
   yields_are_slow = false;
-  // One of 2 ms, and another once a hundred times as long has passed, on however slow a machine.
+  // One yield of 2 ms, and another after a hundred times as long, however slow the machine is.
   CHECK(yields >= 1);
   CHECK(yields <= 1 + (WaitPoint::Clock::now() - begin) / 200ms);
 }
@@ -101,8 +103,9 @@ TEST_CASE("a point where spinning is in vain does without it, and tries again") 
 }
 
 TEST_CASE("two threads hand a number back and forth without losing a wake-up") {
-  // Each side takes about as long as the other spins and yields, so that many waits end just as they park. It keeps its
-  // processor: beside others, one that is given away comes back only after their slices.
+  // Each side takes about as long as the other one spins and yields, so that many waits end just as
+  // they park. It busy-waits: if other processes compute, a processor that is given up comes back
+  // only after their time slices.
   const auto dawdle = [](forebay::Random& random) {
     const auto until = WaitPoint::Clock::now() + random.below(12) * 500ns;
     while (WaitPoint::Clock::now() < until) {
@@ -144,7 +147,7 @@ TEST_CASE("one notification wakes every waiter") {
   std::atomic<int> round{0};
   std::atomic<int> arrived{0};
   std::atomic<bool> lost{false};
-  int plain = 0;  // unsynchronised on purpose: publishing it is the wait point's and the condition's job
+  int plain = 0;  // deliberately unsynchronised: the wait point and the condition must publish it
   {
     std::vector<std::jthread> waiters;
     waiters.reserve(kWaiters);

@@ -2,7 +2,7 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
-// WebDataset's tar archives: which members are a sample, and what becomes of broken archives.
+// WebDataset's tar archives: which members form a sample, and what happens with broken archives.
 
 namespace forebay::test_webdataset {
 
@@ -15,7 +15,7 @@ std::unique_ptr<Dataset> dataset_of(const TemporaryDirectory& folder, const std:
   return build_dataset(options_for(folder / "x.tar"));
 }
 
-// What stands in a name behind the file: "[record 0, key]".
+// The part of a name after the file: "[record 0, key]".
 std::string key_of(const Dataset& dataset, std::uint64_t id) {
   const std::string name = dataset.name(id);
   return name.substr(name.find('['));
@@ -178,7 +178,7 @@ TEST_CASE("all labels together decide what classes are, whatever the order of me
   CHECK(labels_of(*dataset_of(folder, archive_of(numbers))) == expected);
   for (const bool is_first : {false, true}) {
     CAPTURE(is_first);
-    // A word for none is no class, and is said.
+    // A word that means "none" is not a class, which is reported.
     auto labels = numbers;
     labels.insert(is_first ? labels.begin() : labels.end(), "none");
     auto with_none = expected;
@@ -188,7 +188,7 @@ TEST_CASE("all labels together decide what classes are, whatever the order of me
     REQUIRE(dataset->skipped().size() == 1);
     CHECK(dataset->skipped()[0].told);
     CHECK(contains(dataset->skipped()[0].reason, "1 of 13 samples are served with label -1"));
-    // Another word is damage, here or in another file.
+    // Any other word is damage, in this file or another.
     write_file(folder / "shards/1.tar", archive_of(is_first ? std::vector<std::string>{"dog"} : numbers));
     write_file(folder / "shards/2.tar", archive_of(is_first ? numbers : std::vector<std::string>{"dog"}));
     const auto shards = build_dataset(options_for(folder / "shards"));
@@ -355,7 +355,7 @@ TEST_CASE("whatever is in a tar archive ends in samples or in errors") {
   const std::string content = tar_sample("a", kJpeg, "0") + tar_member("p", pax_line("path", "long/b.jpg"), 'x') +
                               tar_member("b", kJpeg) + tar_member("long/b.json", R"({"label": 1})") + tar_end();
   use_broken_files(folder, "x.tar", content, "webdataset");
-  // With checksums that are right, so that what is behind them is looked at.
+  // With correct checksums, so that what follows is parsed.
   for (std::size_t at = 0; at < 512; ++at) {
     for (const char byte : {'\0', '\x7F', '\xFF', '9'}) {
       const auto change = [&](TarHeader& header) { header[at] = byte; };

@@ -14,7 +14,7 @@ using namespace testing;
 using namespace std::chrono_literals;
 using Activity = WorkerStatus::Activity;
 
-// A pool whose threads work, a piece after the other, for as long as there is work.
+// A pool whose threads work, one piece after another, as long as there is work.
 struct Works {
   static constexpr unsigned kMost = 6;
 
@@ -108,7 +108,7 @@ TEST_CASE("times add up to those of the threads' lives, by activity") {
   CHECK(lived <= 3 * (std::chrono::steady_clock::now() - begin));
 }
 
-// The threads behind the readers: what their handler throws, and how they stop.
+// Decoder threads: exceptions of their handler, and how they stop.
 
 constexpr ReaderOptions kOneReader{.threads = 1, .attempts = 4, .backoff = 1us};
 
