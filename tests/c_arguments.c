@@ -1,6 +1,7 @@
 #include "c_support.h"
 
-// What a caller can get wrong without ever having a batch: null, sizes of structs, configurations, the order of calls.
+// What a caller can get wrong before having any batch: nulls, struct sizes, configurations, the
+// order of calls.
 
 static void test_versions(void) {
   CHECK(forebay_c_version() == FOREBAY_C_VERSION);
@@ -16,8 +17,9 @@ static void test_versions(void) {
   forebay_text_free(NULL);
 }
 
-// What version 1.0 promised to programs that were compiled with it: where the last member of each struct is, and how
-// long it was. Later members come after it, and make the struct longer because it did not end in padding.
+// What version 1.0 promised to programs that were compiled with it: where the last member of each
+// struct is, and how long the struct was. Later members follow it, and make the struct longer
+// because it did not end in padding.
 static void test_layouts(void) {
 #define CHECK_LAYOUT(type, last, offset, size) \
   CHECK(offsetof(type, last) == (offset) && sizeof(type) >= (size) && (offset) + sizeof(((type*)NULL)->last) == (size))
@@ -78,7 +80,7 @@ static void test_nulls(void) {
 }
 
 static void test_sizes(void) {
-  // As a program of a later version would have it.
+  // As a program compiled with a later version would have it.
   struct {
     forebay_feeder_options known;
     uint64_t new_member;
@@ -105,7 +107,7 @@ static void test_sizes(void) {
   later.new_member = 0;
   dataset.struct_size = 8;
   CHECK_FAILS(forebay_feeder_new(&later.known, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "sizeof(forebay_dataset)");
-  CHECK(pictures.destroyed == 1);  // nothing was taken
+  CHECK(pictures.destroyed == 1);  // the feeder took nothing
   pictures_end(&pictures);
 }
 
@@ -124,7 +126,7 @@ static void test_configurations(void) {
   options.text = NULL;
   options.file = "/nowhere/feed.toml";
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_CONFIG, "/nowhere/feed.toml");
-  CHECK(pictures.destroyed == 1);  // taken, and ended although there is no feeder
+  CHECK(pictures.destroyed == 1);  // taken and destroyed, although no feeder was made
   options.file = NULL;
   options.text = "[dataset]\nbatch_sise = 3\n";
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_CONFIG, "batch_size");

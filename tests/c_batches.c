@@ -1,10 +1,10 @@
 
 #include "c_support.h"
 
-// What is in a batch, and how long it lives.
+// What a batch contains, and how long it lives.
 
 static void check_views(const forebay_batch* batch) {
-  // As a program of a later version would have it.
+  // As a program compiled with a later version would have it.
   struct {
     forebay_view known;
     int32_t new_member;
@@ -71,7 +71,7 @@ static void check_fields(const forebay_feeder* feeder) {
   CHECK_FAILS(forebay_feeder_field(feeder, 2, &field, &error), FOREBAY_ERROR_ARGUMENT, "no field 2");
 }
 
-// Two epochs, each sample fresh once in each.
+// Two epochs, in each of which every sample is fresh once.
 static void test_epochs(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -122,7 +122,7 @@ static void test_epochs(void) {
   pictures_end(&pictures);
 }
 
-// Held, released in any order, and outliving the feeder.
+// Batches that are held, released in any order, and outlive the feeder.
 static void test_lives(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -143,7 +143,7 @@ static void test_lives(void) {
     forebay_batch_release(batches[round % 2]);
     CHECK_FAILS(forebay_batch_tensor(batches[round % 2], 0, &tensor, &error), FOREBAY_ERROR_ARGUMENT, "was released");
     CHECK(forebay_batch_size(batches[round % 2]) == 0);
-    forebay_batch_release(batches[round % 2]);  // by mistake, while nobody has the place
+    forebay_batch_release(batches[round % 2]);  // a mistake: the place is empty
     batches[2] = next_of(feeder);
     CHECK(forebay_batch_step(batches[2]) == (uint64_t)(3 * round + 2));
     forebay_batch_release_on(batches[2], NULL);
@@ -166,8 +166,8 @@ void test_batches(void) {
   test_lives();
 }
 
-// DLPack as a consumer meets it. These are dlpack.h's own structs, 1.0, written down by hand: not to be taken from
-// anything of Forebay's.
+// DLPack as a consumer sees it. These are dlpack.h's own structs, version 1.0, written down by hand
+// so that nothing is taken from Forebay's headers.
 typedef struct {
   int32_t device_type;
   int32_t device_id;
@@ -217,13 +217,14 @@ static void* delete_it(void* tensor) {
   return NULL;
 }
 
-// A batch that is released on a stream leaves its place to its tensors, as one that is just released does.
+// A batch that is released on a stream leaves its place to its tensors, like one that is simply
+// released.
 static void check_release_on_stream(forebay_feeder* feeder) {
   DLManagedTensorVersioned* images = NULL;
   forebay_batch* other = NULL;
   forebay_batch* const batch = next_of(feeder);
   const uint64_t first = forebay_batch_ids(batch)[0];
-  CHECK_OK(forebay_batch_use_on(batch, (void*)4096, &error));  // no effect: there are no streams here
+  CHECK_OK(forebay_batch_use_on(batch, (void*)4096, &error));  // no effect: there are no streams
   CHECK_OK(forebay_batch_dlpack(batch, 0, &images, &error));
   CHECK_OK(forebay_batch_use_on(batch, (void*)4096, &error));
   forebay_batch_release_on(batch, NULL);
@@ -255,7 +256,7 @@ void test_tensors_for_others(void) {
   options.setting_count = 1;
   feeder = feeder_of(&options);
 
-  // The place stays taken until the batch and all tensors have ended, whichever is last.
+  // The place stays taken until the batch and all its tensors have ended, in any order.
   batch = next_of(feeder);
   first = forebay_batch_ids(batch)[0];
   CHECK_OK(forebay_batch_dlpack(batch, 0, &images, &error));
@@ -287,7 +288,7 @@ void test_tensors_for_others(void) {
   CHECK_OK(forebay_batch_dlpack(batch, 0, &images, &error));
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
   forebay_batch_release(batch);
-  check_images(&images->dl_tensor, first);  // although all else is gone
+  check_images(&images->dl_tensor, first);  // valid although all else is gone
   images->deleter(images);
   pictures_end(&pictures);
 }

@@ -4,7 +4,8 @@
 
 #include "c_support.h"
 
-// The C interface as a C program meets it. The header comes first: it needs nothing before it.
+// The C interface as a C program sees it. The header is included first, because it must need
+// nothing before it.
 
 int main(void) {
   static const struct {
@@ -20,7 +21,7 @@ int main(void) {
       {"waits", test_waits},
       {"forks", test_forks},
       {"states", test_states},
-#ifndef FOREBAY_SANITIZED  // they report what is left behind on purpose
+#ifndef FOREBAY_SANITIZED  // sanitizers would report what is left behind on purpose
       {"a read that never returns", test_endless_read},
 #endif
   };

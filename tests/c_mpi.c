@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Ranks of an MPI job through the C interface: what each serves, a state, a failure that all ranks have, and the end.
+// The ranks of an MPI job through the C interface: what each serves, a saved state, a failure
+// shared by all ranks, and the end.
 
 static int failed = 0;
 static int rank = 0;
@@ -61,7 +62,7 @@ static forebay_feeder* make(const forebay_communicator* ranks, uint64_t* bad, co
   return feeder;
 }
 
-// Serves to the end; counts what came fresh, over all ranks.
+// Serves to the end and counts the fresh samples over all ranks.
 static void serve(forebay_feeder* feeder, int* seen) {
   forebay_batch* batch = NULL;
   while (forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, NULL) == FOREBAY_OK) {
@@ -102,7 +103,8 @@ static void test_run(const forebay_communicator* ranks) {
   CHECK(forebay_feeder_state(feeder, &state, &length, &error) == FOREBAY_OK);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
-  // What is left after the state, and what came before it, is every sample once.
+  // The samples served before the state was saved and those served after it was restored are,
+  // together, every sample once.
   feeder = make(ranks, &none, NULL, &error);
   CHECK(forebay_feeder_restore_state(feeder, state, length, &error) == FOREBAY_OK);
   serve(feeder, seen);
@@ -111,7 +113,7 @@ static void test_run(const forebay_communicator* ranks) {
   forebay_text_free(state);
 }
 
-// All ranks fail alike: at the start, and at the same step.
+// All ranks fail alike: at the start, or at the same step.
 static void test_failures(const forebay_communicator* ranks) {
   uint64_t bad = kSamples / 2;
   forebay_error* error = NULL;
@@ -123,7 +125,7 @@ static void test_failures(const forebay_communicator* ranks) {
   CHECK(strstr(forebay_error_message(error), "batch_size") != NULL);
   forebay_error_free(error);
 
-  // The sample may be met while the feeder is made, or at any step before its own.
+  // The bad sample may be found while the feeder is made, or at any step before its own.
   feeder = make(ranks, &bad, NULL, &error);
   for (; feeder != NULL && steps < 1000; ++steps) {
     if (forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error) != FOREBAY_OK) break;
@@ -137,7 +139,8 @@ static void test_failures(const forebay_communicator* ranks) {
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 }
 
-// One rank holds its batches. It makes the others' steps with them until all have the error, at the same step.
+// One rank holds its batches. It makes the others' steps with those until all ranks have the error,
+// at the same step.
 static void test_held_batches(const forebay_communicator* ranks) {
   enum { kMost = 100 };
   uint64_t none = UINT64_MAX;
@@ -152,7 +155,7 @@ static void test_held_batches(const forebay_communicator* ranks) {
     failures = forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &held[steps], &error) != FOREBAY_OK;
     CHECK(failures == (held[steps] == NULL));
     if (!holds) forebay_batch_release(held[steps]);
-    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // the trainer's own
+    MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // a reduction of the trainer's own
     CHECK(failures == 0 || failures == (int)ranks->size);
   }
   CHECK(failures == (int)ranks->size);

@@ -1,6 +1,6 @@
 #include "c_support.h"
 
-// Datasets and policies of a program's own: what their callbacks return, and when they end.
+// A program's own datasets and policies: what their callbacks return, and when they end.
 
 static int count_of(forebay_feeder* feeder) {
   int samples = 0;
@@ -11,7 +11,7 @@ static int count_of(forebay_feeder* feeder) {
   return samples;
 }
 
-// One sample fails, one does so once, one forgets to ask for room.
+// One sample always fails, one fails once, and one forgets to ask for room.
 static void test_bad_samples(void) {
   Pictures pictures;
   forebay_dataset dataset;
@@ -80,7 +80,7 @@ static void test_failures(void) {
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR, "reserved member is 1");
   CHECK(pictures.destroyed == 3);
 
-  // Nothing is taken of what is refused.
+  // A refused call takes ownership of nothing.
   dataset.read = NULL;
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_ARGUMENT, "forebay_dataset::read is null");
   dataset = dataset_of(&pictures, 0);
@@ -95,7 +95,7 @@ static void test_failures(void) {
   pictures_end(&pictures);
 }
 
-// Two numbers, and as many bytes as the sample's number modulo 3 says.
+// Two numbers, and as many bytes as the sample's number modulo 3.
 static forebay_status read_field(void* context, uint64_t id, size_t field, forebay_target* target, char* message) {
   const float numbers[2] = {(float)id, 0.5F};
   const size_t bytes = field == 0 ? sizeof numbers : (size_t)(id % 3);
@@ -124,7 +124,7 @@ static void check_own_fields(forebay_feeder* feeder, const forebay_batch* batch)
   CHECK_OK(forebay_batch_tensor(batch, 3, &bytes, &error));
   CHECK_OK(forebay_batch_counts(batch, 3, &counts, &error));
   CHECK_OK(forebay_batch_counts_on_host(batch, 3, &here, &error));
-  CHECK(here == counts.data);  // there is no GPU
+  CHECK(here == counts.data);  // the same memory: there is no GPU
   CHECK(bytes.rank == 2 && bytes.shape[1] == 5 && counts.dtype == FOREBAY_INT32 && counts.rank == 1);
   for (uint32_t s = 0; s < forebay_batch_size(batch); ++s) {
     const uint64_t id = forebay_batch_ids(batch)[s];
@@ -187,7 +187,8 @@ void test_datasets(void) {
   test_fields();
 }
 
-// Every third step is fresh. The first one is without asking: there is nothing to reuse.
+// Every third step is fresh. The first step does not ask the policy, because there is nothing to
+// reuse.
 typedef struct Thirds {
   int32_t answer;  // < 0: every third
   int decisions;
@@ -246,7 +247,7 @@ void test_policies(void) {
 
   thirds.answer = 7;
   feeder = feeder_of(&options);
-  forebay_batch_release(next_of(feeder));  // the first step asks nobody
+  forebay_batch_release(next_of(feeder));  // the first step does not ask
   CHECK_FAILS(forebay_feeder_next(feeder, FOREBAY_NO_TIMEOUT, NULL, &batch, &error), FOREBAY_ERROR, "returned 7");
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 

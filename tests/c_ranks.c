@@ -2,10 +2,11 @@
 
 #include "c_support.h"
 
-// A communicator of a program's own, with one rank: every callback is called, and every failure has its words.
+// A program's own communicator, with one rank: every callback is called, and every failure has its
+// message.
 
 typedef struct Ranks {
-  struct Ranks* first;  // the caller's, where everything is counted
+  struct Ranks* first;  // the caller's own, which counts everything
   int duplicates;
   int destroyed;
   int gathers;
@@ -37,7 +38,7 @@ static forebay_status duplicate(void* context, void** copy, char* message) {
 
 static void destroy(void* context) {
   Ranks* const ranks = context;
-  CHECK(ranks != ranks->first);  // the caller's own is the caller's
+  CHECK(ranks != ranks->first);  // not the caller's own
   ++ranks->first->destroyed;
   free(ranks);
 }
@@ -168,11 +169,11 @@ static void test_failures(void) {
     CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR, "was cut");
     CHECK(ranks.destroyed == ranks.duplicates && ranks.shared == 0 && pictures.destroyed == (int)i + 1);
   }
-  ranks.failing = "share_on_node";  // a copy of its own instead
+  ranks.failing = "share_on_node";  // a private copy is used instead
   feeder = feeder_of(&options);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
   ranks.failing = NULL;
-  communicator.share_on_node = NULL;  // every rank on a node of its own
+  communicator.share_on_node = NULL;  // every rank is on its own node
   feeder = feeder_of(&options);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 

@@ -5,11 +5,11 @@
 
 #include "c_support.h"
 
-// A run that is stopped and resumed serves what a run that never stopped serves.
+// A run that is stopped and resumed serves what an uninterrupted run serves.
 
 enum { kSamples = 60, kSteps = 15, kStop = 6 };
 
-// The first sample of each batch from the next step on, until `steps` were made.
+// Records the first sample of each batch from the next step on, until `steps` steps were made.
 static void follow(forebay_feeder* feeder, uint64_t* firsts, uint64_t steps) {
   while (forebay_feeder_steps(feeder) < steps) {
     forebay_batch* const batch = next_of(feeder);
@@ -38,7 +38,7 @@ static void check_rest(forebay_feeder* feeder, const uint64_t* whole) {
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 }
 
-// The program does not ask what became of the save: one line says it.
+// The program does not ask how the save ended, so a log line says it.
 static void test_failed_save(const forebay_dataset* dataset, const char* folder) {
   forebay_feeder_options options = options_of(dataset);
   Lines lines;
@@ -48,7 +48,7 @@ static void test_failed_save(const forebay_dataset* dataset, const char* folder)
   options.log_context = &lines;
   feeder = feeder_of(&options);
   forebay_batch_release(next_of(feeder));
-  forebay_feeder_save(feeder, folder, NULL);  // may know it already
+  forebay_feeder_save(feeder, folder, NULL);  // may already report the failure
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
   CHECK(lines_found(&lines) == 1);
 }
@@ -75,7 +75,7 @@ void test_states(void) {
   follow(feeder, whole, kSteps);
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
-  feeder = shuffled(&dataset, file);  // there is none yet
+  feeder = shuffled(&dataset, file);  // there is no state yet
   CHECK_OK(forebay_feeder_restore(feeder, file, &was_there, &error));
   CHECK(!was_there);
   CHECK_FAILS(forebay_feeder_restore(feeder, file, NULL, &error), FOREBAY_ERROR_CONFIG, "feed.state");
@@ -103,7 +103,7 @@ void test_states(void) {
   CHECK_OK(forebay_feeder_restore_state(feeder, state, length, &error));
   check_rest(feeder, whole);
 
-  // Other data are refused, and the feeder serves from the beginning.
+  // A state of other data is refused, and the feeder serves from the beginning.
   other = dataset_of(&pictures, kSamples);
   other.identity = "Pictures";
   feeder = shuffled(&other, NULL);
@@ -118,7 +118,8 @@ void test_states(void) {
   pictures_end(&pictures);
 }
 
-// A fork of a program with a feeder: it hears that the feeder is not its own, and the parent's run continues.
+// A program with a feeder forks. The child is told that the feeder is not its own, and the parent's
+// run continues.
 
 static void check_refused(forebay_feeder* feeder, forebay_batch* held, const Pictures* pictures) {
   forebay_batch* batch = NULL;
@@ -153,7 +154,7 @@ void test_forks(void) {
   CHECK(child >= 0);
   if (child == 0) {
     const int before = failed_checks;
-    alarm(60);  // what waits for a thread that is not there
+    alarm(60);  // in case it waits for a thread that does not exist
     check_refused(feeder, batch, &pictures);
     fflush(stderr);
     _exit(failed_checks == before ? 0 : 1);

@@ -37,7 +37,7 @@ void pictures_end(Pictures* pictures) {
   pthread_mutex_destroy(&pictures->mutex);
 }
 
-// Bounded, so that a failing test ends.
+// Waits for a bounded time, so that a failing test ends.
 static int begin_read(Pictures* pictures, uint64_t id) {
   struct timespec limit;
   int fails = 0;

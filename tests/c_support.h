@@ -7,7 +7,8 @@
 
 #include <forebay/forebay.h>
 
-// What the tests of the C interface share. They are C themselves, so they bring a check of their own.
+// What the tests of the C interface share. They are written in C themselves, so they have their own
+// checks.
 
 extern int failed_checks;
 
@@ -19,7 +20,7 @@ extern int failed_checks;
     }                                                                        \
   } while (0)
 
-// `call` takes &error as its last argument and is to succeed.
+// `call` takes &error as its last argument and must succeed.
 #define CHECK_OK(call)                                                                               \
   do {                                                                                               \
     forebay_error* error = NULL;                                                                     \
@@ -32,7 +33,7 @@ extern int failed_checks;
     forebay_error_free(error);                                                                       \
   } while (0)
 
-// `call` is to fail with that code, and a message in which `words` occur.
+// `call` must fail with this code and a message that contains `words`.
 #define CHECK_FAILS(call, code, words)                                                          \
   do {                                                                                          \
     forebay_error* error = NULL;                                                                \
@@ -48,17 +49,18 @@ extern int failed_checks;
 
 enum { kSide = 4, kPixels = kSide * kSide };
 
-// Samples of 4 x 4 grey pixels that tell their number: pixel i of sample s is (7 s + i) mod 256, its class s mod 10.
+// Samples of 4 x 4 grey pixels that depend on the sample's number: pixel i of sample s is (7 s + i)
+// mod 256, and its class is s mod 10.
 typedef struct Pictures {
   pthread_mutex_t mutex;
   pthread_cond_t opened;
-  long permits;            // how many reads may begin; waited for, within limits
-  unsigned long begun;     // reads, those that wait included
-  uint64_t bad;            // this sample fails, for good ...
-  uint64_t flaky;          // ... and this one once
-  uint64_t without_room;   // this one forgets to ask for room
-  uint64_t odd;            // of this one nothing is known
-  uint64_t without_field;  // and of this one no field can be read
+  long permits;            // how many reads may begin; further ones wait, but not for ever
+  unsigned long begun;     // reads, including those that wait
+  uint64_t bad;            // this sample always fails ...
+  uint64_t flaky;          // ... and this one fails once
+  uint64_t without_room;   // reading this one forgets to ask for room
+  uint64_t odd;            // describing this one fails
+  uint64_t without_field;  // no field of this one can be read
   unsigned long failures_of_flaky;
   int destroyed;
 } Pictures;
@@ -72,7 +74,7 @@ void pictures_end(Pictures* pictures);
 unsigned char pixel_of(uint64_t id, size_t i);
 forebay_dataset dataset_of(Pictures* pictures, uint64_t size);
 
-// One line for people that has `words`, on any thread.
+// Counts the log lines that contain `words`, from any thread.
 typedef struct Lines {
   pthread_mutex_t mutex;
   const char* words;
@@ -82,15 +84,15 @@ void lines_begin(Lines* lines, const char* words);
 int lines_found(Lines* lines);
 void lines_look(void* context, int32_t level, const char* text);
 
-// Batches of 4 of such samples: bytes as they are, in their order unless `more` says otherwise.
+// Batches of 4 such samples: bytes as they are, in order unless `more` says otherwise.
 extern const char* const kPlain;
 forebay_feeder_options options_of(const forebay_dataset* dataset);
-// The same, to be made, or null with a failed check.
+// Makes a feeder with these options. Returns null, with a failed check, if that fails.
 forebay_feeder* feeder_of(const forebay_feeder_options* options);
-// The next batch, or null at the end; a failed check for anything else.
+// The next batch, or null at the end. Anything else is a failed check.
 forebay_batch* next_of(forebay_feeder* feeder);
 
-// The suites.
+// The test suites.
 void test_arguments(void);
 void test_batches(void);
 void test_tensors_for_others(void);

@@ -3,15 +3,16 @@
 
 #include <time.h>
 
-// Waits that end early: by a timeout, by the program's hook, by a request to stop; and calls from within.
+// Waits that end early: through a timeout, the program's hook, or a request to stop. And calls from
+// within callbacks.
 
-// What the hook of waits does.
+// What the hook that is called during waits does.
 typedef struct Hook {
   Pictures* pictures;
   forebay_feeder* feeder;
   int calls;
-  int interrupts_at;  // this call ends the wait
-  int opens_at;       // and this one lets reads through
+  int interrupts_at;  // the call that ends the wait
+  int opens_at;       // the call that lets reads through
   forebay_status inside;
   forebay_status ended;
 } Hook;
@@ -28,7 +29,7 @@ static bool look(void* context) {
   return hook->calls == hook->interrupts_at;
 }
 
-// The first batch comes, no other.
+// A feeder that delivers its first batch and no other.
 static forebay_feeder* waiting_feeder(Pictures* pictures, Hook* hook, const forebay_dataset* dataset) {
   forebay_feeder_options options = options_of(dataset);
   const char* setting = "queue.capacity=1";
@@ -88,13 +89,13 @@ static void test_interrupts(void) {
               "while_waiting");
   CHECK(hook.inside == FOREBAY_ERROR_BUSY && hook.ended == FOREBAY_ERROR_BUSY);
   hook.opens_at = hook.calls + 1;
-  batch = next_of(feeder);  // the same step
+  batch = next_of(feeder);  // the same step as before
   CHECK(forebay_batch_step(batch) == 1 && forebay_batch_ids(batch)[0] == 4);
   forebay_batch_release(batch);
   hook.feeder = NULL;
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
-  // While it is closed, a read is under way.
+  // Waits while closing, because a read is under way.
   memset(&hook, 0, sizeof hook);
   hook.pictures = &pictures;
   begun = pictures_begun(&pictures);
@@ -109,7 +110,7 @@ static void test_interrupts(void) {
   CHECK_OK(forebay_feeder_close(feeder, &error));
   CHECK(forebay_feeder_free(feeder) == FOREBAY_OK);
 
-  // While the feeder is made: nothing is read, so that it has to wait.
+  // Waits while the feeder is made, because nothing is read.
   memset(&hook, 0, sizeof hook);
   hook.pictures = &pictures;
   hook.interrupts_at = 1;
@@ -117,7 +118,7 @@ static void test_interrupts(void) {
   options = options_of(&dataset);
   options.while_waiting = look;
   options.waiting_context = &hook;
-  hook.opens_at = 1;  // the reads in progress can end then
+  hook.opens_at = 1;  // then the reads in progress can end
   CHECK_FAILS(forebay_feeder_new(&options, &feeder, &error), FOREBAY_ERROR_INTERRUPTED, "while_waiting");
   CHECK(feeder == NULL && hook.calls == 1 && pictures.destroyed == 3);
   pictures_end(&pictures);
@@ -155,9 +156,10 @@ void test_waits(void) {
   test_stop();
 }
 
-// A read that never returns keeps nobody: its thread is left behind, and the dataset, which it uses, is not destroyed.
+// A read that never returns holds up no call: its thread is left behind, and the dataset, which it
+// uses, is not destroyed.
 void test_endless_read(void) {
-  static Pictures pictures;  // for the thread, until the program ends
+  static Pictures pictures;  // the thread uses it until the program ends
   static Lines lines;
   const char* const settings[] = {"queue.capacity=1", "workers.hedge=off"};
   forebay_dataset dataset;

@@ -1,6 +1,6 @@
-// Loaded before the C library. HANG=CALL:PATH:FLAG has each CALL (pread, write or fsync) on a file whose path contains
-// PATH never return, once the file FLAG exists, and makes FLAG.hung; only with HANG_RANK, if that is set, as the rank
-// under mpirun.
+// Preloaded before the C library. With HANG=CALL:PATH:FLAG, each CALL (pread, write or fsync) on a
+// file whose path contains PATH never returns once the file FLAG exists, and creates FLAG.hung. If
+// HANG_RANK is set, this happens only on that rank under mpirun.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

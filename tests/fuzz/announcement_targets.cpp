@@ -24,11 +24,12 @@
 using namespace forebay::data;
 using namespace forebay::job;
 
-// What rank 0 says of the index, and the index that it sends, to a rank that has neither files nor index.
+// What rank 0 says about the index, and the index that it sends to a rank that has neither the
+// files nor an index.
 namespace forebay::fuzz {
 namespace {
 
-// The second of two ranks. Rank 0 says these texts one after the other, then nothing.
+// The second of two ranks. Rank 0 says these texts, one after the other, and then nothing.
 class Told final : public testing::FakeJob::SameRank {
  public:
   Told(testing::FakeJob& job, std::vector<std::vector<std::byte>> texts)
@@ -77,14 +78,15 @@ bool hear(std::vector<std::vector<std::byte>> texts) {
 
 }  // namespace
 
-// The first byte says how much of it is as it should be: nothing, the announcement, or the index' checksums too.
+// The first byte says how much of the input is made valid: nothing, the announcement, or also the
+// checksums of the index.
 bool use_announcement(std::string_view input) {
   Taken taken(input);
   const std::size_t how = taken.below(3);
   if (how == 0) {
     std::vector<std::byte> first = bytes_of(taken.text());
-    // The kind and the identity come before the number of bytes. Many gigabytes would be taken, and are not looked at
-    // here.
+    // The number of bytes follows the kind and the identity. It is kept small here: many gigabytes
+    // would be allocated, which is not the subject of this target.
     for (std::size_t at = 9 + 3; at < 9 + 7 && at < first.size(); ++at) first[at] = std::byte{0};
     return hear({std::move(first), bytes_of(taken.rest())});
   }

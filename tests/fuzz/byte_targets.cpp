@@ -15,16 +15,16 @@
 
 using namespace forebay::data;
 
-// What one function reads from memory.
+// Formats that a single function reads from memory.
 namespace forebay::fuzz {
 namespace {
 
 [[noreturn]] void broken(const std::string& promise) { throw std::logic_error(promise); }
 
-// Rows as Python's csv module reads them, said once more as a state for each character.
+// Rows as Python's csv module reads them: a second, plain reader, with one state per character.
 struct PlainCsv {
   std::vector<std::vector<std::string>> rows;
-  bool is_open = false;  // a quote at the end
+  bool is_open = false;  // the text ends inside quotes
 };
 
 PlainCsv read_plainly(std::string_view text, char separator) {

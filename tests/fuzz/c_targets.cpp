@@ -18,8 +18,8 @@
 #include "taken.hpp"
 #include "targets.hpp"
 
-// Calls of the C interface in any order, with what a caller may pass, and what callbacks may say. What the headers
-// forbid is left out: pointers to nothing, handles that have ended together with their feeder.
+// Calls to the C interface in any order, with whatever a caller may pass and callbacks may return.
+// What the headers forbid is left out: dangling pointers, and handles that ended with their feeder.
 namespace forebay::fuzz {
 namespace {
 
@@ -35,7 +35,7 @@ const char* const kConfiguration =
     "[policy]\nwatchdog_s = 60\n"
     "[telemetry]\ndir = \"\"\ninterval_s = 0\nlive = \"never\"\n";
 
-// Called on many threads at once, so it stays as it was made.
+// Does not change once it is made, because many threads call it at once.
 struct Callbacks {
   explicit Callbacks(Taken& taken) : is_odd(taken.below(4) == 1) {
     for (auto& each : bytes_of) each = is_odd && taken.flag() ? taken.byte() : kPixels;
@@ -157,14 +157,14 @@ class Caller {
     check(status);
   }
 
-  // Bounds each wait, for storage that never gives a batch.
+  // Bounds each wait, in case the dataset never delivers a batch.
   bool is_impatient() { return --looks_left_ < 0; }
 
   static void end(DLManagedTensorVersioned*& tensor) {
     auto* const shared = reinterpret_cast<dlpack::DLManagedTensorVersioned*>(std::exchange(tensor, nullptr));
     if (shared != nullptr) shared->deleter(shared);
   }
-  // Tensors may end after the feeder, and are the last.
+  // Tensors may outlive the feeder, so they end last.
   void end() {
     for (auto& batch : batches_) forebay_batch_release(std::exchange(batch, nullptr));
     if (forebay_feeder_free(std::exchange(feeder_, nullptr)) != FOREBAY_OK) throw std::logic_error("it was not ended");
@@ -181,7 +181,7 @@ class Caller {
       case 0:
       case 1:
       case 2: return next();
-      case 3: return forebay_batch_release(any_batch());  // a released one, too, which stays in its place
+      case 3: return forebay_batch_release(any_batch());  // possibly a released one, which stays in its place
       case 4: return describe(any_batch());
       case 5: return copy(any_batch());
       case 6: return views(any_batch());
@@ -280,7 +280,7 @@ class Caller {
   Taken& taken_;
   Callbacks callbacks_;
   std::array<std::int32_t, kDecisions> decisions_{};
-  int looks_left_ = 0;  // before a wait is given up
+  int looks_left_ = 0;  // until a wait is given up
   bool was_taken_ = false;
   forebay_feeder* feeder_ = nullptr;
   forebay_error* error_ = nullptr;

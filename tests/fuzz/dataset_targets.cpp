@@ -26,6 +26,7 @@
 using namespace forebay::data;
 using namespace forebay::make;
 
+// The files of datasets, in every format, and the index.
 namespace forebay::fuzz {
 namespace {
 
@@ -35,7 +36,7 @@ bool use_path(const fs::path& path, const std::string& format) {
   return fuzz::use_path(testing::options_for(path, format));
 }
 
-// A mask that the index holds as shapes.
+// Draws a mask that the index holds as shapes.
 void draw_mask(std::span<const std::byte> bytes) {
   if (!is_drawn_mask(bytes)) return;
   static MaskDrawer drawer;
@@ -43,11 +44,11 @@ void draw_mask(std::span<const std::byte> bytes) {
   drawer.draw(bytes, {.max_pixels = 1 << 16}, mask);
 }
 
-// The kinds of every_container() that a target is for, in this order.
+// The kinds of every_container() that have a target, in this order.
 constexpr std::array<const char*, kContainers> kNames{"tfrecord", "webdataset", "recordio", "lmdb",
                                                       "cifar",    "idx",        "npy"};
 
-// A small dataset of it, in which one file is the fuzzer's.
+// A small dataset of this kind, one file of which is the fuzzer's.
 template <int kContainer>
 const testing::ContainerKind& kind() {
   return testing::container_of(kNames[kContainer]);
@@ -78,7 +79,7 @@ void look_at(const Dataset& dataset) {
 
 bool use_path(const DatasetOptions& options) {
   try {
-    // One thread: making more takes longer than they do.
+    // One thread, because starting more takes longer than they save.
     const auto dataset = build_dataset_with({.options = options, .progress = {}, .threads = 1});
     look_at(*dataset);
     look_at(*restore_dataset(dataset->serialize(), "written"));
@@ -122,7 +123,7 @@ FOREBAY_CONTAINER(5)
 FOREBAY_CONTAINER(6)
 #undef FOREBAY_CONTAINER
 
-// An archive as it is, or arrays in one whose directory and checksums are right.
+// An archive as it is, or arrays in an archive whose directory and checksums are valid.
 bool use_npz(std::string_view input) {
   static const testing::TemporaryDirectory folder;
   Taken taken(input);
@@ -194,7 +195,7 @@ std::vector<std::string> voc_seeds() {
           testing::annotation(testing::object("cat") + testing::object("dog"))};
 }
 
-// The labels of an image, as every kind of line that there is, and in a dataset.
+// The labels of an image, read as every kind of line that there is, and in a dataset.
 bool use_yolo(std::string_view input) {
   for (const YoloRules& rules :
        {YoloRules{}, YoloRules{.classes = 2}, YoloRules{.classes = 2, .keypoint_numbers = 6}}) {
@@ -231,7 +232,7 @@ std::vector<std::string> data_yaml_seeds() {
           "names:\n  0: person\n  1: \"traffic light\"\nval: ../valid/images\n"};
 }
 
-// The content of an index, behind checksums that are right: whoever means harm computes them too.
+// The content of an index, behind valid checksums: an attacker would compute them too.
 bool use_index(std::string_view input) {
   static const std::vector<std::byte> good = [] {
     const testing::TemporaryDirectory folder;

@@ -18,15 +18,15 @@
 
 using namespace forebay::data;
 
-// tf.train.Example beside Protocol Buffers' own reader. These differences are permitted:
-//  - Forebay says what it does not take: a SequenceExample, more than 4096 features, longer names, deeper groups, and
-//    numbers of fields that take more than 29 bits, of which Protocol Buffers take the lower ones.
-//  - It takes what Protocol Buffers refuse in places that it does not need: names that are no UTF-8, numbers of fields
-//  with
-//    more bytes than they need.
-//  - Of an entry with several values, or a value with several lists of one kind, which nobody writes, it takes the
-//  last,
-//    where Protocol Buffers join them.
+// Compares the reader of tf.train.Example with Protocol Buffers' own. These differences are
+// permitted:
+// - Forebay refuses, with a message, what it does not support: a SequenceExample, more than 4096
+//   features, longer names, deeper groups, and field numbers of more than 29 bits, whose lower bits
+//   Protocol Buffers take.
+// - It accepts what Protocol Buffers refuse in places that it does not need: names that are not
+//   UTF-8, and field numbers encoded in more bytes than necessary.
+// - Of an entry with several values, or a value with several lists of one kind, which no program
+//   writes, it takes the last one. Protocol Buffers join them.
 namespace forebay::fuzz {
 namespace {
 
@@ -48,7 +48,7 @@ ExampleValues read_by_forebay(std::span<const std::byte> message) {
   return all;
 }
 
-// Whether there is anything that Protocol Buffers would join.
+// Whether the message has anything that Protocol Buffers would join.
 bool has_parts_to_join(ContainerBytes& bytes, const Extent& message, int depth) {
   std::array<int, 4> seen{};
   WireReader reader(bytes, message);

@@ -1,5 +1,5 @@
-// What libFuzzer calls. FOREBAY_FUZZ_TARGET names the target; FOREBAY_FUZZ_SEEDS=FOLDER has its seeds written there
-// first.
+// The functions that libFuzzer calls. FOREBAY_FUZZ_TARGET names the target. With
+// FOREBAY_FUZZ_SEEDS=FOLDER, the target's seeds are first written to that folder.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -25,6 +25,8 @@
 
 using namespace forebay::make;
 
+// Images of every format: what is decoded must not depend on what the memory held before, and must
+// agree with the size in the header and, for PNG, with libpng.
 namespace forebay::fuzz {
 namespace {
 
@@ -48,7 +50,7 @@ std::int64_t most_pixels() {
 
 namespace {
 
-// All pixels, into memory that had only `before` in it; empty: refused.
+// All pixels, decoded into memory that is filled with `before`. Empty if the file is refused.
 Values decoded(Codec& codec, const FileBytes& file, std::uint8_t before) {
   try {
     const CodecHeader header = codec.open(file);
@@ -71,7 +73,7 @@ bool succeeds(const Look& look) {
   }
 }
 
-// What the header alone says of the size is what the decoder finds.
+// The size that is read from the header alone must be the one that the decoder finds.
 void compare_sizes(const FileBytes& file, const ImageSize& size) {
   static const int memory = ::memfd_create("image", MFD_CLOEXEC);
   if (::ftruncate(memory, 0) != 0 || ::pwrite(memory, file.data(), file.size(), 0) != std::ssize(file)) return;
@@ -83,7 +85,8 @@ void compare_sizes(const FileBytes& file, const ImageSize& size) {
   }
 }
 
-// As samples use it: a region, in grey; a mask; the numbers of more than 8 bits. Whether any of these is there.
+// Uses the image as samples do: a region of it, possibly in grey; as a mask; as numbers of more
+// than 8 bits. Returns whether any of these succeeds.
 bool look_at(const FileBytes& file) {
   static ImageDecoder decoder;
   const ImageOptions options{.max_pixels = most_pixels(), .grey = file.size() % 2 == 0};
@@ -105,7 +108,7 @@ bool look_at(const FileBytes& file) {
   return has_pixels || has_numbers || has_indices;
 }
 
-// Whatever was in the memory before, each pixel is the file's.
+// Whatever the memory held before, each pixel comes from the file.
 bool use_image(const CodecKind& kind, const FileBytes& file) {
   if (kind.make == nullptr || !kind.matches(file)) return false;
   const std::unique_ptr<Codec> codec = kind.make();
@@ -121,7 +124,7 @@ std::uint32_t big_endian(const FileBytes& file, std::size_t at) {
   return number;
 }
 
-// What the inflater takes, libpng takes too, and the pixels are its.
+// What the inflater accepts, libpng accepts too, with the same pixels.
 void compare_with_libpng(const FileBytes& file) {
   static PngInflater inflater;
   Values none;
@@ -155,7 +158,7 @@ std::vector<std::string> seeds_of(const std::vector<testing::CodecFile>& files) 
 
 }  // namespace
 
-// As it is, and with the checksums that its chunks should have.
+// The file as it is, and with the checksums of its chunks corrected.
 bool use_png(std::string_view input) {
   static const auto repair = testing::png_files().front().repair;
   FileBytes file = bytes_of(input);

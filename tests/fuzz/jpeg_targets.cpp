@@ -21,6 +21,7 @@ using namespace forebay::jpeg;
 using namespace forebay::make;
 using namespace forebay::pack;
 
+// JPEG files, and files packed as coefficients.
 namespace forebay::fuzz {
 namespace {
 
@@ -51,7 +52,7 @@ Decoded decode(JpegDecoder& decoder, const JpegBytes& file, std::uint64_t seed, 
   return decoded;
 }
 
-// As decode(), with the same options.
+// Decodes the whole image with the same options as decode().
 Decoded decode_whole(JpegDecoder& decoder, const JpegBytes& file, std::uint64_t seed) {
   Decoded decoded;
   try {
@@ -75,7 +76,8 @@ Packing& packing() {
   return one;
 }
 
-// Whatever a packed file holds that no checksum is compared with, a region of it is decoded or refused.
+// A region of a packed file is decoded or refused, whatever the file holds where no checksum is
+// compared.
 void decode_unchecked(const JpegBytes& bytes) {
   if (!starts_as_packed_jpeg(bytes)) return;
   static TableCache cache([](std::uint32_t) { return packing().tables.to_bytes(); });
@@ -91,8 +93,8 @@ void decode_unchecked(const JpegBytes& bytes) {
 
 }  // namespace
 
-// Forebay's own decoder and libjpeg-turbo alone agree: the same refusal, or the same pixels. A region has those of the
-// whole image, where all of that can be decoded.
+// Forebay's own decoder agrees with libjpeg-turbo alone: the same refusal, or the same pixels. A
+// region has the same pixels as the whole image, if all of that can be decoded.
 bool use_jpeg(std::string_view input) {
   static JpegDecoder own(trusted_pixel_kernels());
   static JpegDecoder library;
@@ -127,7 +129,8 @@ std::vector<std::string> jpeg_seeds() {
   return seeds;
 }
 
-// A packed file, behind a checksum that is right, is refused or unpacked; a JPEG file is packed to what unpacks to it.
+// A packed file behind a valid checksum is refused or unpacked. A JPEG file is packed into
+// something that unpacks to the same file.
 bool use_packed(std::string_view input) {
   JpegPacker& packer = packing().packer;
   JpegBytes bytes = copy_of(input);

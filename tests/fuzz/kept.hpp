@@ -1,6 +1,7 @@
 #pragma once
 
-// The inputs of a target that are kept beside its seeds: tests/fuzz/corpus/TARGET.tar, which scripts/fuzz writes.
+// The inputs that are kept for a target beside its seeds, in tests/fuzz/corpus/TARGET.tar, which
+// scripts/fuzz writes.
 
 #include <cstddef>
 #include <filesystem>
@@ -19,7 +20,8 @@ struct KeptInput {
 
 inline std::filesystem::path corpus() { return testing::source_dir() / "tests" / "fuzz" / "corpus"; }
 
-// Of regular files in ustar form with short names, as scripts/fuzz has tar write them.
+// Reads an archive of regular files with short names in ustar format, as scripts/fuzz has tar write
+// it.
 inline std::vector<KeptInput> kept_inputs(const std::filesystem::path& archive) {
   constexpr std::size_t kBlock = 512;
   constexpr std::size_t kSizeAt = 124;

@@ -20,14 +20,14 @@
 using namespace forebay::archive;
 using namespace forebay::data;
 
-// Packed datasets that another program could have written: every checksum is right.
+// Packed datasets that another program could have written: every checksum is valid.
 namespace forebay::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* kShard = "00000-of-00001.fbpack";
-// What the first byte of an input says that the rest is.
+// What the rest of an input is, according to its first byte.
 enum Kind { index, originals, shard, kKinds };
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -40,7 +40,8 @@ PackHeader header_of(std::string_view bytes) {
   return header;
 }
 
-// A sound set of one shard, with JPEG files packed as coefficients, other files, and masks beside them.
+// A valid set of one shard, with JPEG files packed as coefficients, other files, and masks beside
+// them.
 class PackedSet {
  public:
   PackedSet() {
@@ -77,7 +78,7 @@ class PackedSet {
     return testing::inflated_part(std::string_view(sound_).substr(place.offset, place.bytes), place.raw_bytes);
   }
 
-  // Whether a run accepts it.
+  // Returns whether a run accepts the shard.
   bool use(const std::string& bytes) {
     testing::replace_file(set() / kShard, bytes);
     bool is_accepted = false;
@@ -101,7 +102,7 @@ class PackedSet {
     return all;
   }
 
-  // Nothing is written but below the folder that was named.
+  // Nothing may be written outside the folder that was named.
   void unpack_here() {
     const fs::path out = folder_ / "out";
     try {
@@ -123,7 +124,7 @@ PackedSet& packed_set() {
   return one;
 }
 
-// With the checksums and sizes that its parts should have.
+// The bytes with the checksums and sizes of their parts corrected.
 std::string sealed(std::string bytes) {
   if (bytes.size() < kPackBlock) return bytes;
   return testing::with_header(bytes, [&](PackHeader& header) {
@@ -138,7 +139,8 @@ std::string sealed(std::string bytes) {
   });
 }
 
-// The number of samples, and the part before it was compressed.
+// Valid bytes with the number of samples and the uncompressed content of one part taken from the
+// input.
 std::string with_raw_part(PackPart PackHeader::*part, std::string_view input) {
   Taken taken(input);
   const std::uint64_t samples = taken.byte();

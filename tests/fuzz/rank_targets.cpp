@@ -27,25 +27,26 @@ using namespace forebay::job;
 using namespace forebay::order;
 using namespace forebay::ranks;
 
-// What the other ranks of a job say: sums, texts and words that a sound rank may send, or another program.
+// What the other ranks of a job say: sums, texts and notices that a sound rank, or another program,
+// might send.
 namespace forebay::fuzz {
 namespace {
 
 constexpr std::uint32_t kRanks = 3;
 
-// The second of three ranks; the others are the fuzzer's. Nothing ever waits.
+// The second of three ranks. The fuzzer plays the others. Nothing ever waits.
 class Hearsay final : public testing::FakeJob::SameRank {
  public:
   Hearsay(testing::FakeJob& job, Taken& taken) : SameRank(job.rank(1)), taken_(taken) {}
 
   void start_reduction(std::size_t /*channel*/, std::span<std::int64_t> values, std::size_t /*minima*/) override {
-    const std::size_t changes = taken_.below(16);  // mostly the others have nothing to add
+    const std::size_t changes = taken_.below(16);  // the others mostly have nothing to add
     if (changes > 8) return;
     for (std::size_t i = 0; i < changes && !values.empty(); ++i) {
       std::int64_t& value = values[taken_.number<std::uint16_t>() % values.size()];
       if (taken_.flag())
         value = taken_.number<std::int64_t>();
-      else  // as processors add
+      else  // wraps around, like processors
         value = static_cast<std::int64_t>(static_cast<std::uint64_t>(value) +
                                           static_cast<std::uint64_t>(taken_.number<std::int8_t>()));
     }
@@ -67,7 +68,7 @@ class Hearsay final : public testing::FakeJob::SameRank {
   [[nodiscard]] std::uint64_t gathers() const noexcept override { return gathers_; }
   void tell(std::string_view /*text*/) override {}
   [[nodiscard]] std::optional<Notice> listen() override {
-    // Nobody waits for a word for ever, and who says nothing more has left.
+    // No rank waits for a notice for ever: a rank that no longer says anything has left.
     if (taken_.is_at_end())
       return ++silence_ % 64 == 0 ? std::optional(Notice{.rank = 0, .text = "left 0 0 gone"}) : std::nullopt;
     if (!taken_.flag()) return std::nullopt;
@@ -98,7 +99,7 @@ bool coordinate(Communicator& job, Taken& taken) {
   return true;
 }
 
-// A rank serves none of its batches twice, whatever the others say.
+// A rank serves no batch twice, whatever the others say.
 bool exchange(Communicator& job, Taken& taken) {
   const std::uint64_t batches = 1 + taken.number<std::uint16_t>() % 300;
   const Order order(OrderOptions{.samples = batches, .batch_size = 1, .shuffle = false});
@@ -132,7 +133,7 @@ bool exchange(Communicator& job, Taken& taken) {
   return true;
 }
 
-// A state that is made of what all ranks said is one, or is refused.
+// A state made from what all ranks said is valid, or is refused.
 bool gather(Communicator& job, Taken& taken) {
   const Partition partition{.batches = 40, .shards = 8, .ranks = kRanks, .epochs = 2};
   JobState state;
@@ -179,7 +180,7 @@ bool use_ranks(std::string_view input) {
 std::vector<std::string> ranks_seeds() {
   using namespace std::string_literals;
   std::string steps(300, '\x0e');
-  const std::string idle = "\0\x18\1"s + std::string(23, '\0');  // made one step, has nothing left and lost nothing
+  const std::string idle = "\0\x18\1"s + std::string(23, '\0');  // one step made, nothing left, nothing lost
   return {"\0\1\2"s + steps, "\1\x20\0\3\0\1\1"s + steps, "\1\x20\1\3\1\0\1"s + steps, "\2\0\1"s + idle + idle,
           "\3\4s{}\n"s};
 }

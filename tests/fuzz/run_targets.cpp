@@ -20,8 +20,8 @@
 using namespace forebay::measure;
 using namespace forebay::report;
 
-// Telemetry as `forebay report` and `forebay top` read it: it may have come from another machine, cut or changed on the
-// way.
+// Telemetry as `forebay report` and `forebay top` read it. It may come from another machine, and
+// may have been cut or changed on the way.
 namespace forebay::fuzz {
 namespace {
 
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kFiles = 4;
 
-// Two ranks; the second one's log alone, so that figures are combined.
+// The files of two ranks. The second has only its log, so that figures are combined.
 fs::path file(const fs::path& folder, std::size_t number) {
   constexpr const char* kNames[kFiles] = {"run.0.jsonl", "steps.0.jsonl", "intervals.0.jsonl", "run.1.jsonl"};
   return folder / kNames[number];
@@ -40,7 +40,7 @@ bool look_live(const fs::path& folder) {
   for (const double now_s : {0.0, 1.0}) {
     run.look(now_s);
     for (const std::string& text : {live_table(run, "run", 10), live_line(run)}) {
-      // What a file says is not the terminal's to obey.
+      // The terminal must not obey what a file says.
       if (std::ranges::any_of(text, [](char c) { return c == '\0' || c == '\a' || c == '\b'; })) {
         throw std::logic_error("a control character of a file is shown");
       }
@@ -49,7 +49,8 @@ bool look_live(const fs::path& folder) {
   return !run.ranks().empty();
 }
 
-// All of the files, and then as files that are too large to be read whole.
+// Reports on all the files, first whole and then with limits, as if they were too large to be read
+// whole.
 bool report(const fs::path& folder) {
   bool is_accepted = false;
   for (const ReadLimits& limits : {ReadLimits{}, ReadLimits{.steps = 64, .intervals = 200}}) {
@@ -68,7 +69,8 @@ bool report(const fs::path& folder) {
 
 }  // namespace
 
-// The files one after the other, each but the last before a zero byte; none where there is nothing.
+// The input is the files, one after the other, separated by zero bytes. An empty part means no such
+// file.
 bool use_telemetry(std::string_view input) {
   static const testing::TemporaryDirectory folder;
   for (std::size_t number = 0; number < kFiles; ++number) {

@@ -25,11 +25,12 @@
 
 using namespace forebay::store;
 
+// Entries of the cache of remote objects, and URLs of stores and their answers.
 namespace forebay::fuzz {
 namespace {
 
 constexpr std::size_t kHead = CacheEntry::kBlock;
-constexpr std::size_t kSum = 8;  // where a head has its checksum, of what is behind it
+constexpr std::size_t kSum = 8;  // where a head has the checksum of what follows it
 
 struct Folder {
   testing::TemporaryDirectory place;
@@ -40,7 +41,8 @@ void write_entry(const Folder& folder, std::string_view bytes) {
   std::ofstream(folder.place.path() / "entry", std::ios::binary) << bytes;
 }
 
-// At most `most` blocks from `first` on, in memory of just their size. How many are good.
+// Reads at most `most` blocks from `first` on, into memory of exactly their size. Returns how many
+// are good.
 std::ptrdiff_t look_at(const CacheEntry& entry, std::uint64_t first, std::uint64_t most) {
   const auto count = static_cast<std::size_t>(std::min(entry.blocks() - first, most));
   const std::uint64_t left = entry.object().bytes - first * CacheEntry::kBlock;
@@ -52,7 +54,7 @@ std::ptrdiff_t look_at(const CacheEntry& entry, std::uint64_t first, std::uint64
 
 }  // namespace
 
-// With the checksum that its head should have.
+// The entry with the checksum of its head corrected.
 bool use_cache_entry(std::string_view input) {
   static const Folder folder;
   std::string bytes(input);
@@ -80,7 +82,7 @@ std::vector<std::string> cache_entry_seeds() {
   return {std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>())};
 }
 
-// A path that may be a URL, and a store's short answer.
+// A path that may be a URL, and the short answer of a store.
 bool use_url(std::string_view input) {
   const std::string text(input);
   if (percent_decoded(percent_encoded(text)) != text) throw std::logic_error("another text after encoding");

@@ -9,7 +9,8 @@
 
 namespace forebay::fuzz {
 
-// Decisions, numbers and texts taken from a fuzzer's input, one after the other; zeros and nothing once it has ended.
+// Takes decisions, numbers and texts from a fuzzer's input, one after the other. Once the input has
+// ended, they are zero or empty.
 class Taken {
  public:
   explicit Taken(std::string_view input) noexcept : rest_(input) {}
@@ -30,7 +31,7 @@ class Taken {
   bool flag() noexcept { return byte() % 2 != 0; }
   // REQUIRES: 1 <= bound <= 256
   std::size_t below(std::size_t bound) noexcept { return byte() % bound; }
-  // At most 255 bytes; their number is the first of them.
+  // At most 255 bytes. The first byte taken says how many.
   std::string_view text() noexcept {
     const std::size_t wanted = byte();
     const std::size_t bytes = std::min(wanted, rest_.size());

@@ -9,24 +9,27 @@
 #include <string_view>
 #include <vector>
 
-// The ways in that files have, each with a function for a fuzzer to call. scripts/fuzz runs them for a while, and the
-// test `fuzz_corpus` runs what was found worth keeping.
+// The ways in which outside bytes get into Forebay, each with a function that a fuzzer calls.
+// scripts/fuzz runs them for a while; the test `fuzz_corpus` runs the inputs that were worth
+// keeping.
 namespace forebay::fuzz {
 
 struct Target {
   std::string_view name;
-  // Uses the bytes as what the name says; whether they were accepted. They are refused with the errors that are
-  // promised; any other exception is a finding, as is what a sanitizer reports.
+  // Uses the bytes as what the target's name says. Returns whether they were accepted. They may be
+  // refused only with the documented errors; any other exception is a finding, and so is anything
+  // that a sanitizer reports.
   bool (*use)(std::string_view input);
-  // Inputs that are accepted, from which a fuzzer begins.
+  // Inputs that are accepted, for the fuzzer to start from.
   std::vector<std::string> (*seeds)();
 };
 
 [[nodiscard]] std::span<const Target> targets();
-// Null when there is none of this name.
+// Null if no target has this name.
 [[nodiscard]] const Target* find_target(std::string_view name);
 
-// Of an image that is decoded: 100,000, or what FOREBAY_FUZZ_PIXELS says, where the fuzzer bounds the memory instead.
+// The most pixels that an image may have to be decoded: 100,000, or FOREBAY_FUZZ_PIXELS, where the
+// fuzzer limits the memory instead.
 [[nodiscard]] std::int64_t most_pixels();
 
 // text_targets.cpp
@@ -82,7 +85,7 @@ std::vector<std::string> packed_seeds();
 bool use_pack(std::string_view input);
 std::vector<std::string> pack_seeds();
 
-// image_targets.cpp; there are no seeds for a kind that this build has no library for
+// image_targets.cpp; no seeds for formats whose library is missing from this build
 bool use_png(std::string_view input);
 std::vector<std::string> png_seeds();
 bool use_webp(std::string_view input);
@@ -118,7 +121,7 @@ std::vector<std::string> cache_entry_seeds();
 bool use_url(std::string_view input);
 std::vector<std::string> url_seeds();
 
-// video_targets.cpp; there are no seeds where nothing makes or reads videos
+// video_targets.cpp; no seeds if videos cannot be made or read
 bool use_video(std::string_view input);
 std::vector<std::string> video_seeds();
 bool use_clip(std::string_view input);
@@ -128,10 +131,11 @@ std::vector<std::string> clip_seeds();
 bool use_transform(std::string_view input);
 std::vector<std::string> transform_seeds();
 
-// Reads everything that the first samples have to say. Errors of samples are theirs to have.
+// Reads everything about the first samples. Errors of single samples are allowed.
 void look_at(const Dataset& dataset);
 
-// Indexes the path, and looks at what the index promises, before and after it was written and read. False: refused.
+// Indexes the path, and uses the dataset, also after it was serialized and restored. Returns false
+// if it was refused.
 bool use_path(const DatasetOptions& options);
 
 }  // namespace forebay::fuzz

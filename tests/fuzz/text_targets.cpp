@@ -22,15 +22,18 @@ using namespace forebay::measure;
 using namespace forebay::order;
 using namespace forebay::simulate;
 
+// Texts: configurations, saved states, recorded decisions and traces.
 namespace forebay::fuzz {
 namespace {
 
-// Never holds what a broken promise holds: whatever catches errors of Forebay's lets it pass.
+// Reports a broken promise as an error that is not one of Forebay's, so nothing that catches those
+// catches it.
 [[noreturn]] void broken(const std::string& promise) { throw std::logic_error(promise); }
 
 }  // namespace
 
-// A configuration, and overrides after it, each behind a zero byte. What is accepted is written, read and the same.
+// A configuration, and then overrides, each after a zero byte. What is accepted must be written and
+// read back unchanged.
 bool use_config(std::string_view input) {
   const std::size_t end = std::min(input.find('\0'), input.size());
   std::vector<std::string> overrides;
@@ -60,7 +63,7 @@ std::vector<std::string> config_seeds() {
           "[dataset]\npath = \"d\"\n\0queue.capacity=\"auto\"\0transform.mirror=0.25"s};
 }
 
-// With the checksum that it should have, and its ranges, if they are not compressed, as they should be.
+// The state with a valid checksum and, unless they are compressed already, compressed ranges.
 bool use_state(std::string_view input) {
   std::string text(input);
   auto json = nlohmann::ordered_json::parse(input, nullptr, false);
@@ -68,7 +71,7 @@ bool use_state(std::string_view input) {
     try {
       if (json.contains("left") && !json["left"].contains("zlib")) json["left"] = testing::packed(json["left"].dump());
       text = testing::sealed(json);
-    } catch (const nlohmann::json::exception&) {  // no UTF-8
+    } catch (const nlohmann::json::exception&) {  // not UTF-8
     }
   }
   JobState state;
@@ -105,7 +108,7 @@ std::vector<std::string> recording_seeds() {
           header_line({}) + decisions_line(0, runs) + decisions_line(6, runs, std::vector<std::uint64_t>{0, 2, 4})};
 }
 
-// A trace that is accepted is one that the simulator comes to the end of, with figures that are numbers.
+// The simulator gets to the end of any trace that is accepted, with figures that are numbers.
 bool use_trace(std::string_view input) {
   static const testing::TemporaryDirectory folder;
   static const PolicyRegistry registry = PolicyRegistry::builtin();

@@ -13,7 +13,8 @@
 
 using namespace forebay::jpeg;
 
-// Vector code for each kind of processor that this one can stand for, beside the plain loops that define its results.
+// Vector code for each kind of processor that this one can stand in for, compared with the plain
+// loops that define its results.
 namespace forebay::fuzz {
 namespace {
 
@@ -21,7 +22,7 @@ namespace {
   throw std::logic_error(what + " by " + kernels + " is not that of the plain loops");
 }
 
-// A row of blocks, by one kind of kernels.
+// A row of blocks, transformed by one kind of kernels.
 struct Transformed {
   static constexpr std::size_t kBlocks = 2 * CoefficientRow::kGroup;
   static constexpr std::size_t kStride = 8 * kBlocks + PixelKernels::kSlack;
@@ -37,7 +38,7 @@ struct TransformCase {
     for (std::size_t block = 0; block < Transformed::kBlocks; ++block) {
       const std::size_t extent = taken.below(kBlockSize);
       extents[block] = static_cast<std::uint8_t>(extent);
-      // Large ones are refused at once, so most are small.
+      // Large coefficients are refused at once, so most are small.
       const bool is_large = taken.byte() > 240;
       for (std::size_t k = 0; k <= extent && !taken.is_at_end(); ++k) {
         coefficients[CoefficientRow::place_of(block) + CoefficientRow::kPlaces[k]] =
@@ -55,7 +56,7 @@ struct TransformCase {
     for (const std::int16_t each : copy.coefficients) {
       if (each != 0) throw std::logic_error("coefficients are left");
     }
-    for (std::size_t y = 0; y < 8; ++y) {  // what is behind a row may be anything
+    for (std::size_t y = 0; y < 8; ++y) {  // what follows a row may be anything
       std::fill_n(
           done.samples.begin() + static_cast<std::ptrdiff_t>(y * Transformed::kStride + 8 * Transformed::kBlocks),
           PixelKernels::kSlack, std::uint8_t{0});

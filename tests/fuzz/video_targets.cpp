@@ -17,7 +17,8 @@
 
 using namespace forebay::video;
 
-// Videos, as they are indexed; and clips, as a decoder has them from a reader. libavcodec itself is not instrumented.
+// Videos as they are indexed, and clips as a decoder gets them from a reader. libavcodec itself is
+// not instrumented.
 namespace forebay::fuzz {
 namespace {
 

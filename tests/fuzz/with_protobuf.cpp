@@ -9,7 +9,7 @@
 
 #include "example_reader.hpp"
 
-// tf.train.Example described in code, as tensorflow/core/example/{example,feature}.proto describe it.
+// Describes tf.train.Example in code, as tensorflow/core/example/{example,feature}.proto do.
 namespace forebay::fuzz {
 namespace {
 
@@ -32,7 +32,7 @@ FieldDescriptorProto* add_field(DescriptorProto* message, const char* name, int 
 class Schema {
  public:
   Schema() {
-    google::protobuf::SetLogHandler(nullptr);  // texts that are no UTF-8 are the fuzzer's daily bread
+    google::protobuf::SetLogHandler(nullptr);  // a fuzzer makes many texts that are not UTF-8
     google::protobuf::FileDescriptorProto file;
     file.set_name("example.proto");
     file.set_package("t");
@@ -115,7 +115,7 @@ std::optional<ExampleValues> read_by_protobuf(std::span<const std::byte> message
   for (int i = 0; i < features.GetReflection()->FieldSize(features, map); ++i) {
     const Message& entry = features.GetReflection()->GetRepeatedMessage(features, map, i);
     const auto& of_entry = *entry.GetReflection();
-    // As in any map of Protocol Buffers, the last of a name counts.
+    // As in any Protocol Buffers map, the last entry with a name counts.
     all[of_entry.GetString(entry, field_of(entry, 1))] = values_of(of_entry.GetMessage(entry, field_of(entry, 2)));
   }
   return all;

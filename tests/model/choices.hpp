@@ -8,16 +8,17 @@
 
 namespace forebay::model {
 
-// What an execution may choose: who runs next, which of the stored values a load returns, and so on. Option 0 is what a
-// plain scheduler on a plain machine would do; every other one is a deviation.
+// Decides whatever an execution leaves open: which thread runs next, which of the stored values a
+// load returns, and so on. Option 0 is what a plain scheduler on a plain machine would do; every
+// other option is a deviation.
 class Choices {
  public:
   virtual ~Choices() = default;
-  // 0 ... options-1.
+  // Returns 0 to options - 1.
   virtual unsigned pick(unsigned options) = 0;
 };
 
-// All sequences of choices with at most so many deviations, one execution after the other.
+// Goes through all sequences of choices with at most this many deviations, one per execution.
 class Systematic final : public Choices {
  public:
   explicit Systematic(unsigned deviations) : most_(deviations) {}
@@ -29,7 +30,7 @@ class Systematic final : public Choices {
     differs_ = differs_ || choice.options != options;
     return choice.chosen;
   }
-  // Prepares the next execution; false when there is none.
+  // Prepares the next execution. Returns false if there is none.
   bool next() {
     at_ = 0;
     while (!path_.empty()) {
@@ -45,7 +46,7 @@ class Systematic final : public Choices {
     }
     return false;
   }
-  // The same choices led elsewhere: the scenario is not deterministic.
+  // The same choices led to a different execution, so the scenario is not deterministic.
   [[nodiscard]] bool differs() const noexcept { return differs_; }
 
  private:
@@ -61,7 +62,7 @@ class Systematic final : public Choices {
   bool differs_ = false;
 };
 
-// Deviates at random; how often is drawn for each execution.
+// Deviates at random. How often is drawn anew for each execution.
 class Walk final : public Choices {
  public:
   explicit Walk(std::uint64_t seed) : random_(seed), rarely_(kRarely[random_.below(std::size(kRarely))]) {}

@@ -1,6 +1,7 @@
-// What scenarios and the sources that they drive call in place of touching memory, the kernel and the clock. With
-// -fsanitize=thread the compiler makes a call of each access to memory and of each atomic operation. Here is what they
-// call: not ThreadSanitizer, but the machine that runs the scenario. Outside of a scenario they do what is meant.
+// What scenarios, and the sources that they drive, call instead of touching memory, the kernel or
+// the clock. With -fsanitize=thread the compiler turns each memory access and each atomic operation
+// into a call. This file defines the functions that are called: they lead not to ThreadSanitizer
+// but to the machine that runs the scenario. Outside of a scenario they do the plain operation.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -128,7 +129,7 @@ void __tsan_atomic_thread_fence(int order) {
 }
 void __tsan_atomic_signal_fence(int) {}
 
-// In the place of the C library's.
+// Replaces the C library's function.
 long syscall(long number, ...) noexcept {
   std::va_list list;
   va_start(list, number);
@@ -198,7 +199,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
-// Memory that was given back and handed out again belongs to its new owner alone.
+// Memory that was freed and allocated again belongs to its new owner alone.
 void* operator new(std::size_t bytes) { return allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));

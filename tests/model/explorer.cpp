@@ -18,7 +18,7 @@ Result Explorer::explore(const Scenario& scenario, const Limits& limits) {
     return false;
   };
 
-  // One deviation can be anywhere before two are tried, of which the limit may cut off most.
+  // A single deviation is tried everywhere before any two are, most of which the limit may cut off.
   for (const unsigned most : {1U, limits.deviations}) {
     Systematic systematic(most);
     bool is_more = result.executions < limits.executions;

@@ -12,22 +12,22 @@
 namespace forebay::model {
 
 struct Limits {
-  unsigned deviations = 2;           // all executions with at most so many
-  std::uint64_t executions = 20000;  // of those at most so many
-  std::uint64_t walks = 2000;        // then so many at random
+  unsigned deviations = 2;           // explore all executions with at most this many,
+  std::uint64_t executions = 20000;  // but no more of them than this,
+  std::uint64_t walks = 2000;        // and then this many random ones
   std::uint64_t seed = 1;
-  bool traces = true;  // a failure says how it came about
+  bool traces = true;  // a failure includes a trace
 };
 
 struct Result {
   std::uint64_t executions = 0;
   std::uint64_t steps = 0;
-  unsigned deviations = 0;  // all executions with at most so many were looked at
-  std::string failure;      // "" = none; with how it came about
+  unsigned deviations = 0;  // all executions with at most this many were explored
+  std::string failure;      // "" = none; includes a trace
   std::set<std::string> outcomes;
 };
 
-// Runs a scenario in every way within the limits, until one fails.
+// Runs a scenario in every way that the limits allow, until one execution fails.
 class Explorer {
  public:
   Explorer() : machine_(std::make_unique<Machine>(*sites_)) {}

@@ -36,7 +36,7 @@ void Fibers::run(unsigned high, unsigned low, unsigned fiber) {
   for (;;) fibers->body_(fiber);
 }
 
-// setjmp() and longjmp() make no system calls, as swapcontext() does twice.
+// Uses setjmp() and longjmp(), which make no system calls; swapcontext() makes two.
 void Fibers::go(Context& from, Context& to) {
   static_assert(sizeof(Exceptions) == 16);
   void* const exceptions = abi::__cxa_get_globals();

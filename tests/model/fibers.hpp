@@ -10,26 +10,28 @@
 
 namespace forebay::model {
 
-// The threads of a scenario, all on one thread of the system: one runs until it hands over to another. A fiber that has
-// come to its end waits for its next body, so that stacks are made once for many executions.
+// The threads of a scenario, all on one system thread: a fiber runs until it hands over to another.
+// A fiber that has finished waits for its next body, so stacks are allocated once for many
+// executions.
 class Fibers {
  public:
   using Body = std::function<void(std::size_t fiber)>;
 
-  // `body` is run by each fiber whenever it is handed over to after its end; it must not throw, and its last call is
-  // to leave for another one or for home.
+  // Each fiber runs `body` when it is first handed over to, and again after each time that it has
+  // finished. `body` must not throw, and must end by handing over to another fiber or leaving for
+  // home.
   Fibers(std::size_t count, Body body);
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  // From home to a fiber, from a fiber to another one, and back home.
+  // Switch from home to a fiber, from one fiber to another, and back home.
   void enter(std::size_t fiber) { go(home_, *fibers_[fiber]); }
   void hand_over(std::size_t from, std::size_t to) { go(*fibers_[from], *fibers_[to]); }
   void leave(std::size_t from) { go(*fibers_[from], home_); }
-  // Whatever the fibers were in the middle of is never continued. From home.
+  // Drops whatever the fibers were in the middle of. Called from home.
   void abandon();
 
-  // The address lies on the stack of this fiber.
+  // Whether the address lies on the stack of this fiber.
   [[nodiscard]] bool is_on_stack(std::size_t fiber, const void* address) const noexcept {
     const auto* const begin = fibers_[fiber]->stack.get();
     return address >= begin && address < begin + kStack;
@@ -38,7 +40,7 @@ class Fibers {
  private:
   static constexpr std::size_t kStack = std::size_t{256} * 1024;
 
-  // What the C++ library knows of exceptions that are being handled, one for each thread of the system.
+  // What the C++ library keeps, per system thread, about exceptions that are being handled.
   struct Exceptions {
     void* caught = nullptr;
     unsigned uncaught = 0;

@@ -1,5 +1,6 @@
-// Small programs whose outcomes C++ settles. Each is a known shape: see the names in "Herding cats" (Alglave, Maranget
-// and Tautschnig, 2014). Outcomes are what the loads returned, in the order of their threads.
+// Small programs whose possible outcomes are settled by the C++ standard. Each is a known shape;
+// for the names, see "Herding cats" (Alglave, Maranget and Tautschnig, 2014). An outcome is what
+// the loads returned, in the order of their threads.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -174,7 +175,7 @@ std::vector<Litmus> litmus_tests() {
       {{"CoRR", coherence}, {"00", "01", "02", "11", "12", "22"}},
       {{"release sequence", release_sequence}, {"00", "01", "11", "20", "21", "31"}},
       {{"atomic additions", counting}, {"3"}},
-      // C++ permits "11" as well: the explorer does not look for it.
+      // C++ also permits "11", which the explorer does not look for.
       {{"LB, not explored", load_buffering}, {"00", "01", "10"}},
   };
 }

@@ -1,3 +1,4 @@
+// Runs a scenario's threads one operation at a time: which runs next, and what each operation does.
 #include "machine.hpp"
 
 #include <linux/futex.h>
@@ -35,7 +36,7 @@ std::string Machine::run(void (*scenario)(), Choices& choices) {
   return failure_;
 }
 
-// The life of a thread: its body, and whatever runs next.
+// The life of a thread: runs its body, then hands over to whichever thread runs next.
 void Machine::finish() {
   Thread& self = threads_[current_];
   try {
@@ -63,7 +64,7 @@ void Machine::fail(const std::string& what) {
   failure_ = what;
   running_ = nullptr;
   fibers_.leave(current_);
-  std::terminate();  // never: what was left is not entered again
+  std::terminate();  // never reached: what was left is not entered again
 }
 
 void Machine::switch_to(std::size_t thread) {
@@ -95,7 +96,8 @@ void Machine::run_other(bool may_stay) {
   fail(stuck());
 }
 
-// Nobody is ready: whoever waits for that goes on, or else the earliest deadline comes.
+// Called when no thread is ready: a thread that waits for quiet goes on, or else the earliest
+// deadline passes.
 bool Machine::let_time_pass() {
   Thread* next = nullptr;
   for (std::size_t i = 0; i < used_; ++i) {
@@ -169,7 +171,8 @@ WeakMemory::Location& Machine::arrive(const volatile void* address, std::size_t 
 
 std::memory_order Machine::order_at(const void* code, int order, Sites::Kind kind) {
   const Sites::Orders orders = sites_.orders(code, static_cast<std::memory_order>(order), kind);
-  // The C++ library's own waiting relies on processors, for which a seq_cst operation orders all that is around it.
+  // The waiting of the C++ library relies on what processors do, where a seq_cst operation orders
+  // everything around it.
   if (orders.is_library && orders.effective == std::memory_order_seq_cst) memory_.order_with_all(current_);
   return orders.effective;
 }
@@ -189,7 +192,8 @@ void Machine::access(const void* address, std::size_t bytes, bool is_write, cons
 
 std::uint64_t Machine::load(const volatile void* address, std::size_t bytes, int order, const void* code) {
   WeakMemory::Location& at = locate(address, bytes);
-  // A look that can show nothing new needs no other thread before it: whoever would run now can run before the next.
+  // A load that can see nothing new needs no switch to another thread before it: any thread that
+  // could run now can run before the next operation instead.
   std::uint64_t& looked = threads_[current_].looked[at.number];
   if (looked != changes_) {
     point();

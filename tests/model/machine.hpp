@@ -17,11 +17,11 @@
 
 namespace forebay::model {
 
-// Runs one execution of a scenario after the other. At each operation that other threads can see it has the choices say
-// who runs next and what a load returns.
+// Runs executions of a scenario, one after the other. At each operation that other threads can
+// observe, it asks `choices` which thread runs next and what a load returns.
 class Machine {
  public:
-  // Something that a thread did, for traces.
+  // Something that a thread did, for the trace.
   struct Event {
     std::size_t thread = 0;
     const char* what = "";
@@ -34,18 +34,18 @@ class Machine {
 
   explicit Machine(Sites& sites);
 
-  // Returns what went wrong, "" if nothing did.
+  // Returns what went wrong, or "" if nothing did.
   std::string run(void (*scenario)(), Choices& choices);
-  // What happened in the last execution, the last `most` operations of it, a line each.
+  // The last `most` operations of the last execution, one per line.
   [[nodiscard]] std::string trace(std::size_t most) const;
-  // What the last execution called outcome() with.
+  // What the last execution passed to outcome().
   [[nodiscard]] const std::string& outcome() const noexcept { return outcome_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
 
-  // The machine that runs a scenario right now, for code that is called by the scenario's; null outside.
+  // The machine that is running a scenario, for code that the scenario calls; null outside of one.
   [[nodiscard]] static Machine* running() noexcept { return running_; }
 
-  // --- what code of the scenario does, on the thread that runs ---
+  // --- Called by the scenario's code, on the thread that is running ---
   void access(const void* address, std::size_t bytes, bool is_write, const void* code);
   std::uint64_t load(const volatile void* address, std::size_t bytes, int order, const void* code);
   void store(volatile void* address, std::size_t bytes, std::uint64_t value, int order, const void* code);
@@ -58,11 +58,11 @@ class Machine {
     note("modify", code, at.number + 1, change(seen.value), seen.older, effective);
     return seen.value;
   }
-  // Returns the value that was there.
+  // Returns the previous value.
   std::uint64_t compare_exchange(volatile void* address, std::size_t bytes, std::uint64_t expected,
                                  std::uint64_t desired, int order, int if_not, const void* code);
   void fence(int order, const void* code);
-  // As the system call; a negative result is an errno.
+  // Like the system call. A negative result is a negated errno.
   long futex(const void* word, int operation, std::uint32_t value, std::optional<std::int64_t> timeout_ns);
   void yield();
   std::int64_t now() noexcept { return clock_ += kTick; }
@@ -71,7 +71,7 @@ class Machine {
   void unlock(const void* mutex);
   void allocated(const void* address, std::size_t bytes) noexcept;
 
-  // --- for scenarios ---
+  // --- Called by scenarios ---
   void spawn(const char* name, std::function<void()> body);
   void join();
   void until_quiet();
@@ -90,7 +90,7 @@ class Machine {
     const void* waits_for = nullptr;
     std::optional<std::int64_t> deadline = std::nullopt;
     bool has_timed_out = false;
-    std::array<std::uint64_t, kMostLocations> looked{};  // changes_ when it last read there
+    std::array<std::uint64_t, kMostLocations> looked{};  // changes_ when it last read that location
   };
   struct Mutex {
     const void* address;
@@ -106,15 +106,15 @@ class Machine {
     std::vector<Element> elements;
     bool is_closed;
   };
-  struct Word {  // that threads were woken from
+  struct Word {  // from which threads have been woken
     const void* address;
     std::uint32_t least;
   };
 
-  static constexpr std::int64_t kTick = 6000;  // ns that each reading of the clock takes
+  static constexpr std::int64_t kTick = 6000;  // ns that reading the clock takes
   static constexpr std::uint64_t kMostSteps = 20000;
 
-  // Others may run before what comes next.
+  // Other threads may run before the next operation.
   void point();
   // The running thread cannot go on.
   void block(State state, const void* waits_for);

@@ -1,4 +1,5 @@
-// Where threads of a scenario wait, and what it makes of them.
+// What happens where the threads of a scenario wait and wake each other: futexes, mutexes, queues
+// and joins.
 #include <linux/futex.h>
 #include <algorithm>
 #include <cerrno>
@@ -9,8 +10,8 @@
 
 namespace forebay::model {
 
-// The kernel orders the waits and wakes of one word. A wait that comes after a wake finds what was stored before that;
-// one that comes before it is woken.
+// The kernel orders the waits and wakes of one word. A wait after a wake sees what was stored
+// before the wake; a wait before it is woken.
 long Machine::futex(const void* address, int operation, std::uint32_t value, std::optional<std::int64_t> timeout_ns) {
   point();
   WeakMemory::Location& at = locate(address, sizeof(std::uint32_t));
@@ -32,7 +33,7 @@ long Machine::futex(const void* address, int operation, std::uint32_t value, std
   note(seen.value == value ? "park" : "not park", nullptr, at.number + 1, seen.value, seen.older,
        std::memory_order_relaxed);
   if (seen.value != value) return -EAGAIN;
-  if (choices_->pick(2) == 1) return -EINTR;  // a signal, or for no reason
+  if (choices_->pick(2) == 1) return -EINTR;  // a signal, or a spurious return
   Thread& self = threads_[current_];
   self.has_timed_out = false;
   self.deadline.reset();
@@ -115,7 +116,7 @@ void Machine::close(const void* queue) {
 
 namespace {
 
-// The entry of this address, added when there is none.
+// The entry for this address, added if there is none.
 template <typename Entry>
 Entry& entry_of(std::vector<Entry>& entries, const void* Entry::*key, const void* address) {
   for (Entry& entry : entries) {
@@ -133,7 +134,7 @@ Machine::Elements& Machine::elements(const void* queue) { return entry_of(queues
 Machine::Word& Machine::word(const void* address) { return entry_of(words_, &Word::address, address); }
 
 std::string Machine::trace(std::size_t most) const {
-  std::vector<Event> told;  // a thread that looks again and again is told of once
+  std::vector<Event> told;  // repeated reads by a thread are shown once
   for (const Event& event : events_) {
     const auto is_same = [&](const Event& other) {
       return other.thread == event.thread && other.code == event.code && other.value == event.value;

@@ -12,10 +12,10 @@ namespace forebay::model {
 inline constexpr std::size_t kMostThreads = 6;
 inline constexpr std::size_t kMostLocations = 120;
 
-// What a thread knows, and what a release hands on: the values that it may no longer miss, and how much of each thread
-// happens before it.
+// What a thread knows, and what a release hands on: the oldest values that it may still read, and
+// how much of each thread happens before it.
 struct Knowledge {
-  // Per atomic location: the place in its modification order below which nothing can be read any more.
+  // Per atomic location: the position in its modification order before which it can no longer read.
   std::array<std::uint32_t, kMostLocations> seen{};
   std::array<std::uint32_t, kMostThreads + 2> clock{};
 
@@ -25,8 +25,9 @@ struct Knowledge {
   }
 };
 
-// Who last read and wrote each word of ordinary memory. Two accesses of different threads, one of them a write, of
-// which neither happens before the other, are a data race. Words have four bytes: neighbours in one word count as one.
+// Which thread last read and wrote each word of ordinary memory. Two accesses by different threads,
+// at least one of them a write, neither of which happens before the other, are a data race. Words
+// have four bytes; neighbouring variables in one word count as one.
 class PlainMemory {
  public:
   struct Access {
@@ -36,9 +37,9 @@ class PlainMemory {
   };
 
   void reset() noexcept { ++execution_; }
-  // Nobody has touched this memory: it was allocated anew.
+  // The memory was allocated anew, so no thread has touched it yet.
   void forget(std::uintptr_t begin, std::size_t bytes) noexcept;
-  // Notes an access. Returns true, and the other access, when it is a race.
+  // Notes an access. If it races with another one, returns true and that access.
   bool is_race(std::uintptr_t begin, std::size_t bytes, const Access& access, const Knowledge& known, Access& other);
 
  private:
@@ -46,15 +47,15 @@ class PlainMemory {
   static constexpr std::size_t kPage = 1024;
 
   struct Word {
-    std::uint64_t execution = 0;  // what the others are about
+    std::uint64_t execution = 0;  // which execution the other members describe
     const void* writer_code = nullptr;
     const void* reader_code = nullptr;
     std::uint32_t written = 0;  // the writer's clock; 0 = never
     std::uint32_t writer = 0;
-    std::array<std::uint32_t, kMostThreads> read{};  // by each thread
+    std::array<std::uint32_t, kMostThreads> read{};  // per thread: its clock
   };
   struct Page {
-    std::uint64_t execution = 0;  // the last in which one of its words was touched
+    std::uint64_t execution = 0;  // the last one that touched any of its words
     std::array<Word, kPage / kWord> words;
   };
 
@@ -64,7 +65,7 @@ class PlainMemory {
   std::unordered_map<std::uintptr_t, std::unique_ptr<Page>> pages_;
   std::uintptr_t last_number_ = 0;
   Page* last_ = nullptr;
-  bool grows_ = false;  // it allocates memory itself
+  bool grows_ = false;  // while it allocates memory itself
 };
 
 }  // namespace forebay::model

@@ -1,4 +1,4 @@
-// The ring and what stands around it, each scenario as small as what it is about permits.
+// The ring and the parts around it. Each scenario is as small as its subject permits.
 #include <memory>
 
 #include "scenario.hpp"
@@ -28,7 +28,7 @@ void one_after_the_other() {
   world.end();
 }
 
-// R3: the samples of a batch are written by two threads.
+// R3: two threads write the samples of a batch.
 void two_decoders() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 2, .turns = 2, .planned = 2, .samples = 2});
   World& world = *made;
@@ -37,7 +37,7 @@ void two_decoders() {
   world.end();
 }
 
-// R5, R6: leases end on another thread while the consumer takes, reuses and retires.
+// R5, R6: leases end on another thread while the consumer takes, reuses and retires batches.
 void leases_elsewhere() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 1, .max_leases = 2, .turns = 4, .planned = 4});
   World& world = *made;
@@ -47,7 +47,7 @@ void leases_elsewhere() {
   world.end();
 }
 
-// R6: the capacity grows while the issuer claims, because another thread wants it to.
+// R6: the capacity grows while the issuer claims, at another thread's request.
 void growing() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = {1, 3}, .turns = 5, .planned = 5});
   World& world = *made;
@@ -79,11 +79,12 @@ void plan_one_by_one(bool looks_ahead) {
 
 }  // namespace
 
-// R7: each turn is planned when the one before it was taken.
+// R7: each turn is planned once the one before it has been taken.
 void planning() { plan_one_by_one(false); }
 void looking_ahead() { plan_one_by_one(true); }
 
-// R8: whatever the consumer has taken, after `capacity` steps that take nothing the issuer has claimed all that it may.
+// R8: no matter what the consumer has taken, after `capacity` steps that take nothing the issuer
+// has claimed all that it may.
 void reusing() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 4, .turns = 6, .planned = 100});
   World& world = *made;
@@ -96,7 +97,8 @@ void reusing() {
   world.end();
 }
 
-// R9: nobody wakes the issuer for a turn while decoders have samples before them, and yet every turn is made.
+// R9: no thread wakes the issuer for a turn while decoders have samples left to begin, and yet
+// every turn is made.
 void busy_decoders() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 8, .turns = 10, .planned = 10, .may_be_busy = true});
   World& world = *made;
@@ -105,7 +107,8 @@ void busy_decoders() {
   world.end();
 }
 
-// A program that stops: the issuer leaves claim(), the consumer its wait, whoever sleeps.
+// A program that stops: the issuer returns from claim() and the consumer from its wait, whichever
+// of them sleeps.
 void stopping() {
   const auto made = std::make_unique<World>(WorldSize{.capacity = 1, .turns = 2, .planned = 2});
   World& world = *made;
@@ -126,7 +129,8 @@ void stopping() {
   world.end();
 }
 
-// SlotRing::blocked(): no time counts twice, whoever asks, and it never decreases.
+// SlotRing::blocked(): no time is counted twice, no matter which thread asks, and it never
+// decreases.
 void blocked_time() {
   const std::int64_t begin = now_ns();
   const auto made = std::make_unique<SlotRing>(1, 2, UINT64_MAX);

@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-// What scenarios are written with. They are compiled as the sources that they drive, so that the explorer sees each
-// access to memory; the explorer itself is not.
+// What scenarios are written with. Scenarios are compiled like the sources that they drive, so that
+// the explorer sees every memory access. The explorer itself is not.
 namespace forebay::model {
 
-// One use of the real sources by a few threads, of bounded length, the same whenever it is run with the same choices.
-// Its first thread makes the world, starts the others, and joins them.
+// A bounded use of the real sources by a few threads, deterministic for given choices. The first
+// thread sets everything up, starts the other threads and joins them.
 struct Scenario {
   const char* name;
   void (*run)();
 };
 
-// All there are.
+// All scenarios.
 [[nodiscard]] std::span<const Scenario> scenarios();
 
-// Those that there are, by the file that has them.
+// The scenarios, by the file that defines them.
 // ring_scenarios.cpp
 void one_after_the_other();
 void two_decoders();
@@ -47,8 +47,7 @@ void taking_turns();
 void signalling();
 void records();
 
-// A scenario without a ring: what C++ says that its threads may see, which the explorer must find, all of it and
-// nothing else.
+// A scenario without a ring: the explorer must find exactly the outcomes that C++ allows.
 struct Litmus {
   Scenario scenario;
   std::set<std::string> outcomes;
@@ -56,28 +55,29 @@ struct Litmus {
 
 [[nodiscard]] std::vector<Litmus> litmus_tests();
 
-// --- what threads of a scenario may call ---
+// --- Called by the threads of a scenario ---
 
-// Starts a thread. From the first thread.
+// Starts a thread. Called by the first thread.
 void spawn(const char* name, std::function<void()> body);
-// Waits until all threads that were started have ended.
+// Waits until all started threads have ended.
 void join();
-// Waits until no other thread can go on before something else happens, and then knows of everything that they did.
+// Waits until no other thread can go on until something else happens. The caller then knows
+// everything that they did.
 void until_quiet();
-// The execution has failed unless this holds.
+// Fails the execution unless this holds.
 void require(bool holds, const std::string& what);
-// How this execution ended, for litmus tests.
+// Records how this execution ended, for litmus tests.
 void outcome(std::string text);
-// What the program's clock shows, without moving it on.
+// The time on the program's clock. Does not advance it.
 [[nodiscard]] std::int64_t now_ns();
 
-// A queue between threads, with what queues such as moodycamel's document: an element is taken once, and what its
-// producer did before happens before what its consumer does after. In which order elements are taken is not promised,
-// so any may come first.
+// A queue between threads with the guarantees that queues such as moodycamel's document: each
+// element is taken once, and what its producer did before happens before what its consumer does
+// after. The order is not guaranteed, so any element may come first.
 class Queue {
  public:
   void push(std::uint64_t element);
-  // Waits for an element; false when there are none and the queue is closed.
+  // Waits for an element. Returns false if the queue is empty and closed.
   [[nodiscard]] bool pop(std::uint64_t& element);
   void close();
 };

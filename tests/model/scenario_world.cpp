@@ -15,7 +15,7 @@ namespace {
 bool never() { return false; }
 
 SlotCounts counts_of(const WorldSize& size) {
-  // Ring invariant R6: not one to spare.
+  // Ring invariant R6: exactly as many as are needed.
   return {.slots = size.capacity.most + size.pool + size.max_leases - 1,
           .capacity = size.capacity,
           .max_leases = size.max_leases,

@@ -20,7 +20,7 @@
 
 namespace forebay::model {
 
-// The host, without pages that are touched beforehand: an execution lasts microseconds.
+// A host that does not touch its pages beforehand, because an execution takes only microseconds.
 class SmallHost : public device::Device {
  public:
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::host; }
@@ -50,7 +50,7 @@ class SmallHost : public device::Device {
     [[nodiscard]] std::string_view describe() const noexcept override { return "memory"; }
 
    private:
-    std::byte* bytes_;  // a loop that zeroes it would be looked at byte by byte
+    std::byte* bytes_;  // not zeroed by a loop, whose every byte would be checked
     std::size_t size_;
   };
 };
@@ -59,40 +59,42 @@ struct WorldSize {
   ring::Capacity capacity = 1;
   std::uint32_t pool = 1;
   std::uint32_t max_leases = 1;
-  std::uint64_t turns = 3;    // in all
-  std::uint64_t planned = 3;  // of them from the start
-  std::uint32_t samples = 1;  // of a batch
-  bool looks_ahead = false;   // the issuer looks at all that is planned, not only at what it claims
-  bool may_be_busy = false;   // the ring knows of samples that no decoder has begun
+  std::uint64_t turns = 3;    // in total
+  std::uint64_t planned = 3;  // planned at the start
+  std::uint32_t samples = 1;  // per batch
+  bool looks_ahead = false;   // the issuer reads all that is planned, not only what it claims
+  bool may_be_busy = false;   // the ring knows about samples that no decoder has begun
 };
 
-// Issuer, decoders, consumer and leases around the real ring, store, residents and leases, as the Pipeline and the
-// Server put them together, with plain words in the place of pixels: the batch of turn t belongs at batch_of(t), and
-// its sample i is sample_of(t, i).
+// An issuer, decoders, a consumer and leases around the real ring, slot store and reuse pool, put
+// together as in the Pipeline and the Server, with plain words in place of pixels: the batch of
+// turn t must be at batch_of(t), and its sample i must be sample_of(t, i).
 class World {
  public:
   explicit World(const WorldSize& size, std::shared_ptr<device::Device> device = std::make_shared<SmallHost>());
 
-  // --- bodies of threads ---
-  // Claims turns and hands their samples to the decoders until stopped.
+  // --- Bodies of threads ---
+  // Claims turns and hands their samples to the decoders, until stopped.
   void issue();
-  // Writes samples and publishes batches until there are none left.
+  // Writes samples and publishes batches until there are no more.
   void decode();
   // On a device: copies complete batches from staging memory to their slots and publishes them.
   void copy();
-  // Ends leases that the consumer handed over, in any order, after a last look at their batches.
+  // Ends the leases that the consumer handed over, in any order, after checking their batches once
+  // more.
   void end_leases();
 
-  // --- the consumer, which is the first thread ---
-  // Plans turns up to this number.
+  // --- Called by the consumer, which is the first thread ---
+  // Plans turns up to this one.
   void plan(std::uint64_t turns);
-  // Waits for the next batch, without a limit, takes it, and returns a lease of it. Waits until it may have one.
+  // Waits until another lease is allowed, then for the next batch, without a time limit; takes it
+  // and returns a lease on it.
   [[nodiscard]] Lease next();
-  // A lease of the current batch once more.
+  // Another lease on the current batch.
   [[nodiscard]] Lease reuse();
   // Hands a lease to the thread that ends leases.
   void hand_over(Lease lease);
-  // Stops the issuer, waits for all threads, and looks at what is left.
+  // Stops the issuer, waits for all threads, and checks what is left.
   void end();
 
   [[nodiscard]] static std::uint64_t batch_of(std::uint64_t turn) noexcept { return 100 + 7 * turn; }
@@ -100,7 +102,7 @@ class World {
     return static_cast<std::int64_t>(1000 + 10 * turn + index);
   }
 
-  // The batch is what the issuer and the decoders made for this turn.
+  // Checks that the batch is what the issuer and the decoders made for this turn.
   void look_at(const Lease& lease) const;
 
   WorldSize size;
@@ -110,10 +112,10 @@ class World {
   ring::SlotRing ring;
   serve::ReusePool residents;
   std::uint64_t taken = 0;
-  bool is_up_to_the_end = true;  // end() expects that all turns were taken
+  bool is_up_to_the_end = true;  // end() expects all turns to have been taken
 
  private:
-  std::vector<std::uint64_t> plan_;  // what the consumer notes of each turn for the issuer (R7)
+  std::vector<std::uint64_t> plan_;  // what the consumer notes about each turn for the issuer (R7)
   Queue samples_;
   Queue complete_;
   Queue leases_;

@@ -18,7 +18,8 @@ struct Line {
   unsigned number = 0;
 };
 
-// "/anywhere/src/ring/slot_ring.cpp:58 (discriminator 2)" of a file in this tree as from its top; no file for others.
+// Turns "/anywhere/src/ring/slot_ring.cpp:58 (discriminator 2)" into a path relative to the top of
+// the tree. The file is empty if it is not in this tree.
 Line line_in_tree(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos) return {};
@@ -33,7 +34,8 @@ Line line_in_tree(const std::string& text) {
   return {};
 }
 
-// File and line of each address, of the innermost function of this tree where several are inlined.
+// The file and line of each address. Of several inlined functions, the innermost one in this tree
+// counts.
 std::vector<Line> lines_of(const std::vector<const void*>& codes) {
   std::vector<Line> lines(codes.size());
   Dl_info library{};
@@ -41,7 +43,7 @@ std::vector<Line> lines_of(const std::vector<const void*>& codes) {
   if (some == codes.end() || ::dladdr(*some, &library) == 0) return lines;
   std::ostringstream command;
   command << "addr2line -a -i -e '" << library.dli_fname << "'" << std::hex;
-  for (const void* code : codes) {  // the call, not where it returns to
+  for (const void* code : codes) {  // -1: the call itself, not where it returns to
     const auto* const at = code == nullptr ? nullptr : static_cast<const std::byte*>(code) - 1;
     command << " 0x" << (at == nullptr ? 0 : at - static_cast<const std::byte*>(library.dli_fbase));
   }
@@ -104,7 +106,7 @@ void Sites::resolve() {
   }
   unresolved_.clear();
   for (auto& [code, place] : places_) {
-    place.is_known = false;  // another scenario may come here
+    place.is_known = false;  // another scenario may get here
     if (place.site == kNone) continue;
     sites_[place.site].scenarios.insert(place.scenarios.begin(), place.scenarios.end());
     if (place.site == weakened_site_) place.weakened = weakened_order_;

@@ -13,38 +13,40 @@ namespace forebay::model {
 
 [[nodiscard]] std::string_view order_name(std::memory_order order) noexcept;
 
-// The places in the sources that name a memory order: found by the addresses that the operations are called from, so
-// that no source has to be changed, neither to see an order nor to weaken it.
+// The places in the sources that name a memory order. They are found by the addresses from which
+// the operations are called, so no source has to change, neither to learn an order nor to weaken
+// it.
 class Sites {
  public:
   enum class Kind : std::uint8_t { load, store, modify, fence };
   struct Site {
-    std::string file;  // from the top of the tree: "src/ring/slot_ring.cpp"
+    std::string file;  // relative to the top of the tree: "src/ring/slot_ring.cpp"
     unsigned line = 0;
     Kind kind = Kind::load;
     std::memory_order order = std::memory_order_seq_cst;
-    std::set<std::string> scenarios;  // that come here
+    std::set<std::string> scenarios;  // that get here
   };
   struct Orders {
     std::memory_order effective;
-    bool is_library;  // of the C++ library, not of these sources
+    bool is_library;  // it belongs to the C++ library, not to these sources
   };
 
-  // The order with which an operation is done. Notes that the present scenario comes here.
+  // The order that an operation is executed with. Notes that the current scenario gets here.
   Orders orders(const void* code, std::memory_order named, Kind kind) {
     Place& place = places_[code];
     if (!place.is_known) meet(place, code, named, kind);
     return {place.weakened.value_or(named), place.is_library};
   }
-  // The scenario that orders() is asked about from now on.
+  // Sets the scenario that orders() is called for from now on.
   void enter(std::string_view scenario) { scenario_ = scenario; }
-  // Finds file and line of what was met since the last call.
+  // Finds the file and line of each place that was met since the last call.
   void resolve();
   [[nodiscard]] const std::vector<Site>& all() const noexcept { return sites_; }
-  // Operations of that site are done with this order from now on; nothing = as it is named. One at a
-  // time.
+  // From now on, operations at that site are executed with this order; nullopt = the order that the
+  // source names. Only one site at a time is weakened.
   void weaken(std::size_t site, std::optional<std::memory_order> order);
-  // "src/ring/slot_ring.cpp:58" of each of these addresses in the scenarios' code. Takes a tenth of a second.
+  // The file and line of each of these addresses in the scenarios' code, such as
+  // "src/ring/slot_ring.cpp:58". Takes a tenth of a second.
   [[nodiscard]] static std::vector<std::string> names(const std::vector<const void*>& codes);
 
  private:

@@ -1,4 +1,4 @@
-// What joins the ring to a device whose streams nobody waits for.
+// What connects the ring to a device whose streams no thread waits for.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -15,8 +15,9 @@ using namespace forebay::ring;
 namespace forebay::model {
 namespace {
 
-// A device whose events are ordinary memory: what records one and what looks at it must be ordered by the threads. Its
-// copies are made at once; what streams do later is the subject of tests/device_streams.cpp.
+// A device whose events are ordinary memory, so the threads themselves must order recording an
+// event and looking at it. Copies take effect at once; what streams do later is tested in
+// tests/device_streams.cpp.
 class SmallDevice final : public SmallHost {
  public:
   [[nodiscard]] DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
@@ -66,7 +67,8 @@ void streams() {
   world.end();
 }
 
-// Uses of one slot end on two threads at once: each waits for the end before it and records its own.
+// Uses of one slot end on several threads at once: each waits for the previous end and records its
+// own.
 void uses_together() {
   const auto device = std::make_unique<SmallDevice>();
   const auto uses = std::make_unique<StreamUses>(*device);
@@ -78,7 +80,8 @@ void uses_together() {
   uses->put_after({});
 }
 
-// Tensors that canvases are rendered into: written anew only after their last use, shared when there is none left.
+// Tensors that canvases are rendered into are overwritten only after their last use, and shared if
+// none is free.
 void tensors() {
   const auto device = std::make_unique<SmallDevice>();
   const auto outputs = std::make_unique<OutputTensors>(*device, 64, 1);
@@ -104,7 +107,7 @@ void tensors() {
   join();
 }
 
-// The trainer's thread waits for the end of an earlier step, which another thread recorded.
+// A thread waits for the end of an earlier step, which another thread recorded.
 void run_ahead() {
   const auto device = std::make_unique<SmallDevice>();
   const auto ahead = std::make_unique<RunAhead>(*device, 1, 1);
@@ -115,7 +118,8 @@ void run_ahead() {
   join();
 }
 
-// What goes wrong where a lease ends is thrown to the consumer, with all that led to it.
+// An error at the end of a lease is thrown in the consumer, which also sees everything that led to
+// it.
 void failing_device() {
   const auto device = std::make_shared<SmallDevice>();
   const auto made = std::make_unique<World>(WorldSize{.capacity = 1, .turns = 1, .planned = 1}, device);

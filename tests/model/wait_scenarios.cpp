@@ -1,4 +1,4 @@
-// Where threads wait, and the queue of records, each by itself.
+// The wait point, the stop signal and the ring of records, each by itself.
 #include <atomic>
 #include <memory>
 
@@ -10,7 +10,8 @@ using namespace forebay::measure;
 
 namespace forebay::model {
 
-// W1 to W3: conditions that say nothing of memory, with two who wait and two who notify.
+// W1 to W3: a condition that orders no other memory, with two waiting threads and two notifying
+// ones.
 void waiting() {
   WaitPoint point;
   std::atomic<int> done{0};
@@ -26,7 +27,7 @@ void waiting() {
   join();
 }
 
-// The same point for one condition after the other, from both sides.
+// One wait point for one condition after the other, from both sides.
 void taking_turns() {
   WaitPoint point;
   std::atomic<int> turn{0};
@@ -63,7 +64,7 @@ void signalling() {
   join();
 }
 
-// R1 to R6 of the RecordRing: records arrive whole and in order, and those dropped are counted.
+// R1 to R6 of the RecordRing: records arrive whole and in order, and dropped ones are counted.
 void records() {
   struct Record {
     std::uint64_t number;
@@ -87,7 +88,8 @@ void records() {
     return true;
   };
   for (int look = 0; look < 4; ++look) {
-    // R6: whoever sees a record dropped can pop all those before it, which fill the ring or more.
+    // R6: a thread that sees a dropped record can pop all those before it, which at least fill the
+    // ring.
     const std::uint64_t dropped = ring.dropped();
     while (pop()) {
     }

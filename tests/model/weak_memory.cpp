@@ -51,7 +51,7 @@ WeakMemory::Location* WeakMemory::location(std::uintptr_t address, std::size_t s
 
 void WeakMemory::forget(std::uintptr_t begin, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < used_; ++i) {
-    // Its place in the table stays taken, by an address that nobody asks for.
+    // Its place in the table stays taken, by an address that is never looked up.
     if (locations_[i].address >= begin && locations_[i].address < begin + bytes) locations_[i].address = 1;
   }
 }
