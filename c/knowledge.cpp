@@ -9,6 +9,7 @@
 #include "feeder.hpp"
 #include "structs.hpp"
 
+// What a C program can ask a feeder about itself: fields, counters, and texts such as the summary.
 namespace forebay::c {
 namespace {
 

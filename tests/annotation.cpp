@@ -2,6 +2,8 @@
 #include "dataset_support.hpp"
 #include "test.hpp"
 
+// Reading Pascal VOC annotations: boxes, names and encodings, documents that are refused, and
+// agreement with expat.
 namespace forebay::test_annotation {
 
 using namespace forebay::data;

@@ -3,6 +3,8 @@
 #include "base/wait.hpp"
 #include "test.hpp"
 
+// The limit on bytes in flight: in which order requests are admitted, how buffers are reused and
+// grow, and what happens when the budget is closed.
 namespace forebay::test_byte_budget {
 namespace {
 

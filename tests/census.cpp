@@ -7,6 +7,8 @@
 #include "ranks/liveness.hpp"
 #include "test.hpp"
 
+// How the ranks of a job agree on steps, epochs, stops, errors and bad samples through reports that
+// take effect a fixed number of steps later. The ranks are threads with a FakeJob between them.
 namespace forebay::test_census {
 
 using namespace forebay::ranks;

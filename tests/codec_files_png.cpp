@@ -7,6 +7,7 @@
 
 #include "codec_files.hpp"
 
+// Makes PNG files of all kinds with libpng, each with the pixels that a decoder must return.
 namespace forebay::testing {
 namespace {
 

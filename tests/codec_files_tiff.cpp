@@ -9,6 +9,7 @@
 
 #include "codec_files.hpp"
 
+// Makes TIFF files of all kinds with libtiff, each with the pixels that a decoder must return.
 namespace forebay::testing {
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "codec_files.hpp"
 
+// Makes WebP files of all kinds with libwebp, each with the pixels that a decoder must return.
 namespace forebay::testing {
 namespace {
 

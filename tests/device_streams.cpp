@@ -10,6 +10,8 @@ using namespace forebay::make;
 using namespace forebay::ring;
 using namespace forebay::serve;
 
+// The ring, staging and leases on a simulated device whose streams do their work in any order that
+// is permitted. Planted bugs show that the tests would notice such mistakes.
 namespace forebay::testing {
 
 // Bugs that can be planted between Forebay and the device, one at a time.

@@ -6,6 +6,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+// The Feeder as a program uses it, in one process with a dataset in memory: which batches are
+// served, when they are reused, and how a run ends, is interrupted or fails.
 namespace forebay::test_feeder {
 namespace {
 

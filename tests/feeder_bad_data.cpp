@@ -4,6 +4,8 @@
 #include "memory_dataset.hpp"
 #include "test.hpp"
 
+// Bad samples in a run: their replacement, the quarantine log, the limits on how many are allowed,
+// and what the user is told.
 namespace forebay::test_feeder_bad_data {
 namespace {
 

@@ -7,6 +7,8 @@
 #include "index_support.hpp"
 #include "test.hpp"
 
+// The index file of a dataset: damage, saving and loading, and when an index no longer fits its
+// data or options. Also the registry of formats.
 namespace forebay::test_index {
 
 using namespace forebay::data;

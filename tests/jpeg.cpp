@@ -5,6 +5,8 @@
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
 
+// Decoding JPEG files: kinds of colours, EXIF orientation, damaged files and files that were made
+// to exhaust memory or time. The reference for pixels is libjpeg's plain decoding.
 namespace forebay::test_jpeg {
 
 using namespace forebay::make;

@@ -12,6 +12,8 @@
 
 #include <forebay/random.hpp>
 
+// Makes JPEG files with libjpeg for the tests, and the pixels that libjpeg itself decodes from
+// them.
 namespace forebay::testing {
 namespace {
 

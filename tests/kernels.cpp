@@ -6,6 +6,8 @@
 #include "make/transform.hpp"
 #include "test.hpp"
 
+// The vector kernels for resampling, mixing and blending rows must give the same bytes as the
+// scalar ones.
 namespace forebay::test_kernels {
 namespace {
 

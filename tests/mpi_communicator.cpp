@@ -15,6 +15,8 @@
 
 using namespace forebay::ranks;
 
+// The Communicator on real MPI, and the census on top of it. Runs under mpirun; every rank runs
+// each test.
 namespace forebay {
 namespace {
 

@@ -5,6 +5,8 @@
 #include "mpi_world.hpp"
 #include "test.hpp"
 
+// The Feeder on the ranks of an MPI job: the batches that they serve together, lockstep mode,
+// evaluation, and stops and errors that end all ranks at one step. Runs under mpirun.
 namespace forebay::test_mpi_feeder {
 
 using namespace forebay::measure;

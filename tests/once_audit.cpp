@@ -4,6 +4,8 @@
 
 #include "states.hpp"
 
+// Checks what the ranks of a random job served and which states they saw: each batch exactly once
+// per epoch, and states that agree with docs/state.md.
 namespace forebay::testing {
 namespace {
 

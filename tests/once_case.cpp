@@ -6,6 +6,8 @@
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
 
+// Draws the random jobs of the exactly-once test, describes them, and checks the logs of those that
+// record their steps.
 namespace forebay::testing {
 namespace {
 

@@ -4,6 +4,9 @@
 
 #include "memory_dataset.hpp"
 
+// Two parts of the exactly-once test: resumed runs must serve the same bytes as an uninterrupted
+// one, and the ranks of a job must decide alike, pad only without batches to serve, and stop in
+// time.
 namespace forebay::testing {
 namespace {
 

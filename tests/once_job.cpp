@@ -8,6 +8,8 @@
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
 
+// Runs one rank's part of a random job: a dataset and a trainer of given speeds, and the planned
+// stop. Records what was served for the audit.
 namespace forebay::testing {
 namespace {
 

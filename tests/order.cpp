@@ -5,6 +5,9 @@
 #include "order/schedule.hpp"
 #include "test.hpp"
 
+// The order of samples: permutations, batches, windows, partitions over ranks, and the random
+// numbers behind them. Orders are pinned to exact values, because a resumed run must continue the
+// order of an older version.
 namespace forebay::test_order {
 
 using namespace forebay::order;

@@ -3,6 +3,8 @@
 #include "measure/profiler.hpp"
 #include "test.hpp"
 
+// What the profile of a run says limits its speed, and what it advises, for made-up figures of each
+// kind of bottleneck.
 namespace forebay::test_profile {
 
 using namespace forebay::measure;

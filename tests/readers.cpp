@@ -4,6 +4,8 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+// The reader threads and their queue: order, retries, outages, bad samples, and stopping in every
+// state.
 namespace forebay::test_readers {
 namespace {
 

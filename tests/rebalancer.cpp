@@ -8,6 +8,8 @@
 #include "states.hpp"
 #include "test.hpp"
 
+// How ranks that are ahead take over batches of slower ones. Jobs are simulated on one thread in
+// steps of model time, with stops and resumes on other numbers of ranks.
 namespace forebay::test_rebalancer {
 
 using namespace forebay::order;

@@ -3,6 +3,8 @@
 #include "make/view_axes.hpp"
 #include "test.hpp"
 
+// Resizing with fixed-point coefficients, compared with exact arithmetic. The results must be the
+// same on every machine.
 namespace forebay::test_resize {
 namespace {
 

@@ -6,6 +6,8 @@
 #include "serve/reuse_pool.hpp"
 #include "test.hpp"
 
+// The slot ring, its leases and the wait for a batch, with real threads. tests/model explores the
+// same code systematically.
 namespace forebay::test_ring {
 
 using namespace forebay::device;

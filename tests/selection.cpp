@@ -8,6 +8,8 @@
 #include "order/selection.hpp"
 #include "test.hpp"
 
+// Which samples a run uses: splits, fractions and weights, and an order that the program gives
+// itself.
 namespace forebay::test_selection {
 namespace {
 

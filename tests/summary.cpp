@@ -7,6 +7,8 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+// The summary of a run: its JSON, the combination of several ranks, and the counters that it is
+// made from.
 namespace forebay::test_summary {
 namespace {
 

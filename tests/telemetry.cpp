@@ -7,6 +7,8 @@
 #include "screen.hpp"
 #include "test.hpp"
 
+// Recording steps without delaying the trainer, and the lines, intervals and status line that are
+// written from the records.
 namespace forebay::test_telemetry {
 namespace {
 

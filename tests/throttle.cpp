@@ -2,6 +2,7 @@
 #include "reader_stage.hpp"
 #include "test.hpp"
 
+// The emulated storage: latency, failures, outages and a bandwidth that readers and ranks share.
 namespace forebay::test_throttle {
 namespace {
 

@@ -4,6 +4,8 @@
 #include "make/view_axes.hpp"
 #include "test.hpp"
 
+// From an image to a sample in its slot: the choice of the region, mirroring, number formats,
+// layouts and normalisation. What is drawn at random depends only on the seed, epoch and position.
 namespace forebay::test_transform {
 namespace {
 

@@ -1,6 +1,8 @@
 #include "produce/tuner.hpp"
 #include "test.hpp"
 
+// How the tuner chooses the numbers of readers and decoders, on an arithmetic model of a machine
+// instead of real threads.
 namespace forebay::test_tuner {
 namespace {
 

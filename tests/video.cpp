@@ -8,6 +8,7 @@
 using namespace forebay::testing;
 using namespace forebay::video;
 
+// Indexing videos and decoding clips, compared with decoding the whole video.
 namespace forebay::test_video {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "base/wait.hpp"
 #include "test.hpp"
 
+// Waiting and waking with real threads. tests/model explores the same code systematically.
 namespace {
 
 using forebay::WaitPoint;

@@ -8,6 +8,8 @@
 
 #include "output.hpp"
 
+// How well the configured order mixes the samples, in words, compared with a true shuffle. Examines
+// only some batches, spread over an epoch, so that large datasets take no longer.
 namespace forebay::cli {
 namespace {
 

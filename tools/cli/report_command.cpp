@@ -24,6 +24,8 @@
 #include "report/page.hpp"
 #include "report/run_data.hpp"
 
+// `forebay report`: checks where the page may be written before reading anything, reads the
+// telemetry of all runs, and then replaces the page atomically.
 namespace forebay::cli {
 namespace {
 

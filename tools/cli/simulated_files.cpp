@@ -15,8 +15,8 @@
 namespace forebay::cli {
 namespace {
 
-// Writes the same files as a real run, with the same code (Reporter, RunLog) but simulated times,
-// so that reports and replays can read them unchanged.
+// The files of a simulated run are written by the same code as those of a real one (Reporter,
+// RunLog), only with simulated times, so that reports and replays can read them unchanged.
 measure::TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank,
                                  std::uint32_t ranks) {
   measure::TelemetrySetup setup{
