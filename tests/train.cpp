@@ -198,7 +198,7 @@ double hits(const std::vector<Found>& truth, const std::vector<Found>& found) {
   return sum;
 }
 
-// Of mirrored views, and of all others.
+// Results over all ranks: [0] for mirrored views, [1] for all others.
 std::array<Judged, 2> judge(Detector& detector, const Options& options) {
   std::array<Judged, 2> judged;
   Feeder feeder(options, world());
@@ -337,7 +337,7 @@ Network train(const Options& options) {
   return network;
 }
 
-// Of mirrored views, and of all others.
+// Results over all ranks: [0] for mirrored views, [1] for all others.
 std::array<Confusion, 2> judge(Network& network, const Options& options) {
   std::array<Confusion, 2> found;
   Feeder feeder(options, world());
