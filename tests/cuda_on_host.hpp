@@ -7,6 +7,8 @@
 
 #include <ucontext.h>
 
+#include <deque>
+
 #include "make/conversion.hpp"
 #include "support.hpp"
 
@@ -51,6 +53,36 @@ class BlockOnHost {
   }
 
   void wait_for_warp() { wait(State::at_warp); }
+  // `word` of thread `source` of the warp, which all of its threads ask for together.
+  std::uint32_t shuffled(std::uint32_t word, std::size_t source) {
+    fibers_[running_].word = word;
+    wait_for_warp();
+    const std::uint32_t found = fibers_[running_ / kLanes * kLanes + source].word;
+    wait_for_warp();
+    return found;
+  }
+
+  // Copies of a thread, in groups; each is made at once or, drawn, when its group is waited for.
+  void copy_later(void* to, const void* from, std::size_t bytes) {
+    Fiber& fiber = fibers_[running_];
+    if (fiber.groups.empty()) fiber.groups.emplace_back();
+    if (random_.below(2) == 0) {
+      std::memcpy(to, from, bytes);
+    } else {
+      fiber.groups.back().push_back([=] { std::memcpy(to, from, bytes); });
+    }
+  }
+  void close_group() {
+    Fiber& fiber = fibers_[running_];
+    if (fiber.groups.empty()) fiber.groups.emplace_back();
+    fiber.groups.emplace_back();
+  }
+  void wait_for_groups(std::size_t pending) {
+    auto& groups = fibers_[running_].groups;
+    for (; groups.size() > pending + 1; groups.pop_front()) {
+      for (const auto& copy : groups.front()) copy();
+    }
+  }
   void wait_for_block() { wait(State::at_block); }
 
  private:
@@ -59,6 +91,8 @@ class BlockOnHost {
     ucontext_t context{};
     std::vector<std::byte> stack = std::vector<std::byte>(std::size_t{256} << 10);
     State state = State::ready;
+    std::uint32_t word = 0;                                 // that the warp's threads may ask for
+    std::deque<std::vector<std::function<void()>>> groups;  // of copies not yet made; the last is open
   };
 
   static void enter() {
@@ -134,6 +168,20 @@ class BlockOnHost {
 
 inline void __syncthreads() { forebay::testing::BlockOnHost::present()->wait_for_block(); }
 inline void __syncwarp() { forebay::testing::BlockOnHost::present()->wait_for_warp(); }
+inline std::uint32_t __shfl_sync(std::uint32_t /*mask*/, std::uint32_t word, std::int32_t lane) {
+  return forebay::testing::BlockOnHost::present()->shuffled(word, static_cast<std::size_t>(lane));
+}
+
+struct alignas(16) uint4 {
+  std::uint32_t x, y, z, w;
+};
+inline void __pipeline_memcpy_async(void* to, const void* from, std::size_t bytes) {
+  forebay::testing::BlockOnHost::present()->copy_later(to, from, bytes);
+}
+inline void __pipeline_commit() { forebay::testing::BlockOnHost::present()->close_group(); }
+inline void __pipeline_wait_prior(std::size_t pending) {
+  forebay::testing::BlockOnHost::present()->wait_for_groups(pending);
+}
 
 template <typename T>
 T __ldg(const T* at) {

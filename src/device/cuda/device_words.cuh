@@ -8,6 +8,7 @@ namespace forebay::cuda {
 
 constexpr std::int32_t kLanes = 32;  // of a warp
 constexpr std::int32_t kWord = 4;    // bytes
+constexpr std::int32_t kChunk = 16;  // bytes that a lane copies to shared memory at once
 
 // Sums of weighted bytes have this many bits behind the point, whatever the precision of their axis: the mean is then a
 // byte of the sum, which a permutation takes out along with others. Only an axis of more precision needs a shift.

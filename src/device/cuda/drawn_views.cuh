@@ -21,7 +21,6 @@ struct DrawnAxis {
 struct alignas(16) DrawnView {
   const std::uint8_t* rows;  // the region's first one, from the left edge of the canvas
   std::size_t row_bytes;     // from one to the next
-  std::int32_t height;       // rows of the region
   std::int32_t mixes_first;
   DrawnAxis across;
   DrawnAxis down;
@@ -108,7 +107,6 @@ __global__ void __launch_bounds__(kDrawThreads)
                    format.place_bytes() * (sample / plan.views) +
                    static_cast<std::size_t>(view.region.top) * format.row_bytes();
       drawn.row_bytes = format.row_bytes();
-      drawn.height = view.region.height();
       drawn.mixes_first = make::mixes_first(down) ? 1 : 0;
       drawn.across = {across.taps, excess_of(across)};
       drawn.down = {down.taps, excess_of(down)};

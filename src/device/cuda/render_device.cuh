@@ -7,7 +7,8 @@
 // neighbour's, from different banks, and stores fill memory without gaps. In views that are enlarged downwards a lane
 // goes down its strip with two rows of resampled pixels in registers, and each row is resampled once. In others the
 // lanes first mix the rows that make a row of the strip, word by word into shared memory, and then resample from there.
-// Warps never wait for each other.
+// The rows of the canvas come through a ring in shared memory (incoming_rows.cuh), except where a pixel has more than
+// three weights along an axis. Warps never wait for each other.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,33 +27,32 @@ __device__ std::byte* shared_memory() noexcept;
 }
 
 // A warp for each strip; those of a sample follow each other. kFew: no pixel has more than three coefficients
-// along either axis, as with canvases up to 1.3 times as large as the result. kChanged: operations change the pixels;
+// along either axis, as with canvases up to 5/4 times as large as the result. kChanged: operations change the pixels;
 // kernels of their own, so that the others keep their registers.
 template <DType kDType, Layout kLayout, bool kFew, bool kChanged>
 __global__ void __launch_bounds__(kWarps* kLanes, blocks_at_once(kLayout, kFew, kChanged))
     render_views(Deal deal, std::uint32_t samples, std::byte* scratch, std::byte* out) {
   const std::uint32_t warp = threadIdx.x / kLanes;
-  const std::uint32_t strip = blockIdx.x * kWarps + warp;
-  const std::uint32_t sample = strip / deal.strips;
+  const std::uint32_t number = blockIdx.x * kWarps + warp;
+  const std::uint32_t sample = number / deal.strips;
   if (sample >= samples) return;
-  const std::uint32_t place = strip - sample * deal.strips;
+  const std::uint32_t place = number - sample * deal.strips;
   const std::uint32_t down = place / deal.strips_across;
-  const ViewTables tables = deal.shape.tables(scratch, sample);
-  const auto render = [&](auto taps) {
-    StripRenderer<kDType, kLayout, decltype(taps)::value, kChanged>(
-        deal, tables, out + deal.sample_bytes * sample,
-        static_cast<std::int32_t>(place - down * deal.strips_across) * kStripWidth,
-        static_cast<std::int32_t>(down) * kStripRows, shared_memory() + deal.warp_bytes * warp)
-        .render();
+  const Strip strip(deal.shape, deal.shape.tables(scratch, sample),
+                    static_cast<std::int32_t>(place - down * deal.strips_across) * kStripWidth,
+                    static_cast<std::int32_t>(down) * kStripRows);
+  std::byte* const shared = shared_memory() + deal.warp_bytes * warp;
+  const auto renderer = [&](auto taps) {
+    return StripRenderer<kDType, kLayout, decltype(taps)::value, kChanged>(
+        deal, strip, out + deal.sample_bytes * sample, shared + deal.ring_bytes);
   };
+  const auto two = std::integral_constant<std::int32_t, 2>();
+  const auto three = std::integral_constant<std::int32_t, 3>();
   if constexpr (kFew) {
-    if (tables.view->across.taps <= 2) {
-      render(std::integral_constant<std::int32_t, 2>());
-    } else {
-      render(std::integral_constant<std::int32_t, 3>());
-    }
+    IncomingRows incoming = strip.incoming(shared);
+    strip.across.taps <= 2 ? renderer(two).render(incoming) : renderer(three).render(incoming);
   } else {
-    render(std::integral_constant<std::int32_t, 0>());
+    renderer(std::integral_constant<std::int32_t, 0>()).render();
   }
 }
 
@@ -68,7 +68,7 @@ struct RenderKernel {
 // Calls `use` with the RenderKernel that a plan takes.
 template <DType kDType, Layout kLayout, class Use>
 auto with_kernel_of(const make::RenderPlan& plan, const Use& use) {
-  const bool few = is_few(plan.canvas.width, plan.view.width) && is_few(plan.canvas.height, plan.view.height);
+  const bool few = is_few(plan);
   if (plan.pixels.any()) {
     return few ? use(RenderKernel<kDType, kLayout, true, true>()) : use(RenderKernel<kDType, kLayout, false, true>());
   }
