@@ -238,6 +238,8 @@ TEST_CASE("an archive that is not sound is refused, with the member and the byte
   CHECK(contains(labels_refusal(npy_of("|u1", "(3, 2)", values(6))), "of kind \"multilabel\""));
   CHECK(contains(labels_refusal(npy_of("|u1", "(3, 2)", std::string("\1\0\1\1\0\1", 6))), "or one-hot rows"));
   CHECK(contains(labels_refusal(npy_of("<i4", "(3,)", values(12))), "is no class from 0 to 65535"));
+  CHECK(contains(labels_refusal(npy_of("<u8", "(3,)", std::string(24, '\xff'))),
+                 "label 18446744073709551615 is no class from 0 to 65535"));
   CHECK(contains(labels_refusal(npy_of(">U1", "(3,)", values(12))), "elements of type \">U1\""));
   CHECK(contains(labels_refusal(npy_of("|S3", "(3,)",
                                        "0.5"

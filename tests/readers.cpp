@@ -125,6 +125,21 @@ TEST_CASE("a file that stays cut short makes a bad sample after the last attempt
   CHECK(stage.reports.reasons.back() == "ends early (read 4 times)");
 }
 
+TEST_CASE("a file cut short has all its attempts, however often the store failed before") {
+  Stage stage(1);
+  Tally tally(1);
+  stage.dataset.before = [](std::uint64_t, int read) {
+    if (read <= 5) throw SampleError("the store hiccuped", SampleError::Kind::transient);
+    if (read <= 8) throw TruncatedFile(SampleError("ends early", SampleError::Kind::transient));
+  };
+  DecoderPool decoders(stage.decoder_links(tally), 1);
+  ReaderPool readers(stage.reader_links(), kOneReader);
+  stage.request(0);
+  CHECK(tally.wait_for(1));
+  CHECK(stage.dataset.reads(0) == 9);
+  CHECK(stage.reports.bad.empty());
+}
+
 TEST_CASE("a store that fails costs no sample, and others are read meanwhile") {
   Stage stage(60);
   std::atomic<bool> is_well{false};

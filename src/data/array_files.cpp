@@ -182,7 +182,8 @@ std::string element_text(const NpyArray& array, std::size_t i) {
 std::optional<std::int32_t> class_at(const NpyArray& array, std::size_t i, std::int64_t most) {
   if (array.kind != 'f') {
     const std::int64_t whole = array.whole(i);
-    return whole >= -1 && whole <= most ? std::optional(static_cast<std::int32_t>(whole)) : std::nullopt;
+    const std::int64_t least = array.kind == 'i' ? -1 : 0;  // unsigned numbers from 2^63 on come as negative ones
+    return whole >= least && whole <= most ? std::optional(static_cast<std::int32_t>(whole)) : std::nullopt;
   }
   const double real = array.real(i);
   const bool is_class = real >= -1 && real <= static_cast<double>(most) && std::floor(real) == real;

@@ -1,9 +1,11 @@
 // NumPy arrays as images, one codec per decoder thread. open() parses the header (data/npy.hpp) and
 // decides which dimensions are rows, columns and channels. The decode functions then visit all
-// pixels in that order, whatever the array's memory order and byte order are.
+// pixels in that order, whatever the array's memory order and byte order are; bytes that lie in
+// that order are copied.
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 
@@ -49,6 +51,16 @@ class NpyCodec final : public Codec {
     if (array_.kind != 'u' || array_.element_bytes > 2) throw refusal("images are uint8 or uint16");
     const std::int64_t step = is_single() ? 0 : array_.steps()[channels_];
     std::uint8_t* to = rgb.data();
+    if (const std::uint8_t* const bytes = pixels_in_order()) {
+      if (!is_single()) {
+        std::memcpy(to, bytes, rgb.size());
+        return;
+      }
+      for (std::size_t i = 0; i < rgb.size() / 3; ++i) {
+        for (std::size_t channel = 0; channel < 3; ++channel) to[3 * i + channel] = bytes[i];
+      }
+      return;
+    }
     for_each_pixel([&](std::int64_t at) {
       for (std::int64_t channel = 0; channel < 3; ++channel) *to++ = upper_byte(at + channel * step);
     });
@@ -58,6 +70,10 @@ class NpyCodec final : public Codec {
     if (!is_single() || array_.element_bytes != 1 || array_.kind == 'i')
       throw refusal("a mask is uint8 or bool, with one channel");
     std::uint8_t* to = indices.data();
+    if (const std::uint8_t* const bytes = pixels_in_order()) {
+      std::memcpy(to, bytes, indices.size());
+      return;
+    }
     for_each_pixel([&](std::int64_t at) { *to++ = upper_byte(at); });
   }
 
@@ -85,6 +101,14 @@ class NpyCodec final : public Codec {
     return SampleError("npy array of " + array_.dtype() + " " + array_.shape_text() + ": " + what);
   }
 
+  // The array's elements, if they are bytes in the order of the result; otherwise null.
+  [[nodiscard]] const std::uint8_t* pixels_in_order() const noexcept {
+    const auto steps = array_.steps();
+    const std::int64_t channels = is_single() ? 1 : 3;
+    const bool is_in_order = array_.element_bytes == 1 && (channels == 1 || steps[channels_] == 1) &&
+                             steps[columns_] == channels && steps[rows_] == channels * array_.shape[columns_];
+    return is_in_order ? reinterpret_cast<const std::uint8_t*>(array_.elements.data()) : nullptr;
+  }
   // Calls visit(index of the pixel's first element) for each pixel, row by row.
   template <class Visit>
   void for_each_pixel(const Visit& visit) const {

@@ -47,9 +47,8 @@ class Reader {
   class FieldTarget;
 
   void serve(const ReadRequest& request);
-  // Whether the same read may succeed later. `truncated` counts failed reads once one has found the
-  // file cut short.
-  [[nodiscard]] bool may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept;
+  // Whether the same read may succeed later. `truncated` counts those that found the file cut short.
+  [[nodiscard]] bool may_pass(const SampleError& error, std::uint32_t& truncated) const noexcept;
   // Waits before a read that follows `retry` failed ones; false if the other side of a hedged read was quicker
   // meanwhile.
   [[nodiscard]] bool wait_to_retry(const ReadRequest& request, std::uint32_t retry);

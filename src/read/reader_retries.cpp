@@ -19,14 +19,16 @@ namespace forebay::read {
 void Reader::serve(const ReadRequest& request) {
   if (request.coalesced != 0) return try_once(request, 0);
   StoreOutage::Trial trial(outage_);
-  std::uint32_t truncated = 0;
+  // Reads that found the file cut short. A decoder's quick read, of which nothing but its failure
+  // is known, counts as one.
+  std::uint32_t truncated = std::min(request.failed, options_.attempts - 1);
   for (std::uint32_t retry = request.failed;; ++retry) {
     if (retry > 0 && !wait_to_retry(request, retry)) return trial.succeeded();
     try {
       read(request, retry);
       return trial.succeeded();
     } catch (const SampleError& error) {
-      if (!may_pass(error, retry, truncated)) {
+      if (!may_pass(error, truncated)) {
         trial.succeeded();  // the store answers
         const std::string times = " (read " + std::to_string(retry + 1) + " times)";
         return give_up(request, error.is_transient() ? error.what() + times : error.what());
@@ -40,12 +42,8 @@ void Reader::serve(const ReadRequest& request) {
   }
 }
 
-bool Reader::may_pass(const SampleError& error, std::uint32_t retry, std::uint32_t& truncated) const noexcept {
-  if (!is_truncated(error)) return error.is_transient();
-  // The first read that finds the file cut short also counts the failed reads before it, including
-  // a decoder's.
-  truncated = truncated == 0 ? std::min(retry, options_.attempts - 1) + 1 : truncated + 1;
-  return truncated < options_.attempts;
+bool Reader::may_pass(const SampleError& error, std::uint32_t& truncated) const noexcept {
+  return is_truncated(error) ? ++truncated < options_.attempts : error.is_transient();
 }
 
 // Exponential backoff from options_.backoff to a second. The number of doublings is bounded before
