@@ -90,6 +90,10 @@ def test_what_is_wrong_with_a_certificate(
     assert "now CURL_CA_BUNDLE = /nowhere/authority.pem" in error_of(secure.url)
 
 
+def test_a_server_without_tls(secure: Store, web: Store) -> None:
+    assert "answers without TLS: ask for it with http://" in error_of(web.url.replace("http://", "https://"))
+
+
 def test_a_store_by_tls(
     bucket: Store, secure: Store, shards: dict[str, bytes], authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:

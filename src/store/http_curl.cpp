@@ -209,6 +209,14 @@ std::string proxy_name() {
   return {};
 }
 
+// Whether a handshake failed because the server does not speak TLS, in the words of OpenSSL, GnuTLS
+// and NSS.
+bool is_without_tls(std::string_view cause) {
+  return std::ranges::any_of(
+      std::array<std::string_view, 3>{"wrong version number", "unexpected TLS packet", "maximum permissible length"},
+      [&](std::string_view words) { return cause.find(words) != std::string_view::npos; });
+}
+
 // What libcurl says of a proxy may have its password.
 [[noreturn]] void no_reply(CURLcode code, std::string_view detail, long proxy_status) {
   if (proxy_status >= 300) {
@@ -242,6 +250,10 @@ std::string proxy_name() {
     case CURLE_COULDNT_CONNECT:
       throw SampleError(printable(cause) + ": does the server run, and is there a route or a proxy (https_proxy)?",
                         SampleError::Kind::transient);
+    case CURLE_SSL_CONNECT_ERROR:
+      if (is_without_tls(cause))
+        throw ConfigError("the server answers without TLS: ask for it with http://, or by another port");
+      [[fallthrough]];
     default: throw SampleError("the connection failed: " + printable(cause), SampleError::Kind::transient);
   }
 }
