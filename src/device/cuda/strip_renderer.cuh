@@ -72,14 +72,14 @@ struct Deal {
         ring_bytes(is_few(plan) ? kRingRows * kRowBytes : 0),
         warp_bytes(plan.layout == Layout::nhwc ? 3 * kStripWidth * static_cast<std::uint32_t>(size_of(plan.dtype))
                                                : 0) {
-    // The pixels that a strip's columns can need, a window more than their share of the widest view; two words that
-    // reading aligned ones adds, and what makes words of all lanes whole.
+    // The pixels that a strip's columns can need, a window more than their share of the widest view; what lies before
+    // them in their first chunk, two words that reading aligned ones adds, and what makes words of all lanes whole.
     const std::int64_t in = plan.canvas.width;
     const std::int64_t out = plan.view.width;
     const std::int64_t wider = in > out ? in : out;
     const std::int64_t pixels = (kStripWidth * wider + out - 1) / out + (2 * wider + out - 1) / out + 2;
     constexpr std::int64_t kWarpWords = kLanes * kWord;
-    mixed_bytes = static_cast<std::uint32_t>((3 * (pixels < in ? pixels : in) + 3 * kWord + kWarpWords - 1) /
+    mixed_bytes = static_cast<std::uint32_t>((3 * (pixels < in ? pixels : in) + kChunk + 2 * kWord + kWarpWords - 1) /
                                              kWarpWords * kWarpWords);
     if (ring_bytes > 0) mixed_bytes = kRowBytes;
     warp_bytes += ring_bytes + mixed_bytes;
