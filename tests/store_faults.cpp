@@ -341,6 +341,20 @@ TEST_CASE("a store that fails is told of once, and what waiting cannot mend is n
   CHECK(told[0].ends_with(" s: /data/x: cannot read: gone; they are repeated until they succeed, for 5 s at most"));
   CHECK(error_after(SampleError("damaged")) == "damaged");
   CHECK(reads == 1);
+  // Who waits around another who has waited does not wait again.
+  int outer = 0;
+  const std::string nested = testing::error_of([&] {
+    read_patiently(
+        "/data",
+        [&]() -> int {
+          ++outer;
+          return read_patiently(
+              "/data/x", []() -> int { throw SampleError("gone", SampleError::Kind::transient); }, patience);
+        },
+        patience);
+  });
+  CHECK(nested.starts_with("gone (for "));
+  CHECK(outer == 1);
 }
 
 TEST_CASE("a store that fails for ever ends the run, and is named") {

@@ -220,7 +220,27 @@ def test_what_a_user_gets_wrong(bucket: Store, shards: dict[str, bytes], monkeyp
     assert "does not belong to the key id" in refused(url)
     monkeypatch.setenv("AWS_NO_SIGN_REQUEST", "YES")
     bucket.fault = lambda *_: lambda handler: handler.error(403, "AccessDenied") is None
+    assert "AWS_NO_SIGN_REQUEST is set" in refused(url)
+    monkeypatch.delenv("AWS_NO_SIGN_REQUEST")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    bucket.fault = lambda *_: lambda handler: handler.error(403, "SignatureDoesNotMatch") is None
     assert "no keys were found" in refused(url)
+
+
+def test_what_lies_below_a_prefix(bucket: Store) -> None:
+    bucket.objects = {"/bucket/flat/a.jpg": b"", "/bucket/flat/a.xml": b""}
+    assert "no object lies there; is the name right?" in refused("s3://bucket/none")
+    assert "found 1 image and 1 XML file; from a store" in refused("s3://bucket/flat")
+
+
+def test_a_bad_endpoint_is_named(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.url.replace("http://", "https://"))
+    assert "answers without TLS" in (text := refused("s3://bucket" + PATTERN))
+    assert "(AWS_ENDPOINT_URL_S3 = https://127.0.0.1" in text
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "127.0.0.1:9000")
+    assert "AWS_ENDPOINT_URL_S3: it is a URL" in refused("s3://bucket" + PATTERN)
 
 
 # ---- faults

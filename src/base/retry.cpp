@@ -40,6 +40,12 @@ bool is_brief(const SampleError& error) noexcept {
   return is_truncated(error) || dynamic_cast<const NoDescriptor*>(&error) != nullptr;
 }
 
+// What ends the patience of the reads around it as well: they would wait as long again.
+class OutOfPatience final : public SampleError {
+ public:
+  explicit OutOfPatience(const std::string& what) : SampleError(what, Kind::transient) {}
+};
+
 // The name, for messages, of a file whose path was not kept.
 std::string name_of(const OpenFile& file) {
   if (file.remote != nullptr) return file.remote->name();
@@ -61,6 +67,7 @@ void StorePatience::tell_on_stderr(const std::string& line) {
 }
 
 void FailedReads::wait(std::string_view name, const SampleError& error) {
+  if (const auto* const last = dynamic_cast<const OutOfPatience*>(&error)) throw *last;
   if (count_++ > 0) taken_ += std::chrono::steady_clock::now() - mark_;
   brief_ = patience_.limit.count() == 0 || is_brief(error) ? brief_ + 1 : 0;
   const std::string times = "read " + std::to_string(count_) + " times)";
@@ -68,7 +75,7 @@ void FailedReads::wait(std::string_view name, const SampleError& error) {
     throw SampleError(error.what() + (" (" + times), SampleError::Kind::transient);
   }
   if (brief_ == 0 && taken_ >= patience_.limit) {
-    throw SampleError(error.what() + (" (for " + whole_seconds(taken_) + ", " + times), SampleError::Kind::transient);
+    throw OutOfPatience(error.what() + (" (for " + whole_seconds(taken_) + ", " + times));
   }
   if (brief_ == 0 && taken_ >= kToldAfterPauses && !is_told_) {
     is_told_ = true;

@@ -101,6 +101,16 @@ std::string first_foreign_file(const std::string& root, const Scan& tree) {
 // files alone would say nothing.
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
+  if (store::is_url(contents.root())) {
+    if (tree.images.empty() && tree.annotations.empty() && tree.others.empty())
+      return path_error(contents.options(), "no object lies there; is the name right?");
+    if (!tree.images.empty())
+      return path_error(contents.options(),
+                        "found " + counted(tree.images.size(), "image") + " and " +
+                            counted(tree.annotations.size(), "XML file") +
+                            "; from a store, images are read from class folders and lists alone; `forebay pack` makes "
+                            "a packed dataset of what lies otherwise");
+  }
   std::string files;
   for (const auto& [name, help, format] : kFormats) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
@@ -403,7 +413,7 @@ OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgres
   auto dataset = load_index(file);
   if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {
     throw ConfigError("dataset.index = \"" + file + "\" was built for " + what +
-                      "; delete it to have it built again, or name another file");
+                      "; correct that, name another file, or delete it to have it built again");
   }
   DataComparison compared = compare_with_data(*dataset, progress);
   if (!compared.difference.empty()) {

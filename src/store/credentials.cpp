@@ -192,9 +192,13 @@ Profile read_profile() {
   return profile;
 }
 
+bool is_unsigned_wanted() {
+  const std::string given = environment("AWS_NO_SIGN_REQUEST");
+  return !given.empty() && given != "0" && given != "NO";
+}
+
 Keys find_keys() {
-  const std::string unsigned_wanted = environment("AWS_NO_SIGN_REQUEST");
-  if (!unsigned_wanted.empty() && unsigned_wanted != "0" && unsigned_wanted != "NO") return {};
+  if (is_unsigned_wanted()) return {};
   Keys keys{.id = environment("AWS_ACCESS_KEY_ID"),
             .secret = environment("AWS_SECRET_ACCESS_KEY"),
             .token = environment("AWS_SESSION_TOKEN")};

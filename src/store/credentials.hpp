@@ -19,6 +19,9 @@ using Profile = std::map<std::string, std::string>;
 // The value of an environment variable, "" if it is not set.
 [[nodiscard]] std::string environment(const char* name);
 
+// Whether AWS_NO_SIGN_REQUEST asks for requests without keys.
+[[nodiscard]] bool is_unsigned_wanted();
+
 // Throws ConfigError, which says what is wrong without showing secrets. Returns keys without an id if there are none:
 // requests are then not signed.
 [[nodiscard]] Keys find_keys();

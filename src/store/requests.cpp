@@ -22,6 +22,7 @@
 #include <forebay/error.hpp>
 #include <random>
 #include <thread>
+#include <typeinfo>
 
 #include "base/text.hpp"
 #include "credentials.hpp"
@@ -41,24 +42,29 @@ constexpr std::chrono::milliseconds kLongestRest = 2s;
 // Where s3:// is, as AWS's own programs are told.
 struct Settings {
   std::string endpoint;
+  std::string told_by;  // "AWS_ENDPOINT_URL_S3", or the key of the profile; "" without an endpoint
   std::string region;
 
   Settings() {
     const Profile profile = read_profile();
+    std::string place;  // of what was found last
     const auto first_of = [&](std::initializer_list<const char*> variables, const char* in_profile) {
       for (const char* name : variables) {
+        place = name;
         if (std::string value = environment(name); !value.empty()) return value;
       }
+      place = std::string(in_profile) + " of the profile";
       const auto found = profile.find(in_profile);
       return found == profile.end() ? std::string() : found->second;
     };
     endpoint = first_of({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url");
+    if (!endpoint.empty()) told_by = place;
     while (endpoint.ends_with('/')) endpoint.pop_back();
     if (!endpoint.empty() && !endpoint.starts_with("http://") && !endpoint.starts_with("https://")) {
-      throw ConfigError("AWS_ENDPOINT_URL: it is a URL, as https://host:9000");
+      throw ConfigError(told_by + ": it is a URL, as https://host:9000");
     }
     if (!endpoint.empty() && endpoint.find_first_of("/?#@", endpoint.find("://") + 3) != std::string::npos) {
-      throw ConfigError("AWS_ENDPOINT_URL: what stands behind the host, or before \"@\", is not sent; leave it out");
+      throw ConfigError(told_by + ": what stands behind the host, or before \"@\", is not sent; leave it out");
     }
     region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
     if (region.empty()) region = "us-east-1";
@@ -182,7 +188,7 @@ std::string skew_of(const Reply& reply) {
     throw ConfigError(name + "the store refuses the time of this machine, whose clock is " + skew_of(reply) +
                       ": set the clock");
   }
-  if (code == "SignatureDoesNotMatch") {
+  if (code == "SignatureDoesNotMatch" && is_signed) {
     throw ConfigError(name + said +
                       ": the secret key (AWS_SECRET_ACCESS_KEY, or that of the profile) does not belong to "
                       "the key id");
@@ -197,8 +203,10 @@ std::string skew_of(const Reply& reply) {
     }
     throw ConfigError(name + said +
                       (is_signed ? ": the key may not read it, or it is not there and the key may not list the bucket"
-                                 : ": no keys were found (environment, ~/.aws, service of the machine) and the bucket "
-                                   "is not public"));
+                       : is_unsigned_wanted()
+                           ? ": AWS_NO_SIGN_REQUEST is set, so no key was used, and the bucket is not public"
+                           : ": no keys were found (environment, ~/.aws, service of the machine) and the bucket "
+                             "is not public"));
   }
   if (reply.status == 404 || reply.status == 410) throw SampleError("there is no such object (404)");
   if (reply.status == 412) throw is_changed();
@@ -210,6 +218,12 @@ std::string skew_of(const Reply& reply) {
                     (reply.location.starts_with("http://")
                          ? ", a redirect from https:// to http://, which is not followed"
                          : ", a redirect that leads nowhere"));
+}
+
+// Who sends an s3:// URL to a server of its own: the URL does not name it.
+std::string by_endpoint(const std::string& url) {
+  if (!url.starts_with("s3://") || settings().endpoint.empty()) return {};
+  return " (" + settings().told_by + " = " + printable(settings().endpoint) + ")";
 }
 
 // "https://host/path?query" as another target for the same data.
@@ -252,8 +266,11 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
     try {
       reply = perform(request, body);
     } catch (const ConfigError& error) {
-      const std::string text = error.what();
+      const std::string text = error.what() + by_endpoint(url);
       throw ConfigError(text.starts_with(printable(url)) ? text : printable(url) + ": " + text);
+    } catch (const SampleError& error) {
+      if (typeid(error) != typeid(SampleError) || !error.is_transient()) throw;
+      throw SampleError(error.what() + by_endpoint(url), SampleError::Kind::transient);
     }
     if (reply.status == 200 || reply.status == 206 || reply.status == 304 || reply.status == 416) {
       failures = 0;
