@@ -413,7 +413,7 @@ OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgres
   auto dataset = load_index(file);
   if (const auto what = difference(image_of(*dataset)->record().origin, options); !what.empty()) {
     throw ConfigError("dataset.index = \"" + file + "\" was built for " + what +
-                      "; correct that, name another file, or delete it to have it built again");
+                      "; delete it to have it built again, name another file, or correct what differs");
   }
   DataComparison compared = compare_with_data(*dataset, progress);
   if (!compared.difference.empty()) {
