@@ -153,6 +153,26 @@ TEST_CASE("a failing GPU is an error that names the call and says what to do") {
   failing("cudaGetDeviceProperties", [] { const CudaDevice other(0); });
 }
 
+TEST_CASE("an error that the user can mend says how") {
+  FakeCuda machine;
+  CudaDevice device(0);
+  const auto advice = [&](cudaError_t status) {
+    machine.fail_next("cudaStreamCreateWithPriority", status);
+    return error_of([&] { static_cast<void>(device.make_stream()); });
+  };
+  CHECK(contains(advice(cudaErrorUnsupportedPtxVersion), "driver is too old"));
+  CHECK(contains(advice(cudaErrorJitCompilerNotFound), "libnvidia-ptxjitcompiler"));
+  CHECK(contains(advice(cudaErrorCompatNotSupportedOnDevice), "cuda-compat"));
+  CHECK(contains(advice(cudaErrorLaunchTimeout), "display"));
+  for (const cudaError_t status :
+       {cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureInvalidated, cudaErrorStreamCaptureMerge,
+        cudaErrorStreamCaptureUnmatched, cudaErrorStreamCaptureUnjoined, cudaErrorStreamCaptureIsolation,
+        cudaErrorStreamCaptureImplicit, cudaErrorStreamCaptureWrongThread, cudaErrorCapturedEvent}) {
+    CAPTURE(status);
+    CHECK(contains(advice(status), "a CUDA graph is being captured"));
+  }
+}
+
 TEST_CASE("the stream of another GPU is refused with what to do") {
   FakeCuda machine({.gpus = 2});
   CudaDevice first(0);

@@ -176,6 +176,10 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
   lease = feeder.next({stream});
   REQUIRE(lease);
   CHECK(lease->step() == step + 1);
+  // Nor is there a copy to wait for.
+  std::vector<std::byte> copy(lease->images().bytes());
+  CHECK(capture([&] { error = error_of([&] { lease->copy_to_host(copy); }); }) == cudaSuccess);
+  CHECK(contains(error, "a CUDA graph is being captured"));
   // In a slot that was never used, ending the lease would be legal, and later copies would join the
   // capture.
   CHECK(capture([&] { lease.reset(); }) == cudaSuccess);

@@ -89,6 +89,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     options = {"batch_size": arguments.batch_size, "size": (arguments.size, arguments.size), "layout": "NHWC"}
+    options["device"] = "auto" if jax.default_backend() == "gpu" else "host"  # where JAX computes
     training = {"scale": (0.5, 1.0), "epochs": arguments.epochs, "policy": arguments.policy}
     feeder = forebay.Feeder(dataset=arguments.train, **options, **training)
     options["dataset"] = {"path": arguments.val, "classes": feeder.classes}  # the same numbers for the same names
@@ -98,7 +99,7 @@ def main() -> None:
     for epoch in feeder.epochs():
         rate = 0.02 * (1 - epoch.number / arguments.epochs)
         for batch in epoch:
-            images, labels = batch.jax()  # the queue's memory, without a copy
+            images, labels = batch.jax()  # on the host the queue's memory, without a copy
             weights, momenta, loss = compiled_train_step(weights, momenta, images, labels, rate)
         share = accuracy(weights, options)
         print(f"epoch {epoch.number + 1}: loss {float(loss):.3f}, held-out accuracy {share:.3f}", flush=True)

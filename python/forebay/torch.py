@@ -272,12 +272,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
                 "that is so, further ones are copies (copy=True makes each a copy, queue_max_leases= lends more)",
             )
         tensors = batch.torch(*self._fields, copy=copy)
-        if self._pins and not tensors[0].is_cuda:
-            tensors = tuple(tensor.pin_memory() for tensor in tensors)
         found = dict(zip(self._fields, tensors))
         found.update((f"{name}.counts", torch.from_numpy(batch.counts(name))) for name in self._ragged)
+        if self._pins and not tensors[0].is_cuda:
+            found = {name: tensor.pin_memory() for name, tensor in found.items()}
         batch.release()
-        return list(tensors) if len(self._fields) == 2 else found
+        return list(found.values()) if len(found) == 2 else found
 
     def _stateful(self) -> Any:
         if self._feeder is None and self._reuse is None:

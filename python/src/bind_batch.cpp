@@ -68,7 +68,14 @@ nb::object to_jax(const Batch& batch, const nb::args& names) {
   const nb::object from_dlpack = nb::module_::import_("jax.dlpack").attr("from_dlpack");
   return each(batch, names, [&](std::size_t number) -> nb::object {
     if (number == 1) return nb::module_::import_("jax.numpy").attr("asarray")(batch.field(1));
-    return batch.lend(number, from_dlpack);
+    try {
+      return batch.lend(number, from_dlpack);
+    } catch (const nb::python_error& error) {
+      // So a JAX without GPUs fails. A copy through the host would be slow without a word.
+      if (batch.is_on_host() || !error.matches(PyExc_RuntimeError)) throw;
+      throw Error("JAX does not take a batch that is on a GPU (" + std::string(nb::str(error.value()).c_str()) +
+                  "): give the feeder device=\"host\", or install JAX with CUDA");
+    }
   });
 }
 

@@ -150,17 +150,19 @@ class Cupy:
 class Jax:
     """XLA: it names streams that it does not compute on."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_gpus: bool = True) -> None:
         self.computes = Stream()
         self.streams = [Stream() for _ in range(4)]
         turns = itertools.cycle(self.streams)
         jax, dlpack, numpy = (types.ModuleType(name) for name in ("jax", "jax.dlpack", "jax.numpy"))
 
         def from_dlpack(given: Any) -> Array:
+            if not has_gpus:
+                raise RuntimeError("Unknown backend cuda")
             return Array(given.__dlpack__(stream=next(turns).ptr))
 
         # Of a module of JAX's.
-        scope = {"__name__": "jax._src.dlpack", "Array": Array, "Any": Any, "next": next}
+        scope = {"__name__": "jax._src.dlpack", "Array": Array, "Any": Any, "next": next, "RuntimeError": RuntimeError}
         dlpack.from_dlpack = types.FunctionType(  # type: ignore[attr-defined]
             from_dlpack.__code__, scope, closure=from_dlpack.__closure__
         )

@@ -185,6 +185,24 @@ assert on_machines(work) == 0
 """)
 
 
+def test_a_jax_without_gpus_is_told_what_to_do(run: Any) -> None:
+    run("""
+def work(seed):
+    jax = Jax(has_gpus=False)
+    with feeder_of() as feeder:
+        assert feeder.next_epoch()
+        batch = feeder.next()
+        try:
+            batch.jax()
+        except forebay.Error as error:
+            assert "Unknown backend cuda" in str(error) and 'device="host"' in str(error)
+        else:
+            raise AssertionError("JAX took it")
+    jax.end()
+on_machines(work, [1])
+""")
+
+
 def test_what_cannot_be_right_is_refused(run: Any) -> None:
     run("""
 def refused(work):

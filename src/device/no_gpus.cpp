@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <forebay/error.hpp>
 
 #include "device_choice.hpp"
@@ -8,7 +10,7 @@ Gpus find_gpus() {
   return {.count = 0,
           .why_not = R"(this build has no CUDA backend: use device = "host" or "auto", or build with nvcc )"
                      "(-DFOREBAY_CUDA=ON)",
-          .built = false};
+          .is_expected = ::access("/proc/driver/nvidia/version", F_OK) == 0};
 }
 
 std::optional<unsigned> current_gpu() { return std::nullopt; }

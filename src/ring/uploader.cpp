@@ -32,7 +32,7 @@ void Uploader::run() noexcept {
 
 // Sleeps only while no copy is under way. Otherwise it waits for the oldest copy when no further
 // batch is complete, so that a batch is published as soon as it is there even if nothing follows
-// it.
+// it. A batch completed during that wait starts when it ends: late by no more than a copy.
 void Uploader::work() {
   store_->device().enter_thread();
   std::uint32_t slot = kStop;

@@ -133,6 +133,7 @@ void CudaDevice::copy_in(std::byte* to, const std::byte* from, std::size_t bytes
 }
 
 void CudaDevice::copy_out(std::byte* to, const std::byte* from, std::size_t bytes, StreamView stream) {
+  check_capture(stream);
   const GpuContext::OnTop here(*context_);
   const RelaxedCapture relaxed;
   const OwnEvent copied(make_own_event());

@@ -12,8 +12,8 @@ namespace forebay::device {
 Gpus find_gpus() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaSuccess && count > 0) return {.count = static_cast<unsigned>(count), .why_not = "", .built = true};
-  return {.count = 0, .why_not = cuda::why_no_gpu(status), .built = true};
+  if (status == cudaSuccess && count > 0) return {.count = static_cast<unsigned>(count), .why_not = ""};
+  return {.count = 0, .why_not = cuda::why_no_gpu(status)};
 }
 
 std::optional<unsigned> current_gpu() { return cuda::gpu_of_thread(); }
