@@ -37,9 +37,6 @@ OperationChain::OperationChain(const OperationRegistry& registry, const Transfor
     Call call{.name = options.operations[i],
               .place = static_cast<std::uint32_t>(i),
               .operation = registry.make(options.operations[i], options)};
-    if (call.operation == nullptr) {
-      throw ConfigError("transform.operations: the factory of \"" + call.name + "\" made nothing");
-    }
     if (!eval || call.operation->in_evaluation()) calls_.push_back(std::move(call));
   }
   take_pixel_operations();

@@ -197,9 +197,14 @@ struct JsonLinesFile::Impl {
   }
 
   // Writes what waits. What the system does not take is lost, and the next text begins on a new
-  // line.
+  // line. So it is if there is no memory to say so.
   void hand_over() {
     std::string_view rest = waiting;
+    struct Guard {
+      Impl& file;
+      const std::string_view& rest;
+      ~Guard() { file.drop_waiting(file.waiting.size() - rest.size()); }
+    } const guard{*this, rest};
     while (!rest.empty()) {
       const std::size_t piece = most == 0 ? rest.size() : fitting(rest);
       if (size == 0 && rest.front() == '\n') {  // the line that it would end is in the earlier file
@@ -218,9 +223,13 @@ struct JsonLinesFile::Impl {
       size += static_cast<std::uint64_t>(written);
       rest.remove_prefix(static_cast<std::size_t>(written));
     }
-    const std::size_t taken = waiting.size() - rest.size();
+  }
+
+  // Of what waited, the system took this many bytes.
+  void drop_waiting(std::size_t taken) noexcept {
     if (taken > 0) ends_within_line = waiting[taken - 1] != '\n';
-    waiting = ends_within_line ? "\n" : "";
+    waiting.resize(ends_within_line ? 1 : 0, '\n');
+    if (ends_within_line) waiting.front() = '\n';
   }
 
   // How many bytes of the text the file may take now, in whole lines; 0 if none.
@@ -319,10 +328,10 @@ void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
   impl_->unsynced += count;
   try {
     impl_->waiting += lines;
+    if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
   } catch (const std::bad_alloc&) {
     impl_->no_memory();
   }
-  if (impl_->waiting.size() >= kMostWaiting) impl_->hand_over();
 }
 
 // Writes what waits, and checks that the file still exists. Does not fsync(): a crash of the
