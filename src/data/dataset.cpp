@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <optional>
 #include <system_error>
 
 #include "base/output_file.hpp"
@@ -97,20 +98,22 @@ std::string first_foreign_file(const std::string& root, const Scan& tree) {
   return {};
 }
 
+// Below a prefix of a store; nothing if there is no more to say than of a folder.
+std::optional<ConfigError> unrecognised_prefix(PathContents& contents) {
+  const Scan& tree = contents.tree();
+  if (tree.images.empty() && tree.annotations.empty() && tree.others.empty())
+    return path_error(contents.options(), "no object lies there; is the name right?");
+  if (tree.images.empty()) return std::nullopt;
+  return path_error(contents.options(), "found " + counted(tree.images.size(), "image") + " and " +
+                                            counted(tree.annotations.size(), "XML file") +
+                                            "; from a store, images are read from class folders and lists alone; "
+                                            "`forebay pack` makes a packed dataset of what lies otherwise");
+}
+
 // The Python version of CIFAR has a hint of its own: its files have no extension, so the number of
 // files alone would say nothing.
 ConfigError unrecognised_folder(PathContents& contents) {
   const Scan& tree = contents.tree();
-  if (store::is_url(contents.root())) {
-    if (tree.images.empty() && tree.annotations.empty() && tree.others.empty())
-      return path_error(contents.options(), "no object lies there; is the name right?");
-    if (!tree.images.empty())
-      return path_error(contents.options(),
-                        "found " + counted(tree.images.size(), "image") + " and " +
-                            counted(tree.annotations.size(), "XML file") +
-                            "; from a store, images are read from class folders and lists alone; `forebay pack` makes "
-                            "a packed dataset of what lies otherwise");
-  }
   std::string files;
   for (const auto& [name, help, format] : kFormats) {
     if (format->path == Format::Path::either) files.append(files.empty() ? " and no " : " or ").append(name);
@@ -156,7 +159,11 @@ const NamedFormat& detect_format(PathContents& contents) {
   };
   const auto found = std::find_if(kFormats.rbegin(), kFormats.rend(), takes_it);
   if (found != kFormats.rend()) return *found;
-  throw contents.is_folder() ? unrecognised_folder(contents) : unrecognised_file(contents);
+  if (!contents.is_folder()) throw unrecognised_file(contents);
+  if (is_remote) {
+    if (const auto error = unrecognised_prefix(contents)) throw *error;
+  }
+  throw unrecognised_folder(contents);
 }
 
 // If the options name a format, the path must be what it reads; otherwise its builder would fail
