@@ -11,6 +11,7 @@
 #include "base/file_io.hpp"
 #include "data/source_files.hpp"
 #include "store/cache.hpp"
+#include "store/objects.hpp"
 #include "store/sha256.hpp"
 #include "store/signature.hpp"
 #include "store/url.hpp"
@@ -41,6 +42,7 @@ class Counted final : public RemoteFile {
       std::ranges::copy(std::span(bytes_).subspan(offset, piece.size()), piece.begin());
       offset += piece.size();
       read_bytes += piece.size();
+      traffic().from_store += piece.size();
     }
   }
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }

@@ -38,8 +38,8 @@ struct Summary {
   std::uint64_t left_out = 0;          // bad samples that evaluation left out; 0 in training, where others replace them
   std::uint64_t epochs = 0;            // completed by all ranks
   std::uint64_t bytes_read = 0;
-  // With cache.dir: bytes from the store, bytes from the cache, the cache's share of both, the bytes that it holds at
-  // the end, and the share of an epoch that it can serve with those.
+  // Bytes from a store, or from a slow mount that cache.dir keeps; and with cache.dir: bytes from the cache, its share
+  // of both, the bytes that it holds at the end, and the share of an epoch that it can serve with those.
   std::uint64_t bytes_from_store = 0;
   std::uint64_t bytes_from_cache = 0;
   double cache_share = 0;

@@ -79,7 +79,8 @@ def test_tar_shards_by_pattern(web: Store, tmp_path: Path) -> None:
     check(feed(web.url + PATTERN, dataset_index=str(index), epochs=2), epochs=2)
     # From the saved index on nothing is asked for but what is read.
     web.requests.clear()
-    check(feed(web.url + PATTERN, dataset_index=str(index)))
+    summary = check(feed(web.url + PATTERN, dataset_index=str(index)))
+    assert summary["bytes_from_store"] == summary["bytes_read"] > 0 == summary["cache_share"]
     assert all(wanted is not None for _, wanted in web.requests)
     assert len(web.requests) <= COUNT
 

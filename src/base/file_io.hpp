@@ -125,7 +125,7 @@ class LineFile {
 // first.
 [[nodiscard]] std::size_t json_depth(std::string_view json) noexcept;
 
-// A file without a descriptor: an object in a store (src/store). Any thread may call.
+// A file without a descriptor: an object in a store (src/store), which counts what it reads. Any thread may call.
 class RemoteFile {
  public:
   virtual ~RemoteFile() = default;

@@ -30,7 +30,7 @@
 #include "base/limits.hpp"
 #include "encoded_parts.hpp"
 #include "requests.hpp"
-#include "store/cache.hpp"
+#include "store/objects.hpp"
 
 namespace forebay::read {
 namespace {

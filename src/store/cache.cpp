@@ -50,21 +50,12 @@ std::int64_t now_ns() noexcept {
       .count();
 }
 
-// Per thread rather than per cache: readers add it to the totals of their own run, even if two runs
-// share a dataset, and know for each read whether it went to the store.
-Traffic& traffic() noexcept {
-  static thread_local Traffic counted;
-  return counted;
-}
-
 void say_damaged(const std::string& name) {
   StorePatience::tell_on_stderr("the cache had damaged bytes of " + printable(name) +
                                 ", which were read from its store again");
 }
 
 }  // namespace
-
-Traffic take_traffic() noexcept { return std::exchange(traffic(), {}); }
 
 // A file read through its cache entry. A read first takes all blocks that the entry has, then those
 // that it lacks, which include blocks found damaged. Bytes around the requested ones go to
@@ -160,7 +151,10 @@ class NodeCache::File final : public RemoteFile {
     for (std::size_t first = 0; first < pieces.size(); first += kMostPieces) {
       const auto some = std::span(pieces).subspan(first, std::min(kMostPieces, pieces.size() - first));
       read_at(source_, offset, some);
-      for (const auto piece : some) offset += piece.size(), traffic().from_store += piece.size();
+      for (const auto piece : some) {
+        offset += piece.size();
+        if (!source_.remote) traffic().from_store += piece.size();  // objects count
+      }
     }
   }
 
@@ -271,7 +265,6 @@ void NodeCache::read_object(const std::string& url,
     version = store::read_object(url, reserve_once);
   }
   // All of it was read; that it cannot be kept is nobody's error.
-  traffic().from_store += place->size();
   if (version->empty() || !missing.may_be_made || !may_write()) return;
   remove_entry(file_of(url), missing.other);
   KeptObject object{.name = url, .version = *std::move(version), .identity = 0, .bytes = place->size()};

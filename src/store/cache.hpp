@@ -25,13 +25,6 @@
 //   DIR/DATA/xx/...  an entry for each object (cache_entry.hpp)
 namespace forebay::store {
 
-// Where the bytes of this thread's reads through a cache came from since the last call.
-struct Traffic {
-  std::uint64_t from_store = 0;
-  std::uint64_t from_cache = 0;
-};
-[[nodiscard]] Traffic take_traffic() noexcept;
-
 // The cache of one dataset. Any thread.
 class NodeCache : public std::enable_shared_from_this<NodeCache> {
  public:

@@ -10,10 +10,8 @@
 
 #include "objects.hpp"
 
-#include <tinyxml2.h>
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <forebay/error.hpp>
 #include <mutex>
 #include <optional>
@@ -22,6 +20,7 @@
 
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "list_page.hpp"
 #include "requests.hpp"
 #include "url.hpp"
 
@@ -162,6 +161,7 @@ class ObjectFile final : public RemoteFile {
     if (body.wanted() == 0) return;
     if (end > known_.bytes) throw ended_early(known_.bytes, end);
     if (end <= head_.size()) {
+      traffic().from_store += body.wanted();
       for (const auto piece : pieces) {
         std::ranges::copy(std::span(head_).subspan(offset, piece.size()), piece.begin());
         offset += piece.size();
@@ -178,6 +178,7 @@ class ObjectFile final : public RemoteFile {
                         SampleError::Kind::transient);
     }
     keep_etag(reply);
+    traffic().from_store += body.wanted();
   }
 
  private:
@@ -247,17 +248,19 @@ class WholeBody final : public Body {
     return true;
   }
 
-  void end() {
+  // Returns how many bytes there were.
+  std::size_t end() {
     if (!is_sized_) {
       begin(collected_.size());
       std::ranges::copy(collected_, place_.begin());
-      return;
+      return place_.size();
     }
     if (filled_ < place_.size()) {
       throw SampleError("the store's answer ended after " + std::to_string(filled_) + " of " +
                             std::to_string(place_.size()) + " bytes",
                         SampleError::Kind::transient);
     }
+    return place_.size();
   }
 
  private:
@@ -297,13 +300,16 @@ OpenFile opened(std::string url, const Known& known, std::string etag, std::vect
   return file;
 }
 
-std::string text_in(const tinyxml2::XMLElement& element, const char* name) {
-  const auto* const child = element.FirstChildElement(name);
-  const char* const text = child == nullptr ? nullptr : child->GetText();
-  return text == nullptr ? "" : text;
+}  // namespace
+
+// Per thread rather than per store: readers add it to the totals of their own run, even if two runs share a dataset,
+// and know for each read whether it went to the store.
+Traffic& traffic() noexcept {
+  static thread_local Traffic counted;
+  return counted;
 }
 
-}  // namespace
+Traffic take_traffic() noexcept { return std::exchange(traffic(), {}); }
 
 SampleError is_changed() { return SampleError("is not the file that its index was made from; index the data again"); }
 
@@ -348,7 +354,7 @@ std::optional<std::string> read_object(const std::string& url,
     throw SampleError("the store says that nothing has changed (304), which was not asked",
                       SampleError::Kind::transient);
   }
-  body.end();
+  traffic().from_store += body.end();
   return reply.etag.starts_with('"') ? reply.etag : "";
 }
 
@@ -366,32 +372,17 @@ void list_objects(const std::string& prefix, bool is_deep, const std::function<v
       (void)get_list(prefix, query, body);
       return std::move(body.text);
     });
-    tinyxml2::XMLDocument document;
-    const auto* const root =
-        document.Parse(page.data(), page.size()) == tinyxml2::XML_SUCCESS ? document.RootElement() : nullptr;
-    if (root == nullptr || std::strcmp(root->Name(), "ListBucketResult") != 0) {
+    const std::optional<ListPage> read = read_list_page(page, below, found);
+    if (!read) {
       throw ConfigError(printable(prefix) +
                         ": what answers there is no S3: its list of objects is no ListBucketResult");
     }
-    const bool is_encoded = text_in(*root, "EncodingType") == "url";
-    const auto tell = [&](const char* element, const char* child) {
-      for (const auto* each = root->FirstChildElement(element); each != nullptr;
-           each = each->NextSiblingElement(element)) {
-        const std::string text = text_in(*each, child);
-        const std::string name = is_encoded ? percent_decoded(text) : text;
-        if (name.size() > below.size() && name.starts_with(below)) found(std::string_view(name).substr(below.size()));
-      }
-    };
-    tell("Contents", "Key");
-    tell("CommonPrefixes", "Prefix");
-    const bool goes_on = text_in(*root, "IsTruncated") == "true";
-    std::string next = goes_on ? text_in(*root, "NextContinuationToken") : "";
-    if (goes_on && (next.empty() || !seen.insert(next).second)) {
+    if (read->goes_on && (read->token.empty() || !seen.insert(read->token).second)) {
       throw ConfigError(printable(prefix) + ": the list of the bucket \"" + object_name(prefix).host +
                         "\" has more objects and the store does not say how to get them (NextContinuationToken); "
                         "it does not speak ListObjectsV2 as Amazon's S3 does");
     }
-    token = std::move(next);
+    token = read->token;
   } while (!token.empty());
 }
 

@@ -15,6 +15,15 @@
 // another region. Such a refusal does not make a sample bad. Any thread.
 namespace forebay::store {
 
+// Where the bytes that this thread has read came from: objects from their store or the cache, files only if they are
+// read through the cache.
+struct Traffic {
+  std::uint64_t from_store = 0;
+  std::uint64_t from_cache = 0;
+};
+[[nodiscard]] Traffic& traffic() noexcept;      // reads add to it
+[[nodiscard]] Traffic take_traffic() noexcept;  // since the last call
+
 // What an index stores about an object.
 struct Known {
   std::uint64_t bytes = 0;

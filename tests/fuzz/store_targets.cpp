@@ -19,6 +19,7 @@
 
 #include "base/file_io.hpp"
 #include "store/cache_entry.hpp"
+#include "store/list_page.hpp"
 #include "store/url.hpp"
 #include "support.hpp"
 #include "targets.hpp"
@@ -104,6 +105,27 @@ bool use_url(std::string_view input) {
 std::vector<std::string> url_seeds() {
   return {"s3://bucket/a/b.jpg", "gs://bucket/{a,b}/", "https://host:8080/a%20b+c",
           "<Error><Code>NoSuchKey</Code></Error>"};
+}
+
+// A page of a bucket's list.
+bool use_list_page(std::string_view input) {
+  std::size_t bytes = 0;
+  const auto page = read_list_page(input, "a/", [&](std::string_view name) {
+    if (name.empty()) throw std::logic_error("an object without a name");
+    bytes += name.size();
+  });
+  // Each of the five entities of XML is longer than its text.
+  if (bytes > input.size()) throw std::logic_error("names of more bytes than the list has");
+  if (page && !page->goes_on && !page->token.empty()) throw std::logic_error("a page behind the last one");
+  return page.has_value();
+}
+
+std::vector<std::string> list_page_seeds() {
+  return {
+      "<?xml version=\"1.0\"?><ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+      "<NextContinuationToken>1/+=</NextContinuationToken><Contents><Key>a/b%20c.jpg</Key></Contents>"
+      "<CommonPrefixes><Prefix>a/d/</Prefix></CommonPrefixes></ListBucketResult>",
+      "<ListBucketResult><Contents><Key>a/&amp;&#x41;</Key></Contents></ListBucketResult>"};
 }
 
 }  // namespace forebay::fuzz

@@ -44,6 +44,7 @@ std::span<const Target> targets() {
       Target{"c_interface", use_c_interface, c_interface_seeds},
       Target{"cache_entry", use_cache_entry, cache_entry_seeds},
       Target{"url", use_url, url_seeds},
+      Target{"list_page", use_list_page, list_page_seeds},
       Target{"video", use_video, video_seeds},
       Target{"clip", use_clip, clip_seeds},
       Target{"transform", use_transform, transform_seeds},

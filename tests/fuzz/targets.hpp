@@ -120,6 +120,8 @@ bool use_cache_entry(std::string_view input);
 std::vector<std::string> cache_entry_seeds();
 bool use_url(std::string_view input);
 std::vector<std::string> url_seeds();
+bool use_list_page(std::string_view input);
+std::vector<std::string> list_page_seeds();
 
 // video_targets.cpp; no seeds if videos cannot be made or read
 bool use_video(std::string_view input);

@@ -22,7 +22,7 @@
 #include "order/local_shuffle.hpp"
 #include "order/selection.hpp"
 #include "output.hpp"
-#include "store/cache.hpp"
+#include "store/objects.hpp"
 
 namespace forebay::cli {
 namespace {

@@ -19,7 +19,7 @@ struct RankNow {
   std::uint32_t capacity = 0;  // the largest value known
   Bin lately = {};             // sums over those seconds
   double lately_s = 0;         // length of that time
-  double from_store = 0;       // bytes in the last interval; 0 without a cache
+  double from_store = 0;       // bytes in the last interval
   double from_cache = 0;
   double silent_s = 0;  // seconds since its telemetry last grew, as seen by this process
   bool has_ended = false;

@@ -79,7 +79,7 @@ std::string live_line(const LiveRun& run) {
   std::string text = first == last ? fmt::format("step {}", last) : fmt::format("step {} to {}", first, last);
   text += fmt::format("  depth {:.1f}/{}  fresh {}  stall {}  {:.1f} steps/s", depth / ranks, capacity,
                       html::percent(lately.fresh_share()), html::percent(lately.stall()), per_s / ranks);
-  if (const double bytes = from_store + from_cache; bytes > 0) text += "  cache " + html::percent(from_cache / bytes);
+  if (from_cache > 0) text += "  cache " + html::percent(from_cache / (from_store + from_cache));
   if (run.has_ended()) return text + "  ended";
   return silent_s > kSilent_s ? text + fmt::format("  silent for {:.0f} s", silent_s) : text;
 }
