@@ -26,20 +26,25 @@ namespace forebay::ring {
 //  R1  Turns are claimed in ascending order, turn t only when it is planned and while t - head_ < capacity: at most
 //      `capacity` batches are filling or ready, so depth never exceeds capacity. The capacity only grows.
 //  R2  Turn t lives in entries_[t mod size], where size is at least the largest capacity. By R1 the entry's next turn,
-//      t + size, is claimed only after head_ has passed t, so an entry belongs to one turn at a time.
+//      t + size, is claimed only after head_ has passed t, so an entry belongs to one turn at a time. What it published
+//      of turn t, t + 1, differs from t + size + 1, so the consumer does not take it for the new turn.
 //  R3  A batch is published once, after all of its samples are written: the store of published = t + 1 releases
-//      them and the consumer's load acquires them. Writers of one slot count down `missing` with acq_rel, so the
-//      last writer, who publishes, has acquired what the others wrote.
+//      them and the consumer's load acquires them. Writers of one slot count down `missing` with acq_rel, in one
+//      release sequence, so the last writer, who publishes, has acquired what the others wrote.
 //  R4  Batches are taken in ascending turns: the consumer takes turn head_ and nothing else.
 //  R5  A slot is retired when it is neither resident nor leased (the consumer loads `leases` with acquire). Its
 //      number goes into free_ before head_ is stored with release; the issuer loads head_ with acquire before it
-//      reads free_. So all reads of the old batch happen before the first write of the new one.
+//      reads free_, and hands the slot on through queues that order memory. Leases end with release. So all reads of
+//      the old batch happen before the first write of the new one.
 //  R6  With capacity + pool + max_leases - 1 slots one is free whenever R1 lets the issuer claim: at most capacity - 1
 //      are filling or ready, `pool` are resident, and max_leases - 1 are leased but no longer resident, because a
-//      batch is taken only while fewer than max_leases leases are held. (A lease beyond those is given on a slot that
-//      is already leased.) Turn t therefore always takes the t-th number put into free_, and needs no check. Where the
-//      capacity grows by n, n more numbers go into free_ before it is stored with release, and the issuer loads it with
-//      acquire.
+//      batch is taken only while fewer than max_leases leases are held, and until head_ is stored leases can end but
+//      none begins. (A lease beyond those is given on a slot that is already leased.) Turn t therefore always takes the
+//      t-th number put into free_, and needs no check: when head_ = h is stored, at least h + capacity numbers were put
+//      there, the initial ones included, and the issuer reads number t <= h + capacity - 1. An entry of free_ is
+//      overwritten `size` numbers later, when at least as many turns have been taken, including the one that read it.
+//      Where the capacity grows by n, n more numbers go into free_ before it is stored with release, and the issuer
+//      loads it with acquire.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and
 //      the issuer loads it with acquire before it claims.
 //  R8  The issuer sleeps although it could claim turns only while they are fewer than patience() (a quarter of the
