@@ -161,7 +161,7 @@ const NamedFormat& detect_format(PathContents& contents) {
   if (found != kFormats.rend()) return *found;
   if (!contents.is_folder()) throw unrecognised_file(contents);
   if (is_remote) {
-    if (const auto error = unrecognised_prefix(contents)) throw *error;
+    if (const auto error = unrecognised_prefix(contents)) throw ConfigError(*error);
   }
   throw unrecognised_folder(contents);
 }
