@@ -265,9 +265,9 @@ TEST_CASE("of what is kept, that which is needed last gives way, and only as muc
   DecoderPool decoders(run.stage.decoder_links(tally), 1);
   std::size_t all = 0;
   for (std::uint64_t id = 0; id < 640; ++id) all += size_of(id);
-  // All samples are read and kept; a read is counted when it ends.
+  // All samples are read and kept: a reader is idle only after it has handed on what it read.
   REQUIRE(eventually([&] {
-    return run.tape.samples == 640 && run.stage.totals.reads == static_cast<std::uint64_t>(run.tape.requests.load());
+    return run.tape.samples == 640 && pool.workers().statuses()[0].activity == WorkerStatus::Activity::idle;
   }));
   REQUIRE(run.stage.budget.in_flight() == all);
   const std::size_t half = (1 << 22) - all / 2;
