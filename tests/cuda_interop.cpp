@@ -172,7 +172,7 @@ TEST_CASE("a lease that ends while a graph is captured spoils no capture, and is
   std::string error;
   CHECK(capture([&] { error = error_of([&] { (void)feeder.next({stream}); }); }) == cudaSuccess);
   CAPTURE(error);
-  CHECK(contains(error, "a CUDA graph is being captured: call next() and end leases outside"));
+  CHECK(contains(error, "a CUDA graph is being captured: call next() and copy_to_host()"));
   lease = feeder.next({stream});
   REQUIRE(lease);
   CHECK(lease->step() == step + 1);

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "allocation_counter.hpp"
 #include "base/file_io.hpp"
 #include "measure/bounded_lines.hpp"
 #include "measure/counters.hpp"
@@ -180,6 +181,46 @@ TEST_CASE("where nothing more fits on the disk around a renaming, what is lost i
   CHECK(cut == 1);
   CHECK(*kept.rbegin() == 156);
   CHECK(157 - *kept.begin() - kept.size() == lost);
+}
+
+TEST_CASE("where memory runs out too, each line is there once or counted as lost") {
+  for (const bool is_full : {true, false}) {
+    for (std::size_t allowed = 0, refusals = 1; refusals > 0; ++allowed) {
+      REQUIRE(allowed < 100);
+      const TemporaryDirectory dir;
+      Screen screen;
+      const std::filesystem::path path = dir / "steps.0.jsonl";
+      if (!is_full) std::filesystem::create_directory(dir / "steps.0.earlier.jsonl");  // cannot be renamed
+      JsonLinesFile file(path, screen.log, JsonLinesFile::Mode::truncate, is_full ? 0 : 100);
+      int next = 10;
+      const auto write = [&](int count) {
+        for (int i = 0; i < count; ++i) file.write("{\"n\":" + std::to_string(next++) + "}\n", 1);
+        file.sync();
+      };
+      write(9);
+      {
+        std::optional<LargestFile> full;
+        if (is_full) full.emplace(std::filesystem::file_size(path) + 4);
+        const RefusedAllocation refused(allowed);
+        for (int i = 0; i < 9; ++i) file.write("{\"n\":19}\n", 1);
+        file.sync();
+        refusals = refused.has_come() ? 1 : 0;
+      }
+      next = 28;
+      write(1);
+      std::multiset<int> kept;
+      std::ifstream in(path);
+      for (std::string line; std::getline(in, line);) {
+        const json parsed = json::parse(line, nullptr, false);
+        if (!parsed.is_discarded()) kept.insert(parsed.at("n").get<int>());
+      }
+      CAPTURE(allowed);
+      CHECK(kept.size() <= 19);
+      CHECK(kept.size() + file.lost() >= 19);
+      CHECK(kept.count(19) <= 9);
+      CHECK(kept.count(10) == 1);
+    }
+  }
 }
 
 TEST_CASE("what is read of ranks that go on has no gap, though their files make way for new ones meanwhile") {

@@ -150,7 +150,7 @@ class Cupy:
 class Jax:
     """XLA: it names streams that it does not compute on."""
 
-    def __init__(self, has_gpus: bool = True) -> None:
+    def __init__(self, has_gpus: bool = True, is_full: bool = False) -> None:
         self.computes = Stream()
         self.streams = [Stream() for _ in range(4)]
         turns = itertools.cycle(self.streams)
@@ -159,8 +159,16 @@ class Jax:
         def from_dlpack(given: Any) -> Array:
             if not has_gpus:
                 raise RuntimeError("Unknown backend cuda")
+            if is_full:
+                raise RuntimeError("RESOURCE_EXHAUSTED")
             return Array(given.__dlpack__(stream=next(turns).ptr))
 
+        def devices(backend: str) -> list[str]:
+            if not has_gpus:
+                raise RuntimeError("Unknown backend " + backend)
+            return [backend]
+
+        jax.devices = devices  # type: ignore[attr-defined]
         # Of a module of JAX's.
         scope = {"__name__": "jax._src.dlpack", "Array": Array, "Any": Any, "next": next, "RuntimeError": RuntimeError}
         dlpack.from_dlpack = types.FunctionType(  # type: ignore[attr-defined]

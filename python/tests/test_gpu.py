@@ -187,18 +187,22 @@ assert on_machines(work) == 0
 
 def test_a_jax_without_gpus_is_told_what_to_do(run: Any) -> None:
     run("""
-def work(seed):
-    jax = Jax(has_gpus=False)
+def said(**of):
+    jax = Jax(**of)
     with feeder_of() as feeder:
         assert feeder.next_epoch()
-        batch = feeder.next()
         try:
-            batch.jax()
-        except forebay.Error as error:
-            assert "Unknown backend cuda" in str(error) and 'device="host"' in str(error)
-        else:
-            raise AssertionError("JAX took it")
-    jax.end()
+            feeder.next().jax()
+        except RuntimeError as error:
+            jax.end()
+            return error
+    raise AssertionError("JAX took it")
+def work(seed):
+    error = said(has_gpus=False)
+    assert isinstance(error, forebay.Error)
+    assert "Unknown backend cuda" in str(error) and 'device="host"' in str(error)
+    error = said(is_full=True)
+    assert not isinstance(error, forebay.Error) and str(error) == "RESOURCE_EXHAUSTED"
 on_machines(work, [1])
 """)
 

@@ -67,7 +67,7 @@ DeviceChoice make_device(const std::string& name, NodePlace place) {
 
   const Gpus gpus = find_gpus();
   if (wanted->kind == DeviceName::Kind::automatic && gpus.count == 0) {
-    return on_host(gpus.is_expected ? sentence + "batches stay in host memory, because " + gpus.why_not : "");
+    return on_host(gpus.is_worth_saying ? sentence + "batches stay in host memory, because " + gpus.why_not : "");
   }
   if (gpus.count == 0) throw ConfigError(sentence + gpus.why_not);
   if (wanted->gpu && *wanted->gpu >= gpus.count) {

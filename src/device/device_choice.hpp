@@ -52,9 +52,9 @@ struct DeviceChoice {
 // The GPUs that CUDA offers to this process. It and the functions below are defined by the backend (cuda/gpus.cpp) or,
 // in a build without CUDA, by no_gpus.cpp.
 struct Gpus {
-  unsigned count = 0;       // that this process may use
-  std::string why_not;      // if there are none: why, and what to do about it
-  bool is_expected = true;  // false: nobody expects GPUs of this build on this machine
+  unsigned count = 0;           // that this process may use
+  std::string why_not;          // if there are none: why, and what to do about it
+  bool is_worth_saying = true;  // false: a build without CUDA on a machine without NVIDIA's driver
 };
 
 // Never throws because of CUDA: a machine without a driver has no GPUs.

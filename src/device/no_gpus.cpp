@@ -7,10 +7,10 @@
 namespace forebay::device {
 
 Gpus find_gpus() {
-  return {.count = 0,
-          .why_not = R"(this build has no CUDA backend: use device = "host" or "auto", or build with nvcc )"
-                     "(-DFOREBAY_CUDA=ON)",
-          .is_expected = ::access("/proc/driver/nvidia/version", F_OK) == 0};
+  return {
+      .count = 0,
+      .why_not = R"(this build has no CUDA backend: build it with nvcc (-DFOREBAY_CUDA=ON), or set device = "host")",
+      .is_worth_saying = ::access("/proc/driver/nvidia/version", F_OK) == 0};
 }
 
 std::optional<unsigned> current_gpu() { return std::nullopt; }

@@ -127,7 +127,9 @@ Interval IntervalWindow::figures(const Snapshot& now) const noexcept {
   out.bytes_read = now.bytes_read - start_.bytes_read;
   out.bytes_from_store = now.bytes_from_store - start_.bytes_from_store;
   out.bytes_from_cache = now.bytes_from_cache - start_.bytes_from_cache;
-  out.cache_share = rate(as_double(out.bytes_from_cache), as_double(out.bytes_from_cache + out.bytes_from_store));
+  if (now.bytes_from_cache > 0) {  // otherwise there may be no cache
+    out.cache_share = rate(as_double(out.bytes_from_cache), as_double(out.bytes_from_cache + out.bytes_from_store));
+  }
   out.retries = now.retries - start_.retries;
   out.hedged_reads = now.hedged_reads - start_.hedged_reads;
   out.read_s = now.read_s - start_.read_s;

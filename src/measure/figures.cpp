@@ -89,7 +89,7 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
     count({"blocked_producer_s", &Interval::blocked_producer_s, "s", "producer blocked by a full queue"}),
     count({"bytes_read", &Interval::bytes_read, "bytes", "encoded bytes read from the dataset"}),
     count({"bytes_from_store", &Interval::bytes_from_store, "bytes",
-           "that a store sent, or a slow mount that is kept in `cache.dir`"}),
+           "of samples, from a store or a slow mount that is kept in `cache.dir`"}),
     count({"bytes_from_cache", &Interval::bytes_from_cache, "bytes", "that `cache.dir` had"}),
     {"cache_share", &Interval::cache_share, "", "`bytes_from_cache / (bytes_from_cache + bytes_from_store)`",
      OfRanks::none, percent_if_any("interval", "  cache {:.1f} %")},
@@ -155,9 +155,9 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
     {"bytes_from_store",
      &Summary::bytes_from_store,
      "bytes",
-     "that a store sent, or a slow mount that is kept in `cache.dir`; with a cache in whole blocks of 4 KiB",
+     "of samples, from a store or a slow mount that is kept in `cache.dir`; with a cache in whole blocks of 4 KiB",
      OfRanks::sum,
-     {.line = "data", .format = ", {:.1f} MB of it from the store", .scale = 1e-6, .if_any = true}},
+     {.line = "data", .format = ", {:.1f} MB from the store", .scale = 1e-6, .if_any = true}},
     {"cache_share", &Summary::cache_share, "", "`bytes_from_cache / (bytes_from_cache + bytes_from_store)`",
      [](const Summary& s) {
        return ratio(as_double(s.bytes_from_cache), as_double(s.bytes_from_cache) + as_double(s.bytes_from_store));

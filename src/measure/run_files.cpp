@@ -203,7 +203,10 @@ struct JsonLinesFile::Impl {
     struct Guard {
       Impl& file;
       const std::string_view& rest;
-      ~Guard() { file.drop_waiting(file.waiting.size() - rest.size()); }
+      ~Guard() {
+        if (!rest.empty()) file.sound = false;
+        file.drop_waiting(file.waiting.size() - rest.size());
+      }
     } const guard{*this, rest};
     while (!rest.empty()) {
       const std::size_t piece = most == 0 ? rest.size() : fitting(rest);
@@ -266,6 +269,9 @@ struct JsonLinesFile::Impl {
       (void)::rename(earlier.c_str(), path.c_str());
       tell(path.native() + ": " + error.what() + "; the file of before is written to, the run continues");
       return false;
+    } catch (...) {  // no memory
+      (void)::rename(earlier.c_str(), path.c_str());
+      throw;
     }
     size = 0;
     rotated = true;
@@ -338,11 +344,15 @@ void JsonLinesFile::write(std::string_view lines, std::uint64_t count) {
 // machine may cost the last second.
 void JsonLinesFile::sync() {
   if (impl_->unsynced == 0) return;
-  impl_->hand_over();
-  // Writing to a file that was removed succeeds without an error.
-  std::error_code error;
-  if (!std::filesystem::exists(impl_->path, error)) {
-    impl_->failed(impl_->path.native() + " is gone" + (error ? ": " + error.message() : ""));
+  try {
+    impl_->hand_over();
+    // Writing to a file that was removed succeeds without an error.
+    std::error_code error;
+    if (!std::filesystem::exists(impl_->path, error)) {
+      impl_->failed(impl_->path.native() + " is gone" + (error ? ": " + error.message() : ""));
+    }
+  } catch (const std::bad_alloc&) {
+    impl_->no_memory();
   }
   if (!impl_->sound) impl_->lost.fetch_add(impl_->unsynced, std::memory_order_relaxed);
   impl_->sound = true;

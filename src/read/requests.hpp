@@ -103,7 +103,8 @@ class SampleHandler {
 // Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
 struct WorkerTotals {
   std::atomic<std::uint64_t> bytes_read{0};
-  // Of objects, and of files read through a cache: what their store sent, and what the cache delivered.
+  // Bytes of samples: from a store (or, through a cache, from a slow mount), and from the cache. Not what failed
+  // requests brought, nor the head that opening an object brings.
   std::atomic<std::uint64_t> bytes_from_store{0};
   std::atomic<std::uint64_t> bytes_from_cache{0};
   std::atomic<std::uint64_t> read_ns{0};  // in the store, with emulated delays, without waits for the budget

@@ -5,9 +5,9 @@
 // call what changes the ring.
 //
 // No role locks: each writes numbers of its own and publishes them with release, and the others
-// load them with acquire. R1 to R9, which the comments cite, stand in slot_ring.hpp with
-// their reasons, and tests/ring_model.cpp has a weak-memory explorer weaken each order that is named
-// here. Whoever changes an order runs that test first.
+// load them with acquire. R1 to R9, which the comments cite, stand in slot_ring.hpp with their
+// reasons, and tests/ring_model.cpp has a weak-memory explorer weaken each order that is named here.
+// Whoever changes an order runs that test first.
 
 #include "slot_ring.hpp"
 

@@ -41,8 +41,9 @@ namespace forebay::ring {
 //      batch is taken only while fewer than max_leases leases are held, and until head_ is stored leases can end but
 //      none begins. (A lease beyond those is given on a slot that is already leased.) Turn t therefore always takes the
 //      t-th number put into free_, and needs no check: when head_ = h is stored, at least h + capacity numbers were put
-//      there, the initial ones included, and the issuer reads number t <= h + capacity - 1. An entry of free_ is
-//      overwritten `size` numbers later, when at least as many turns have been taken, including the one that read it.
+//      there, the initial ones included, and the issuer reads number t <= h + capacity - 1. free_ has at
+//      least as many entries as there are slots, so the entry of number n is overwritten only when at least n + 1 turns
+//      have been taken, the one that read it included.
 //      Where the capacity grows by n, n more numbers go into free_ before it is stored with release, and the issuer
 //      loads it with acquire.
 //  R7  What the consumer noted of a turn happens before its claim: planned_ is stored with release after the note, and

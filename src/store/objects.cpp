@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <forebay/error.hpp>
 #include <mutex>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/retry.hpp"

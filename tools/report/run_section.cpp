@@ -49,7 +49,7 @@ std::string facts_of(const RunData& run) {
     facts.emplace_back("uses of a batch", fmt::format("median {}, p99 {}, most {}", summary->uses_p50,
                                                       summary->uses_p99, summary->uses_max));
     facts.emplace_back("bad samples", number(static_cast<double>(summary->bad_samples)));
-    if (summary->bytes_from_cache > 0) {
+    if (summary->bytes_from_cache + summary->cache_held > 0) {
       facts.emplace_back("from the cache", percent(summary->cache_share) + " of the bytes");
     }
   } else {

@@ -55,8 +55,8 @@ const char* advice(cudaError_t status) {
     case cudaErrorStreamCaptureImplicit:
     case cudaErrorStreamCaptureWrongThread:
     case cudaErrorCapturedEvent:
-      return "a CUDA graph is being captured: call next() and end leases outside of the capture; in Python a lease "
-             "ends with the last tensor that was made of its batch";
+      return "a CUDA graph is being captured: call next() and copy_to_host() (in Python batch.copy()) and end leases "
+             "outside of the capture; in Python a lease ends with the last tensor that was made of its batch";
     case cudaErrorSystemNotReady: return "the machine's GPU services are not up (nvidia-fabricmanager)";
     case cudaErrorSystemDriverMismatch: return "the driver's parts do not fit together: reboot, or install it again";
     default: return "";
