@@ -15,7 +15,7 @@ import sys
 import time
 
 SIDE, SAMPLES, BATCHES = 12083, 7, 3  # an array has SIDE x SIDE bytes, 146 MB
-RANGE, RANGES = 8 << 20, 128
+RANGE, RANGES, OBJECTS = 8 << 20, 128, 2000
 
 
 def say(**figures):
@@ -68,9 +68,9 @@ def train(step_s, seconds, policy, folder):
         MB_per_s=about["bytes_read"] / 1e6 / about["wall_s"])
 
 
-def floor(url):
+def floor(url, small):
     """Ranges of 8 MiB, by a loop that only receives (and decrypts), by one that copies them to their place too, and by
-    the curl command."""
+    the curl command; and a small object, by that again and again on one connection."""
     import socket
     import ssl
     from urllib.parse import urlsplit
@@ -98,10 +98,16 @@ def floor(url):
         return (core_s() - core) / (RANGES * RANGE / 1e9)
 
     received, copied = cost(False), cost(True)
-    words = ["curl", "-sf", "--cacert", os.environ["AWS_CA_BUNDLE"], "-r", f"0-{RANGE - 1}"]
-    subprocess.run(words + RANGES * ["-o", "/dev/null", url], check=True)
+
+    def of_curl(times, object_url, *words):
+        core = core_s(resource.RUSAGE_CHILDREN)
+        subprocess.run(["curl", "-sf", "--cacert", os.environ["AWS_CA_BUNDLE"], *words] +
+                       times * ["-o", "/dev/null", object_url], check=True)
+        return core_s(resource.RUSAGE_CHILDREN) - core
+
     say(received_core_s_per_GB=received, copied_core_s_per_GB=copied,
-        curl_core_s_per_GB=core_s(resource.RUSAGE_CHILDREN) / (RANGES * RANGE / 1e9))
+        curl_core_s_per_GB=of_curl(RANGES, url, "-r", f"0-{RANGE - 1}") / (RANGES * RANGE / 1e9),
+        curl_us_per_object=1e6 * of_curl(OBJECTS, small) / OBJECTS)
 
 
 def by_forebay(folder):
