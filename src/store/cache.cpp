@@ -153,7 +153,7 @@ class NodeCache::File final : public RemoteFile {
       read_at(source_, offset, some);
       for (const auto piece : some) {
         offset += piece.size();
-        if (!source_.remote) traffic().from_store += piece.size();  // objects count
+        if (!source_.remote) traffic().from_store += piece.size();  // an object has counted it
       }
     }
   }
