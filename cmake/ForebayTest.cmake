@@ -38,7 +38,13 @@ add_library(forebay_test_headers OBJECT main.cpp)  # any source
 set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF FOREBAY_OF_TESTS ON)
 target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
 target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
-target_precompile_headers(forebay_test_headers PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/test.hpp <forebay/feeder.hpp>)
+target_precompile_headers(forebay_test_headers PRIVATE <forebay/feeder.hpp> ${CMAKE_CURRENT_SOURCE_DIR}/test.hpp)
+# GCC knows a precompiled header again by its bytes. Without comments in its key, ccache would bring back what was
+# precompiled before a comment changed, and `#pragma once` would not hold.
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
+  set_target_properties(forebay_test_headers PROPERTIES
+    CXX_COMPILER_LAUNCHER "env;CCACHE_COMMENTS=1;${CMAKE_CXX_COMPILER_LAUNCHER}")
+endif()
 if(FOREBAY_MPI)
   add_library(forebay_test_mpi_main STATIC mpi_main.cpp)
   target_link_libraries(forebay_test_mpi_main PUBLIC forebay_test_main forebay::mpi PRIVATE forebay_flags)
