@@ -13,8 +13,8 @@
 namespace forebay::measure {
 
 // The tracks of a rank's threads, and the file that they are written to: a JSON array of events in
-// Chrome's Trace Event Format, which Perfetto also reads. docs/telemetry.md lists the names.
-// Timestamps are of the steady clock, so that the arrays of the ranks of one node can be merged.
+// Chrome's Trace Event Format, which Perfetto also reads. Timestamps are of the steady clock, so
+// that the arrays of the ranks of one node can be merged.
 class Timeline {
  public:
   static constexpr std::size_t kEventsPerThread = std::size_t{1} << 15;
