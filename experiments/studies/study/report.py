@@ -1,11 +1,11 @@
 """Tables and pictures of the results. And of the proof of the method: real runs beside virtual ones, in pairs of the same store, policy and seed."""
 
 import json
-import pathlib
 import statistics
 
 from study import svg, verdict
 from study.design import ADAPTIVE, ARMS, DEFAULT, INTERVALS, ORDER, POINTS, RATIOS, SOURCES, TASKS, Cell
+from study.results import kept_lines
 from study.verdict import bootstrap
 
 NONE = "–"
@@ -188,11 +188,7 @@ def key(line):
 
 
 def read_lines(path):
-    path = pathlib.Path(path)
-    if not path.exists():
-        return []
-    text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+    return [json.loads(line) for line in kept_lines(path)]
 
 
 def append_line(path, line):

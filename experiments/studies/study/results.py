@@ -60,25 +60,30 @@ class Result:
         )
 
 
+def whole_lines(path):
+    content = path.read_bytes()
+    text = (lzma.decompress(content) if path.suffix == ".xz" else content).decode("utf-8")
+    return text[: text.rfind("\n") + 1].splitlines()
+
+
+def kept_lines(path):
+    """Of a file, and of those beside it with a word more in their names (study.jsonl, study.WORD.jsonl,
+    study.WORD.jsonl.xz), which are only read."""
+    beside = path.stem + ".*" + (path.suffix or ".none")
+    for file in (path, *sorted([*path.parent.glob(beside), *path.parent.glob(beside + ".xz")])):
+        if file.is_file():
+            yield from whole_lines(file)
+
+
 class Results:
-    """The results of a file, and of those beside it with a word more in their names (study.jsonl, study.WORD.jsonl,
-    study.WORD.jsonl.xz), which are only read. Lines that were cut off by a crash are dropped when the file is opened for writing."""
+    """What kept_lines() finds. Lines that were cut off by a crash are dropped when the file is opened for writing."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self._by_key = {}
         self._by_arm = {}  # {(stage, cell, arm): [result]}
-        beside = self.path.stem + ".*" + (self.path.suffix or ".none")
-        for path in (self.path, *sorted([*self.path.parent.glob(beside), *self.path.parent.glob(beside + ".xz")])):
-            if path.is_file():
-                for line in self._whole_lines(path):
-                    self._keep(Result.of_line(line))
-
-    @staticmethod
-    def _whole_lines(path):
-        content = path.read_bytes()
-        text = (lzma.decompress(content) if path.suffix == ".xz" else content).decode("utf-8")
-        return text[: text.rfind("\n") + 1].splitlines()
+        for line in kept_lines(self.path):
+            self._keep(Result.of_line(line))
 
     def _keep(self, result):
         run = result.run
@@ -103,7 +108,7 @@ class Results:
         return part
 
     def append(self, result):
-        whole = "".join(line + "\n" for line in self._whole_lines(self.path)) if self.path.exists() else ""
+        whole = "".join(line + "\n" for line in whole_lines(self.path)) if self.path.exists() else ""
         if self.path.exists() and self.path.stat().st_size != len(whole.encode()):
             self.path.write_text(whole, encoding="utf-8")
         self.path.parent.mkdir(parents=True, exist_ok=True)
