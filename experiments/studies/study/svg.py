@@ -126,4 +126,4 @@ def chart(title, panels, columns):
         ]
     for place, panel in enumerate(panels):
         out += panel.draw(place % columns * WIDTH, head + place // columns * HEIGHT)
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return "".join([*out, "</svg>"]) + "\n"
