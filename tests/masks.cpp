@@ -148,17 +148,15 @@ Bytes colours_png(const Values& rgb) { return png_of(2, 2, rgb, false); }
 
 TEST_CASE("masks: polygons have the pixels that pycocotools gives them") {
   std::ifstream file(source_dir() / "tests" / "mask_truth.txt");
-  std::string line;
+  for (std::string line; file.peek() == '#';) std::getline(file, line);
+  std::int32_t height = 0;
+  std::int32_t width = 0;
+  std::string counts;
+  std::string corners;
   std::size_t polygons = 0;
-  while (std::getline(file, line)) {
-    if (line.starts_with('#')) continue;
-    CAPTURE(line);
-    std::istringstream words(line);
-    std::int32_t height = 0;
-    std::int32_t width = 0;
-    std::string counts;
-    std::string corners;
-    words >> height >> width >> counts >> corners;
+  while (file >> height >> width >> counts >> corners) {
+    CAPTURE(counts);
+    CAPTURE(corners);
     CocoSegmentation segmentation;
     segmentation.begin();
     segmentation.open(true);
