@@ -115,116 +115,61 @@ void for_each_order(const ContainerKind& kind, Check&& check) {
   }
 }
 
-// A way to break a container.
+// A way to break a record, or the end of a file, which costs its last record.
 struct Damage {
   std::string kind;
   std::string what;
-  std::function<void(std::vector<std::string>& records)> of_records;
-  std::function<void(std::string& file)> of_file;
-  std::set<std::uint64_t> lost;
-  std::string said;   // where the first lost record is
-  std::string cause;  // and the cause
+  std::uint64_t lost;
+  std::string said;  // where it is
+  std::string cause;
+  std::function<void(std::string& record)> of_record;
+  std::size_t cut = 0;
 };
 
 void flip(std::string& text, std::size_t at) { text[at] = static_cast<char>(text[at] ^ 1); }
 
 std::vector<Damage> damages() {
-  const auto no_file = [](std::string&) {};
-  const auto no_records = [](std::vector<std::string>&) {};
-  const auto cut = [](std::size_t bytes) { return [=](std::string& file) { file.resize(file.size() - bytes); }; };
-  std::vector<Damage> all{
-      {"tfrecord",
-       "a flipped byte",
-       [](auto& records) { flip(records[13], records[13].size() / 2); },
-       no_file,
-       {13},
-       "x.tfrecord[record 13]",
-       "damaged"},
-      {"tfrecord",
-       "a flipped checksum",
-       [](auto& records) { flip(records[13], records[13].size() - 1); },
-       no_file,
-       {13},
-       "x.tfrecord[record 13]",
-       "damaged"},
-      {"tfrecord", "no tail", no_records, cut(5), {44}, "x.tfrecord", "ends within a record of"},
-      {"tfrecord",
-       "an absurd length",
-       [](auto& records) {
-         const std::string length = little_endian(std::uint64_t{1} << 60U);
-         records[44].replace(0, 12, length + masked_sum(length));
-       },
-       no_file,
-       {44},
-       "x.tfrecord",
-       "ends within a record of 1152921504606846976 bytes"},
-      {"webdataset",
-       "a missing member",
-       [](auto& records) { records[13] = tar_member("13.cls", "3"); },
-       no_file,
-       {13},
-       "x.tar[record 13",
-       "has no image"},
-      {"webdataset", "no tail", no_records, cut(512 + 512 + 400), {44}, "x.tar", ""},
-      {"webdataset",
-       "an absurd length",
-       [](auto& records) {
-         records[44] = tar_member("44.png", tiny_png(grey_of(44)), '0',
-                                  [](TarHeader& header) { std::snprintf(header.data() + 124, 12, "77777777777"); });
-       },
-       no_file,
-       {44},
-       "x.tar",
-       ""},
-      {"webdataset with fields",
-       "a missing member",
-       [](auto& records) {
-         const std::size_t mask = records[13].find("13.mask");
-         records[13].resize(mask);
-       },
-       no_file,
-       {13},
-       "x.tar[record 13",
-       "field \"mask\" is no member .mask of the sample"},
-      {"recordio", "no tail", no_records, cut(5), {44}, "x.rec", ""},
-      {"recordio",
-       "an absurd length",
-       [](auto& records) { records[44].replace(4, 4, little_endian(std::uint32_t{(1U << 29U) - 1})); },
-       no_file,
-       {44},
-       "x.rec",
-       ""},
-      {"recordio",
-       "a header that announces more labels than there are",
-       [](auto& records) { records[13].replace(8, 4, little_endian(std::uint32_t{1'000'000})); },
-       no_file,
-       {13},
-       "x.rec[record 13]",
-       "labels that its header announces"},
-      {"lmdb",
-       "a value cut short",
-       [](auto& records) { records[13].resize(records[13].size() / 2); },
-       no_file,
-       {13},
-       "data.mdb[record 13",
-       ""},
-      {"lmdb",
-       "an absurd length",
-       [](auto& records) { records[13] = wire_number(1, 3) + varint(4U << 3U | 2U) + varint(1ULL << 60U); },
-       no_file,
-       {13},
-       "data.mdb[record 13",
-       ""},
-      {"cifar", "no tail", no_records, cut(5), {44}, "data_batch_1.bin", "ends within a record"}};
+  std::vector<Damage> all;
+  const auto no_tail = [&](const char* kind, std::size_t cut, const char* said, const char* cause) {
+    all.push_back({kind, "no tail", kSamples - 1, said, cause, [](std::string&) {}, cut});
+  };
+  const auto record = [&](const char* kind, const char* what, std::uint64_t lost, const char* said, const char* cause,
+                          std::function<void(std::string&)> change) {
+    all.push_back({kind, what, lost, said, cause, std::move(change)});
+  };
+  no_tail("tfrecord", 5, "x.tfrecord", "ends within a record of");
+  no_tail("webdataset", 512 + 512 + 400, "x.tar", "");
+  no_tail("recordio", 5, "x.rec", "");
+  no_tail("cifar", 5, "data_batch_1.bin", "ends within a record");
+  record("tfrecord", "a flipped byte", 13, "x.tfrecord[record 13]", "damaged",
+         [](std::string& bytes) { flip(bytes, bytes.size() / 2); });
+  record("tfrecord", "a flipped checksum", 13, "x.tfrecord[record 13]", "damaged",
+         [](std::string& bytes) { flip(bytes, bytes.size() - 1); });
+  record("tfrecord", "an absurd length", 44, "x.tfrecord", "ends within a record of 1152921504606846976 bytes",
+         [](std::string& bytes) {
+           const std::string length = little_endian(std::uint64_t{1} << 60U);
+           bytes.replace(0, 12, length + masked_sum(length));
+         });
+  record("webdataset", "a missing member", 13, "x.tar[record 13", "has no image",
+         [](std::string& bytes) { bytes = tar_member("13.cls", "3"); });
+  record("webdataset", "an absurd length", 44, "x.tar", "", [](std::string& bytes) {
+    bytes = tar_member("44.png", tiny_png(grey_of(44)), '0',
+                       [](TarHeader& header) { std::snprintf(header.data() + 124, 12, "77777777777"); });
+  });
+  record("webdataset with fields", "a missing member", 13, "x.tar[record 13",
+         "field \"mask\" is no member .mask of the sample",
+         [](std::string& bytes) { bytes.resize(bytes.find("13.mask")); });
+  record("recordio", "an absurd length", 44, "x.rec", "",
+         [](std::string& bytes) { bytes.replace(4, 4, little_endian(std::uint32_t{(1U << 29U) - 1})); });
+  record("recordio", "more labels announced than there are", 13, "x.rec[record 13]", "labels that its header announces",
+         [](std::string& bytes) { bytes.replace(8, 4, little_endian(std::uint32_t{1'000'000})); });
+  record("lmdb", "a value cut short", 13, "data.mdb[record 13", "",
+         [](std::string& bytes) { bytes.resize(bytes.size() / 2); });
+  record("lmdb", "an absurd length", 13, "data.mdb[record 13", "",
+         [](std::string& bytes) { bytes = wire_number(1, 3) + varint(4U << 3U | 2U) + varint(1ULL << 60U); });
   for (const char* const kind : {"tfrecord", "webdataset", "recordio", "lmdb"}) {
-    all.push_back(
-        {kind,
-         "a picture cut short",
-         [kind](auto& records) { records[11] = container_of(kind).record(11, tiny_png(grey_of(11)).substr(0, 40)); },
-         no_file,
-         {11},
-         "[record 11",
-         ""});
+    record(kind, "a picture cut short", 11, "[record 11", "",
+           [kind](std::string& bytes) { bytes = container_of(kind).record(11, tiny_png(grey_of(11)).substr(0, 40)); });
   }
   return all;
 }
@@ -269,9 +214,10 @@ TEST_CASE("broken records are left out or replaced and named, and end the run wh
     SharedFolder folder;
     std::vector<std::string> records;
     for (std::uint64_t i = 0; i < kSamples; ++i) records.push_back(kind.record_of(i));
-    damage.of_records(records);
+    damage.of_record(records[damage.lost]);
     auto files = kind.files(records);
-    damage.of_file(files.begin()->second);
+    std::string& file = files.begin()->second;
+    file.resize(file.size() - damage.cut);
     write(folder, files);
     Options options = options_of(folder, kind);
     options.run.epochs = 1;
@@ -289,7 +235,7 @@ TEST_CASE("broken records are left out or replaced and named, and end the run wh
     }
     std::set<std::uint64_t> seen;
     for (const auto& [key, samples] : of_all(folder, served)) seen.insert(samples.begin(), samples.end());
-    for (std::uint64_t i = 0; i < kSamples; ++i) CHECK(seen.contains(i) != damage.lost.contains(i));
+    for (std::uint64_t i = 0; i < kSamples; ++i) CHECK(seen.contains(i) != (i == damage.lost));
     std::string quarantine;
     for (std::uint32_t rank = 0; rank < world().size(); ++rank) {
       quarantine += read_text(options.telemetry.dir + "/quarantine." + std::to_string(rank) + ".jsonl");
