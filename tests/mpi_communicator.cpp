@@ -6,11 +6,9 @@
 #include <forebay/mpi.hpp>
 #include <random>
 
-#include "fake_job.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "ranks/census.hpp"
-#include "ranks/coordinator.hpp"
 #include "test.hpp"
 
 using namespace forebay::ranks;
@@ -23,41 +21,6 @@ namespace {
 using namespace testing;
 
 constexpr double kPatience = 60;  // seconds; reached only by a broken build
-
-// Delays ranks by a random amount of work.
-class Drift {
- public:
-  explicit Drift(std::uint32_t seed) : random_(seed) {}
-  void operator()() {
-    for (auto spins = random_() % 20'000; spins > 0; --spins) sink_ = sink_ + spins;
-  }
-
- private:
-  std::mt19937 random_;
-  volatile std::uint64_t sink_ = 0;
-};
-
-// The outcome as text, so that it can be compared between ranks.
-std::string describe(const Outcome& outcome) {
-  return std::to_string(static_cast<int>(outcome.verdict)) + " steps " + std::to_string(outcome.steps) + " epochs " +
-         std::to_string(outcome.epochs) + " bad " + std::to_string(outcome.bad) + " " + outcome.cause;
-}
-
-// Drives a run on a separate communicator, with ranks out of step, and checks that all ended alike.
-template <typename Serve>
-Outcome drive_alike(const RunPlan& plan, const BadLimit& limit, Serve&& serve) {
-  const auto communicator = world().duplicate();
-  Drift drift(communicator->rank());
-  Outcome outcome = drive(*communicator, plan, limit, [&](Coordinator& coordinator, std::uint64_t step) {
-    drift();
-    return serve(communicator->rank(), coordinator, step);
-  });
-  for (const std::string& theirs : communicator->all_gather(describe(outcome))) CHECK(theirs == describe(outcome));
-  CHECK(communicator->close(kPatience));
-  return outcome;
-}
-
-std::string prefix(std::uint32_t rank) { return world().size() == 1 ? "" : "rank " + std::to_string(rank) + ": "; }
 
 TEST_CASE("rank and size are MPI's, on duplicates too") {
   int rank = -1;
@@ -273,10 +236,11 @@ TEST_CASE("a census of ranks out of step applies every report exactly lag steps 
     const auto copy = world().duplicate();
     const std::size_t expected_lag = copy->size() == 1 ? 0 : lag;
     const auto ranks = static_cast<std::int64_t>(copy->size());
-    Drift drift(copy->rank());
+    std::mt19937 random(copy->rank());
+    volatile std::uint64_t sink = 0;
     Census census(*copy, lag);
     for (std::uint64_t step = 0; step < 300; ++step) {
-      drift();
+      for (auto spins = random() % 20'000; spins > 0; --spins) sink = sink + spins;
       census.post({.stop = copy->rank() == step % copy->size(), .new_bad = static_cast<std::int64_t>(step)});
       const JobReport* report = census.due();
       REQUIRE((report != nullptr) == (step >= expected_lag));
@@ -287,62 +251,6 @@ TEST_CASE("a census of ranks out of step applies every report exactly lag steps 
     }
     CHECK(copy->close(kPatience));
   }
-}
-
-TEST_CASE("unequal ranks complete every epoch together") {
-  const auto outcome = drive_alike(
-      {.epochs = 7, .lag = 2}, kAnyBad,
-      [](std::uint32_t rank, Coordinator&, std::uint64_t step) { return std::pair(false, (step + 1) / (5 + rank)); });
-  CHECK(outcome.verdict == Verdict::finished);
-  CHECK(outcome.epochs == 7);
-  const std::uint64_t slowest = 5 + world().size() - 1;
-  CHECK(outcome.steps == 7 * slowest + (world().size() == 1 ? 0 : 2));
-}
-
-TEST_CASE("a stop of the last rank ends all at one step") {
-  const auto outcome =
-      drive_alike({.epochs = 100, .lag = 3}, kAnyBad, [](std::uint32_t rank, Coordinator&, std::uint64_t step) {
-        return std::pair(rank + 1 == world().size() && step >= 50, std::uint64_t{0});
-      });
-  CHECK(outcome.verdict == Verdict::stopped);
-  CHECK(outcome.steps == 51 + (world().size() == 1 ? 0 : 3));
-}
-
-TEST_CASE("an error of the last rank ends all at one step with its cause") {
-  const std::uint32_t last = world().size() - 1;
-  const auto outcome = drive_alike({.steps = 60, .lag = 2}, kAnyBad,
-                                   [&](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
-                                     if (rank == last && step == 50) coordinator.report_error("img/7.jpg: disk gone");
-                                     return std::pair(false, std::uint64_t{0});
-                                   });
-  CHECK(outcome.verdict == Verdict::failed);
-  CHECK(outcome.cause == prefix(last) + "img/7.jpg: disk gone");
-}
-
-TEST_CASE("the budget of bad samples counts distinct ones over all ranks") {
-  const std::uint64_t distinct = 3 + world().size();
-  for (const std::uint64_t allowed : {distinct, distinct - 1}) {
-    const auto outcome = drive_alike({.steps = 60, .lag = 2}, {.allowed = allowed, .samples = 1000, .quarantine = "q"},
-                                     [&](std::uint32_t rank, Coordinator& coordinator, std::uint64_t step) {
-                                       if (step < 3) coordinator.report_bad(step);
-                                       if (step == 20) coordinator.report_bad(100 + rank);
-                                       return std::pair(false, std::uint64_t{0});
-                                     });
-    CHECK(outcome.bad == distinct);
-    CHECK(outcome.verdict == (allowed == distinct ? Verdict::finished : Verdict::failed));
-  }
-}
-
-TEST_CASE("a rank that waits for a batch learns of another's wish to end") {
-  const auto copy = world().duplicate();
-  Coordinator coordinator(*copy, {.epochs = 100, .lag = 2}, kAnyBad);
-  REQUIRE(coordinator.step({}) == Verdict::proceed);
-  CHECK(eventually([&] { return coordinator.interrupted(copy->rank() == 0); }));
-  Verdict verdict = Verdict::proceed;
-  for (int step = 0; step < 5 && verdict == Verdict::proceed; ++step)
-    verdict = coordinator.step({.stop = copy->rank() == 0});
-  CHECK(verdict == Verdict::stopped);
-  CHECK(copy->close(kPatience));
 }
 
 // Shared memory of a node's ranks when /dev/shm is full, and when memfd_create() fails.
@@ -384,8 +292,6 @@ struct Without {
   Without& operator=(const Without&) = delete;
 };
 
-constexpr double kLongest = 60;  // seconds; reached only by a broken build
-
 TEST_CASE("ranks share memory whether /dev/shm has room or not, and no name is left") {
   for (const bool full : {false, true}) {
     const Without without(full, !full);
@@ -397,7 +303,7 @@ TEST_CASE("ranks share memory whether /dev/shm has room or not, and no name is l
     for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
       CHECK_FALSE(entry.path().filename().string().starts_with("forebay-" + std::to_string(::getpid()) + "-"));
     }
-    CHECK(copy->close(kLongest));
+    CHECK(copy->close(kPatience));
   }
 }
 
@@ -420,7 +326,7 @@ TEST_CASE("where ranks can share no memory each has its own, all hear the same c
   const auto told = std::ranges::count_if(
       lines, [](const std::string& line) { return contains(line, "each rank has a copy of its own"); });
   CHECK(told == (copy->rank() == 0 ? 1 : 0));
-  CHECK(copy->close(kLongest));
+  CHECK(copy->close(kPatience));
 }
 
 }  // namespace
