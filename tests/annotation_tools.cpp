@@ -349,33 +349,22 @@ TEST_CASE("cvat: boxes, turned boxes and polygons of one file") {
 TEST_CASE("yolo: a saved index notices labels, images and classes that changed") {
   namespace fs = std::filesystem;
   const Yolo yolo;
+  const std::string stale = "was built from other data: the ";
+  const std::string eels = "path: .\ntrain: images/train\nval: images/val\nnames: [cat, eel]\n";
   const auto check = [&](const Kept& kept) {
-    const auto is_stale = [&](const std::string& what) {
-      return contains(kept.error(), "was built from other data: " + what);
-    };
     const fs::path a = yolo.path("labels/train/a.txt");
-    const std::string before = read_text(a);
-    change_in_place(a, "1 0.5", "0 0.5");
-    CHECK(is_stale("the annotation " + a.string() + " has other contents"));
-    write_file(a, before);
-    CHECK(kept.error().empty());
-    fs::remove(a);
-    CHECK(is_stale("the folder " + yolo.path("labels/train") + " has other"));
-    write_file(a, before);
-
-    for (const char* added : {"labels/train/none.txt", "images/train/none.txt"}) {
-      write_file(yolo.path(added), "0 0.5 0.5 1 1\n");
-      CHECK(is_stale("the folder " + fs::path(yolo.path(added)).parent_path().string() + " has other"));
-      fs::remove(yolo.path(added));
+    const std::string changed = kept.error_after(a, [&] { change_in_place(a, "1 0.5", "0 0.5"); });
+    CHECK(contains(changed, stale + "annotation " + a.string() + " has other contents"));
+    CHECK(contains(kept.error_without(a), stale + "folder " + yolo.path("labels/train") + " has other"));
+    for (const std::string in : {"labels/train", "images/train"}) {
+      CHECK(contains(kept.error_with(yolo.path(in + "/none.txt"), "0 0.5 0.5 1 1\n"),
+                     stale + "folder " + yolo.path(in) + " has other"));
     }
     write_file(yolo.path("images/train/notes.md"), "text");
     write_file(yolo.path("README.txt"), "text");
     CHECK(kept.error().empty());
 
-    yolo.yaml("path: .\ntrain: images/train\nval: images/val\nnames: [cat, eel]\n");
-    CHECK(contains(kept.error(), "other contents of data.yaml"));
-    yolo.yaml("path: .\ntrain: images/train\nval: images/val\nnames: [cat, dog]\n");
-    CHECK(kept.error().empty());
+    CHECK(contains(kept.error_with(yolo.path("data.yaml"), eels), "other contents of data.yaml"));
   };
   for (const char* path : {"data.yaml", "images/train"}) {
     const Kept kept(images_options(yolo.path(path)));
@@ -393,8 +382,7 @@ TEST_CASE("yolo: a saved index notices labels, images and classes that changed")
   list.format = "yolo";
   {
     const Kept kept(list);
-    yolo.yaml("path: .\ntrain: images/train\nval: images/val\nnames: [cat, eel]\n");
-    CHECK(contains(kept.error(), "other contents of data.yaml"));
+    CHECK(contains(kept.error_with(yolo.path("data.yaml"), eels), "other contents of data.yaml"));
   }
   // A dataset whose only part is a list.
   yolo.yaml("train: train.txt\nnames: [cat, dog]\n");
@@ -412,11 +400,9 @@ TEST_CASE("yolo: a folder of labels that appears, and classes beside images") {
   write_file(folder / "images/b.txt", "0 0.5 0.5 1 1\n");
   write_file(folder / "images/classes.txt", "cat\ndog\n");
   const Kept kept(images_options(folder / "images"));
-  write_file(folder / "labels/b.txt", "1 0.5 0.5 1 1\n");
-  CHECK(
-      contains(kept.error(), "the folder " + (folder / "labels").string() + " has other annotations (0 then, 1 now)"));
+  CHECK(contains(kept.error_with(folder / "labels/b.txt", "1 0.5 0.5 1 1\n"),
+                 "the folder " + (folder / "labels").string() + " has other annotations (0 then, 1 now)"));
   std::filesystem::remove_all(folder / "labels");
-  CHECK(kept.error().empty());
   change_in_place(folder / "images/classes.txt", "dog", "eel");
   CHECK(contains(kept.error(), "other contents of data.yaml, classes.txt or a list"));
 }
@@ -447,14 +433,11 @@ TEST_CASE("labelme: a saved index notices files that changed, came and went") {
   json("sub/b");
   const Kept kept(images_options(folder.path()));
   const std::string stale = "was built from other data: the ";
-  change_in_place(folder / "sub/b.json", "dog", "eel");
-  CHECK(contains(kept.error(), stale + "annotation " + (folder / "sub/b.json").string() + " has other contents"));
-  json("sub/b");
-  CHECK(kept.error().empty());
-  json("c");
-  CHECK(contains(kept.error(), stale + "folder " + folder.path().string() + " has other"));
-  std::filesystem::remove(folder / "c.json");
-  CHECK(kept.error().empty());
+  const auto b = folder / "sub/b.json";
+  CHECK(contains(kept.error_after(b, [&] { change_in_place(b, "dog", "eel"); }),
+                 stale + "annotation " + b.string() + " has other contents"));
+  CHECK(contains(kept.error_after(folder / "c.json", [&] { json("c"); }),
+                 stale + "folder " + folder.path().string() + " has other"));
   std::filesystem::remove(folder / "sub/b.jpg");
   CHECK(contains(kept.error(), stale + "folder " + (folder / "sub").string() + " has other"));
   write_image(folder / "sub/b.jpg");

@@ -1,6 +1,6 @@
 #include <zlib.h>
 
-#include "dataset_support.hpp"
+#include "index_support.hpp"
 #include "test.hpp"
 #include "zip_files.hpp"
 
@@ -110,19 +110,10 @@ TEST_CASE("a batch that changed after its index was saved is noticed, whatever i
 
 TEST_CASE("a batch that was added, and names of classes that changed, make an index stale") {
   const FolderOf folder{{"in/data_batch_1.bin", ten({1, 2})}, {"in/batches.meta.txt", "airplane\nautomobile\n"}};
-  DatasetOptions options = options_for(folder / "in");
-  options.index = (folder / "saved.index").string();
-  CHECK(open_dataset(options)->size() == 2);
-  CHECK(open_dataset(options)->size() == 2);
-  const auto is_stale = [&] {
-    return contains(error_of([&] { (void)open_dataset(options); }), "other contents of the CIFAR files");
-  };
-  write_file(folder / "in/data_batch_2.bin", ten({3}, 9));
-  CHECK(is_stale());
-  std::filesystem::remove(folder / "in/data_batch_2.bin");
-  CHECK_FALSE(is_stale());
-  write_file(folder / "in/batches.meta.txt", "plane\ncar\n");
-  CHECK(is_stale());
+  const Kept kept(options_for(folder / "in"));
+  const std::string stale = "other contents of the CIFAR files";
+  CHECK(contains(kept.error_with(folder / "in/data_batch_2.bin", ten({3}, 9)), stale));
+  CHECK(contains(kept.error_with(folder / "in/batches.meta.txt", "plane\ncar\n"), stale));
 }
 
 TEST_CASE("records of more files than stay open are read all the same") {
@@ -340,23 +331,14 @@ TEST_CASE("a file that changed after its index was saved is noticed") {
 
 TEST_CASE("images of a compressed file are in the index, and a file whose contents are there may not change") {
   const FolderOf folder{{"x-images-idx3-ubyte.gz", gzip(kImages)}, {"x-labels-idx1-ubyte", kLabels}};
-  DatasetOptions options = options_for(folder / "x-images-idx3-ubyte.gz");
-  options.index = (folder / "saved.index").string();
-  CHECK(read_sample(*open_dataset(options), 1) == values(24).substr(8, 8));
-  const auto refusal_with = [&](const char* name, const std::string& bytes, const std::string& before) {
-    write_file(folder / name, bytes);
-    const std::string message = error_of([&] { (void)open_dataset(options); });
-    write_file(folder / name, before);
-    return message;
-  };
-  const char* const expected = "was built for other contents of the idx files; delete it";
-  CHECK(
-      contains(refusal_with("x-images-idx3-ubyte.gz", gzip(header(8, {3, 2, 4}) + std::string(24, 'x')), gzip(kImages)),
-               expected));
-  CHECK(contains(refusal_with("x-labels-idx1-ubyte", header(8, {3}) + std::string("\1\0\1", 3), kLabels), expected));
-  CHECK(open_dataset(options)->size() == 3);
-  std::filesystem::remove(folder / "x-images-idx3-ubyte.gz");
-  CHECK(read_sample(*load_index(options.index), 2) == values(24).substr(16));
+  const auto images = folder / "x-images-idx3-ubyte.gz";
+  const Kept kept(options_for(images));
+  CHECK(read_sample(*open_dataset(kept.options), 1) == values(24).substr(8, 8));
+  const char* const stale = "was built for other contents of the idx files; delete it";
+  CHECK(contains(kept.error_with(images, gzip(header(8, {3, 2, 4}) + std::string(24, 'x'))), stale));
+  CHECK(contains(kept.error_with(folder / "x-labels-idx1-ubyte", header(8, {3}) + std::string("\1\0\1", 3)), stale));
+  std::filesystem::remove(images);
+  CHECK(read_sample(*load_index(kept.options.index), 2) == values(24).substr(16));
 }
 
 TEST_CASE("MNIST and Fashion-MNIST") {

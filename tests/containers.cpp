@@ -1,7 +1,7 @@
 #include <forebay/config.hpp>
 
 #include "container_files.hpp"
-#include "dataset_support.hpp"
+#include "index_support.hpp"
 #include "test.hpp"
 #include "zip_files.hpp"
 
@@ -95,12 +95,8 @@ TEST_CASE("a saved index is refused when its folder has other shards") {
                                 : ending == ".tar" ? tar_sample("a", kJpeg, "0")
                                                    : tf_record(image_example(kJpeg, 0));
     write_file(shards / ("a" + ending), content);
-    DatasetOptions options = options_for(shards);
-    options.index = (folder / (ending + ".index")).string();
-    CHECK(open_dataset(options)->size() == 1);
-    CHECK(open_dataset(options)->size() == 1);
-    write_file(shards / ("b" + ending), content);
-    CHECK(contains(error_of([&] { (void)open_dataset(options); }), "or other files"));
+    const Kept kept(options_for(shards));
+    CHECK(contains(kept.error_with(shards / ("b" + ending), content), "or other files"));
   }
 }
 

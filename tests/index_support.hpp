@@ -31,6 +31,28 @@ struct Kept {
   [[nodiscard]] std::string error() const {
     return error_of([&] { (void)open_dataset(options); });
   }
+  // The same after a change of a file, which is undone; then the index opens again.
+  template <typename Change>
+  [[nodiscard]] std::string error_after(const std::filesystem::path& file, Change&& change) const {
+    const bool was_there = std::filesystem::exists(file);
+    const std::string before = was_there ? read_text(file) : "";
+    change();
+    std::string found = error();
+    if (was_there) {
+      write_file(file, before);
+    } else {
+      std::filesystem::remove(file);
+    }
+    CHECK(error().empty());
+    return found;
+  }
+  // With another text in the file.
+  [[nodiscard]] std::string error_with(const std::filesystem::path& file, const std::string& text) const {
+    return error_after(file, [&] { write_file(file, text); });
+  }
+  [[nodiscard]] std::string error_without(const std::filesystem::path& file) const {
+    return error_after(file, [&] { std::filesystem::remove(file); });
+  }
   // Rebuilds the index, so that its times are later than those of the data.
   void rebuild() const {
     std::filesystem::remove(options.index);
