@@ -311,21 +311,6 @@ TEST_CASE("a header that is merely odd refuses no image") {
   CHECK(decodes(surplus));
 }
 
-TEST_CASE("a damaged file leaves nothing behind for the next one") {
-  Twins twins(35);
-  Random& random = twins.random();
-  Recipe recipe = plain(70, 50);
-  recipe.optimised = true;
-  const Bytes good = make_jpeg(recipe);
-  const Bytes other = make_jpeg(plain(70, 50));
-  for (int round = 0; round < 500; ++round) {
-    Bytes bad = other;
-    forebay::testing::damage(bad, random);
-    if (bad.size() > 8) twins.compare_any(bad);
-    CHECK(twins.compare_any(round % 2 == 0 ? good : other));
-  }
-}
-
 TEST_CASE("every JPEG of the real data is decoded, or refused, as by libjpeg") {
   const auto data = forebay::testing::real_data();
   if (!data) return;

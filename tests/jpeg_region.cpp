@@ -1,4 +1,5 @@
 #include "jpeg_parts.hpp"
+#include "jpeg_samplings.hpp"
 #include "jpeg_support.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "test.hpp"
@@ -25,14 +26,17 @@ std::string refusal(JpegDecoder& decoder, const Bytes& file, const std::optional
   });
 }
 
-// Compares regions of one file with the whole, at one scale. Returns how many were compared.
+// Compares regions of one file with the whole, at one scale; every third is narrow and at the right edge.
+// Returns how many were compared.
 int compare_regions(JpegDecoder& decoder, const Bytes& file, std::int32_t shrink, int regions, Random& random) {
   Image image;
   if (!refusal(decoder, file, std::nullopt, shrink, image).empty()) return 0;
   Image part;
   for (int i = 0; i < regions; ++i) {
     const auto size = decoder.open(file, kBounded);
-    const auto region = random_region(random, size);
+    auto region = random_region(random, size);
+    if (i % 3 == 1)
+      region = {size.width - 1 - below(random, std::min(size.width, 4)), region.top, size.width, region.bottom};
     decoder.decode(region, shrink, part);
     const bool equal = is_part_of(part, image, region);
     CHECK_MESSAGE(equal, text_of(region) << " of " << size.width << "x" << size.height << " at 1/" << shrink);
@@ -113,6 +117,35 @@ TEST_CASE("a region has the pixels of the full decode: every colour space, sampl
     }
   }
   CHECK(compared > 10'000);
+}
+
+// Every pair of a sampling along one axis and a width is tested, each with several samplings along
+// the other axis.
+TEST_CASE("a region has the pixels of the full decode: every sampling of three components, widths 1 to 70") {
+  constexpr std::array<std::int32_t, 6> kShrinks{1, 1, 1, 2, 4, 8};
+  constexpr std::size_t kStep = kSanitized ? 11 : 7;
+  Twins twins(25);
+  Random& random = twins.random();
+  JpegDecoder decoder;
+  int compared = 0;
+  const std::vector<Factors> factors = decodable_factors();
+  CHECK(factors.size() == 34);
+  for (const Factors& across : factors) {
+    for (std::size_t d = 0; d < factors.size(); ++d) {
+      const Factors& down = factors[d];
+      CAPTURE(text_of(across, down));
+      for (auto width = static_cast<std::int32_t>(1 + d % kStep); width <= kWidest; width += kStep) {
+        const ImageSize size{width, 1 + below(random, below(random, 3) == 0 ? kHighest : 24)};
+        const Bytes file = make_sampled_file(across, down, random, 75, size);
+        const std::int32_t shrink = kShrinks[random.below(kShrinks.size())];
+        compared += compare_regions(decoder, file, shrink, 2, random);
+        for (int i = 0; i < 2 && shrink == 1; ++i) twins.compare_any(file);
+      }
+    }
+  }
+  CHECK(compared > 9'000);
+  CHECK(twins.own > 1'000);
+  CHECK(twins.refused == 0);
 }
 
 TEST_CASE("an image of one line or column, and regions at every edge") {
