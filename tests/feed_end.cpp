@@ -64,6 +64,8 @@ TEST_CASE("a store that never answers again ends in the watchdog's error on all 
   });
 }
 
+constexpr auto kBound = std::chrono::seconds(20);
+
 // Starts a long run, sends it a signal once it serves batches, and returns how it ended.
 Outcome interrupt(Workplace& place, int ranks, const std::string& name, int signal, bool one_rank) {
   const fs::path log = place.dir / name;
@@ -78,8 +80,8 @@ Outcome interrupt(Workplace& place, int ranks, const std::string& name, int sign
   const auto children = ranks > 1 ? process.children() : std::vector<pid_t>{process.pid()};
   REQUIRE(children.size() == static_cast<std::size_t>(ranks));
   ::kill(one_rank ? children.back() : process.pid(), signal);
-  const int code = process.wait();
-  for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }));
+  const int code = process.wait(kBound);
+  for (const pid_t child : children) CHECK(testing::eventually([&] { return testing::has_ended(child); }, kBound));
   return {code, process.output()};
 }
 
@@ -308,8 +310,6 @@ TEST_CASE("a result that cannot be written is reported before the first step") {
 // Ranks that die or fail: the job ends within a bounded time with the cause, and its state is
 // complete.
 
-constexpr auto kBound = std::chrono::seconds(20);
-
 void check_contains(const Outcome& outcome, const std::string& part) {
   CAPTURES(outcome.output, part);
   CHECK(contains(outcome.output, part));
@@ -421,7 +421,6 @@ TEST_CASE("one rank that may not replace a broken file ends all with its rank, p
   });
 }
 
-// tests/slow/kill_during_save.py does this 100 times.
 TEST_CASE("SIGKILLs while states are saved: a whole state every time, and the job gets on") {
   at_once(rank_counts(), [](int ranks) {
     if (ranks > 2) return;
@@ -431,7 +430,7 @@ TEST_CASE("SIGKILLs while states are saved: a whole state every time, and the jo
     const StateJob job;
     std::uint64_t steps = 0;
     int unfinished = 0;
-    const int kills = ranks == 1 ? 12 : 4;
+    const int kills = testing::kills(ranks == 1 ? 12 : 4);
     for (int kill = 0; kill < kills; ++kill) {
       CAPTURE(kill);
       Part part(job, ranks, kEndless, /*patience_s=*/0);

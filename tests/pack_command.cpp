@@ -123,33 +123,43 @@ TEST_CASE("verify and unpack name what is damaged, and fail") {
   CHECK(contains(unpacked.output, "files        9"));
 }
 
-// Kills packing at random moments and resumes it; the bytes must be those of a run that was not killed.
-void check_killed(const std::string& images, const std::vector<std::string>& pack, std::size_t files, int rounds) {
+// Kills packing by `parts` processes, one of them at a time, and resumes it; the bytes must be those of one process
+// that was not killed.
+void check_killed(const std::string& images, const std::vector<std::string>& pack, std::size_t files, int kills,
+                  int parts = 1) {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", images);
-  const auto command = [&](const fs::path& out) {
-    std::vector<std::string> arguments{testing::built_command(), "pack", data, out.string()};
+  const auto command = [&](const fs::path& out, int part, int of) {
+    std::vector<std::string> arguments{testing::built_command(), "pack", data, out.string(), "--part"};
+    arguments.push_back(std::to_string(part) + "/" + std::to_string(of));
     arguments.insert(arguments.end(), pack.begin(), pack.end());
     return arguments;
   };
-  testing::Process once(command(dir / "once"), dir / "output");
+  testing::Process once(command(dir / "once", 1, 1), dir / "output");
   REQUIRE(once.wait() == 0);
   const auto expected = files_below(dir / "once");
   CHECK(expected.size() >= files);
 
   std::mt19937 random(20261123);  // NOLINT(bugprone-random-generator-seed)
   int killed = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < kills / 4; ++round) {
     const fs::path out = dir / ("killed" + std::to_string(round));
     // Killed a few times, each time a little later, whatever it was doing; then it may finish.
-    for (int part = 0; part < 4; ++part) {
-      testing::Process process(command(out), dir / "output");
-      ::poll(nullptr, 0, static_cast<int>(5 + random() % (40U << static_cast<unsigned>(part))));
-      ::kill(process.pid(), SIGKILL);
-      killed += process.wait() == 128 + SIGKILL ? 1 : 0;
+    for (int time = 0; time <= 4; ++time) {
+      std::deque<testing::Process> running;
+      for (int part = 1; part <= parts; ++part) {
+        running.emplace_back(command(out, part, parts), dir / ("output" + std::to_string(part)));
+      }
+      if (time < 4) {
+        ::poll(nullptr, 0, static_cast<int>(5 + random() % (40U << static_cast<unsigned>(time))));
+        ::kill(running[random() % running.size()].pid(), SIGKILL);
+      }
+      for (testing::Process& process : running) {
+        const int code = process.wait();
+        if (time == 4) CHECK(code == 0);
+        killed += code == 128 + SIGKILL ? 1 : 0;
+      }
     }
-    testing::Process last(command(out), dir / "output");
-    CHECK(last.wait() == 0);
     CHECK(files_below(out) == expected);
   }
   CHECK(killed > 0);
@@ -157,8 +167,12 @@ void check_killed(const std::string& images, const std::vector<std::string>& pac
 
 TEST_CASE("a run killed at any moment and begun again makes the same bytes as one that was not") {
   const bool few = testing::kSanitized;
-  check_killed(few ? "600" : "3000", {"--shard-size", "1MiB", "--threads", "2", "--as-is"}, few ? 2 : 7, few ? 1 : 5);
-  check_killed("40", {"--threads", "2"}, 3, few ? 1 : 2);
+  const std::vector<std::string> small{"--shard-size", "1MiB", "--threads", "2", "--as-is"};
+  const std::string images = few ? "600" : "3000";
+  const std::size_t files = few ? 2 : 7;
+  check_killed(images, small, files, testing::kills(few ? 4 : 20));
+  check_killed(images, small, files, testing::kills(few ? 4 : 8), 2);
+  check_killed("40", {"--threads", "2"}, 3, testing::kills(few ? 4 : 8));
 }
 
 TEST_CASE("a feeder makes the same batches of a packed set, in either order, and splits it alike") {

@@ -96,6 +96,12 @@ class Process {
   bool ended_ = false;
 };
 
+// How many processes a test kills: FOREBAY_KILLS, if somebody has the time.
+inline int kills(int usual) {
+  const char* const more = std::getenv("FOREBAY_KILLS");
+  return more == nullptr ? usual : std::atoi(more);
+}
+
 // How a program ended, and what it wrote to stdout and stderr.
 struct Ended {
   int code;
