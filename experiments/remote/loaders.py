@@ -1,6 +1,6 @@
 """One loader that reads photographs from a store, measured: images per second, as JSON.
 
-    loaders.py NAME [--io N] [--ahead N] [--warm S] [--seconds S]
+    loaders.py NAME [--io N] [--ahead N] [--trainer BYTES] [--warm S] [--seconds S]
 
 The environment says where the store is (AWS_ENDPOINT_URL and keys); buckets are those of peers. All make batches of 64
 random resized crops, float32 [64, 3, 224, 224], mirrored and normalised. Forebay decodes itself; PyTorch's loaders
@@ -156,10 +156,11 @@ def main():
     parser.add_argument("--io", type=int, default=0, help="readers, workers, or calls side by side")
     parser.add_argument("--ahead", type=int, default=0, help="objects that a worker reads side by side")
     parser.add_argument("--keys", help="a list of the objects, for what cannot list them")
+    parser.add_argument("--trainer", type=int, default=0, help="bytes that a step hashes on the loader's core")
     parser.add_argument("--warm", type=float, default=2)
     parser.add_argument("--seconds", type=float, default=5)
     options = parser.parse_args(namespace=argparse.Namespace(batch=64, size=224, crop="random", variant="simplejpeg",
-                                                             trainer=0, turns=False))
+                                                             turns=False))
     LOADERS[options.loader](options)
     sys.stdout.flush()
     os._exit(0)  # workers that wait for the store are not waited for
