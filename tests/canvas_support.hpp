@@ -6,6 +6,7 @@
 #include "make/canvas_maker.hpp"
 #include "make/renderers.hpp"
 #include "support.hpp"
+#include "twin_renderer.hpp"
 
 namespace forebay::testing {
 

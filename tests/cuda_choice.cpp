@@ -10,6 +10,7 @@
 #include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
+#include "twin_renderer.hpp"
 
 using namespace forebay::device;
 using namespace forebay::make;

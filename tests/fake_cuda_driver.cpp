@@ -7,7 +7,7 @@
 
 #include "device/cuda/render_kernels.hpp"
 #include "fake_cuda_runtime.hpp"
-#include "make/renderers.hpp"
+#include "twin_renderer.hpp"
 
 using namespace forebay::make;
 
@@ -157,7 +157,7 @@ int forebay_render_views(const RenderLaunch& launch, void* stream) noexcept {
         const bool is_ours = found.scratch[0] == kDrawn &&
                              found.scratch[1] == static_cast<std::byte>(batch.use_index & 0xFF) &&
                              found.scratch[2] == static_cast<std::byte>(batch.first_position & 0xFF);
-        if (is_ours) forebay::make::TwinRenderer(found.plan).render(batch, found.out, {});
+        if (is_ours) TwinRenderer(found.plan).render(batch, found.out, {});
       },
       stream, "launch of rendering");
 }

@@ -5,6 +5,7 @@
 #include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
+#include "twin_renderer.hpp"
 
 namespace forebay::test_feeder_operations {
 

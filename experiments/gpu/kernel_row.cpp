@@ -8,6 +8,7 @@
 #include "canvases.hpp"
 #include "kernel_cases.hpp"
 #include "make/renderers.hpp"
+#include "twin_renderer.hpp"
 
 using namespace forebay::device;
 using namespace forebay::make;
@@ -41,7 +42,7 @@ std::vector<std::byte> by_twin(RenderPlan plan, RenderBatch batch, std::uint32_t
   batch.size = 1;
   batch.first_position += sample;
   std::vector<std::byte> out(plan.sample_bytes());
-  TwinRenderer(plan).render(batch, out.data(), {});
+  testing::TwinRenderer(plan).render(batch, out.data(), {});
   return out;
 }
 

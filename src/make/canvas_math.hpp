@@ -10,8 +10,8 @@
 #include "resample_math.hpp"
 #include "views.hpp"
 
-// Defines the pixels of a serving, which every CanvasRenderer reproduces byte for byte. Devices use
-// these functions for views and coefficients, but have instructions of their own for the sums. A
+// Defines the views of a serving and the coefficients of their pixels, which every CanvasRenderer
+// uses. The sums are the renderer's own; all must give the same bytes (tests/twin_renderer.hpp). A
 // pixel is a 32-bit word: red in the lowest byte, then green and blue; the highest byte is
 // unspecified. All functions are pure; any thread may call.
 namespace forebay::make {
@@ -96,56 +96,6 @@ template <class Number = std::int64_t>
     result.words[static_cast<std::size_t>(t / 2)] = lower | upper << 16U;
   }
   return result;
-}
-
-// A weighted mean of words, taken byte by byte and rounded to nearest.
-class WordMix {
- public:
-  explicit constexpr WordMix(std::int32_t precision) noexcept : precision_(precision) {
-    for (auto& sum : sums_) sum = 1U << (precision - 1);
-  }
-  // Adds `first`, weighted by the lower half of `pair`, and `second`, weighted by the upper half.
-  constexpr void add(std::uint32_t first, std::uint32_t second, std::uint32_t pair) noexcept {
-    for (std::uint32_t i = 0; i < 4; ++i) {
-      sums_[i] += (first >> (8 * i) & 0xffU) * (pair & 0xffffU) + (second >> (8 * i) & 0xffU) * (pair >> 16U);
-    }
-  }
-  [[nodiscard]] constexpr std::uint32_t word() const noexcept {
-    std::uint32_t word = 0;
-    for (std::uint32_t i = 0; i < 4; ++i) word |= (sums_[i] >> precision_) << (8 * i);
-    return word;
-  }
-
- private:
-  std::int32_t precision_;
-  std::array<std::uint32_t, 4> sums_{};
-};
-
-// The weighted mean along a line of pixels or words. at(t) returns the word that coefficient t
-// weighs.
-template <class At>
-[[nodiscard]] constexpr std::uint32_t mixed(const PixelTaps& taps, const At& at) noexcept {
-  WordMix mix(taps.precision);
-  for (std::int32_t t = 0; t < taps.taps; t += 2) {
-    mix.add(at(t), t + 1 < taps.taps ? at(t + 1) : 0, taps.pair(t / 2));
-  }
-  return mix.word();
-}
-
-// Defines one pixel of the result. The first row of the view's region is at `region`; rows are
-// row_bytes apart.
-[[nodiscard]] constexpr std::uint32_t view_pixel(const std::uint8_t* region, std::size_t row_bytes,
-                                                 const PixelTaps& column, const PixelTaps& row,
-                                                 bool mix_first) noexcept {
-  const auto pixel_at = [&](std::int32_t x, std::int32_t y) {
-    const std::int32_t offset = 3 * (column.first + x);
-    const std::uint8_t* const at = region + static_cast<std::size_t>(row.first + y) * row_bytes + offset;
-    return std::uint32_t{at[0]} | std::uint32_t{at[1]} << 8U | std::uint32_t{at[2]} << 16U;
-  };
-  if (mix_first) {
-    return mixed(column, [&](std::int32_t x) { return mixed(row, [&](std::int32_t y) { return pixel_at(x, y); }); });
-  }
-  return mixed(row, [&](std::int32_t y) { return mixed(column, [&](std::int32_t x) { return pixel_at(x, y); }); });
 }
 
 }  // namespace forebay::make

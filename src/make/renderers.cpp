@@ -1,14 +1,11 @@
-// Renders canvases into tensors, once per serving, on the trainer's thread. HostRenderer uses the
-// vector kernels; TwinRenderer goes pixel by pixel with the code that the CUDA kernel is compiled
-// from (canvas_math.hpp). Tests check that both give the same bytes, so a device, real or fake, can
-// be trusted to show what the host shows. What a serving shows depends only on seed, epoch,
-// position and use.
+// Renders canvases into tensors, once per serving, on the trainer's thread, with the vector kernels.
+// Tests compare the bytes of this renderer and of devices, real or fake, with a renderer that goes
+// pixel by pixel (tests/twin_renderer.hpp), so a device can be trusted to show what the host shows.
+// What a serving shows depends only on seed, epoch, position and use.
 
 #include "renderers.hpp"
 
-#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -29,16 +26,6 @@ std::int64_t checked_side(std::int64_t given, std::int64_t size) {
                       std::to_string(size) + " in transform.size; it must be 1 to 8 times that many, or 0");
   }
   return side;
-}
-
-static_assert(std::endian::native == std::endian::little, "elements are stored by their low bytes");
-
-// Computed once per sample and axis instead of once per pixel.
-std::vector<PixelTaps> taps_of(const ResamplingAxis& axis) {
-  std::vector<PixelTaps> all;
-  all.reserve(static_cast<std::size_t>(axis.out));
-  for (std::int32_t i = 0; i < axis.out; ++i) all.push_back(pixel_taps(axis, i));
-  return all;
 }
 
 }  // namespace
@@ -125,47 +112,6 @@ void HostRenderer::render_changed(const RenderBatch& batch, std::uint32_t index,
     changer.change(y, row, changed_row_.data());
     return static_cast<const std::uint8_t*>(changed_row_.data());
   });
-}
-
-void TwinRenderer::render(const RenderBatch& batch, std::byte* out, StreamView /*stream*/) {
-  for (std::uint32_t i = 0; i < batch.size; ++i) render_one(batch, i, out + i * plan_.sample_bytes());
-}
-
-void TwinRenderer::render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) const {
-  const CanvasFormat& format = plan_.canvas;
-  const std::uint32_t canvas = index / plan_.views;
-  const CanvasInfo info = info_of(format, batch.canvases, canvas);
-  const ImageView view = canvas_view(plan_, info, batch.epoch, batch.first_position + index, batch.use_index);
-  const std::byte* const place = batch.canvases + format.place_bytes() * canvas;
-  const std::size_t row_bytes = format.row_bytes();
-  const std::uint8_t* const region = reinterpret_cast<const std::uint8_t*>(place) +
-                                     static_cast<std::size_t>(view.region.top) * row_bytes +
-                                     3 * static_cast<std::size_t>(view.region.left);
-  const PixelChange change = canvas_change(plan_, batch.epoch, batch.first_position + index, batch.use_index);
-  const ResamplingAxis across = resampling_axis(view.region.width(), plan_.view.width);
-  const ResamplingAxis down = resampling_axis(view.region.height(), plan_.view.height);
-  const auto columns = taps_of(across);
-  const auto rows = taps_of(down);
-  for (std::int32_t y = 0; y < down.out; ++y) {
-    for (std::int32_t x = 0; x < across.out; ++x) {
-      const auto column = static_cast<std::size_t>(view.mirror ? across.out - 1 - x : x);
-      const auto pixel =
-          view_pixel(region, row_bytes, columns[column], rows[static_cast<std::size_t>(y)], mixes_first(down));
-      store(changed_pixel(change, x, y, pixel), x, y, out);
-    }
-  }
-}
-
-void TwinRenderer::store(std::uint32_t pixel, std::int32_t x, std::int32_t y, std::byte* sample) const noexcept {
-  const auto width = static_cast<std::size_t>(plan_.view.width);
-  const auto plane = width * static_cast<std::size_t>(plan_.view.height);
-  const std::size_t at = static_cast<std::size_t>(y) * width + static_cast<std::size_t>(x);
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    const std::uint32_t element = table_[channel][pixel >> (8 * channel) & 0xffU];
-    const std::size_t place = plan_.layout == Layout::nchw ? channel * plane + at : 3 * at + channel;
-    const std::size_t bytes = size_of(plan_.dtype);
-    std::memcpy(sample + place * bytes, &element, bytes);
-  }
 }
 
 }  // namespace forebay::make

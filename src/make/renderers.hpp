@@ -58,21 +58,4 @@ class HostRenderer final : public CanvasRenderer {
   std::vector<std::uint8_t> changed_row_;
 };
 
-// The reference implementation of a serving: calls for each pixel the function from which device
-// code is compiled too. For tests of other renderers and of a device's results; slow.
-class TwinRenderer final : public CanvasRenderer {
- public:
-  explicit TwinRenderer(const RenderPlan& plan) noexcept
-      : plan_(plan), table_(element_table(plan.scale, plan.offset, plan.dtype)) {}
-
-  void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;
-
- private:
-  void render_one(const RenderBatch& batch, std::uint32_t index, std::byte* out) const;
-  void store(std::uint32_t pixel, std::int32_t x, std::int32_t y, std::byte* sample) const noexcept;
-
-  RenderPlan plan_;
-  Conversion::Table table_;
-};
-
 }  // namespace forebay::make

@@ -1,7 +1,8 @@
 #pragma once
 
-// The dequeue transform on a GPU. What a pixel is stands in make/canvas_math.hpp, which the host compiles
-// too; here is only who computes which pixel, and what is kept so that nothing is computed twice.
+// The dequeue transform on a GPU. Views and coefficients stand in make/canvas_math.hpp, which the host compiles too, and
+// what a pixel is in tests/twin_renderer.hpp; here is who computes which pixel, and what is kept so that nothing is
+// computed twice.
 //
 // A warp makes a strip: kStripRows rows of kPixels times 32 pixels, so that each lane reads bytes beside its
 // neighbour's, from different banks, and stores fill memory without gaps. In views that are enlarged downwards a lane
