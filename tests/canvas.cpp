@@ -2,7 +2,6 @@
 #include "allocation_counter.hpp"
 #include "canvas_support.hpp"
 #include "make/canvas_math.hpp"
-#include "make/renderers.hpp"
 #include "make/transform.hpp"
 #include "test.hpp"
 
@@ -34,15 +33,16 @@ Bytes rendered(CanvasRenderer& renderer, const RenderPlan& plan, const RenderBat
 }
 
 Bytes by_twin(const TransformOptions& options, const RenderBatch& batch, bool eval = false) {
-  const RenderPlan plan = make_render_plan(options, kSeed, eval, batch.size);
+  const RenderPlan plan = render_plan(options, kSeed, eval, batch.size);
   TwinRenderer twin(plan);
   return rendered(twin, plan, batch);
 }
 
 Bytes by_host(const TransformOptions& options, const RenderBatch& batch, bool eval = false,
               const Kernels& kernels = best_kernels()) {
-  HostRenderer renderer(options, kSeed, eval, batch.size, kernels);
-  return rendered(renderer, make_render_plan(options, kSeed, eval, batch.size), batch);
+  const RenderPlan plan = render_plan(options, kSeed, eval, batch.size);
+  HostRenderer renderer(options, plan, kernels);
+  return rendered(renderer, plan, batch);
 }
 
 TEST_CASE("a place has room for 8/7 of the result unless something else is asked for") {
@@ -113,8 +113,8 @@ TEST_CASE("a canvas has the pixels that resizing to its size gives") {
 }
 
 TEST_CASE("views depend on seed, epoch, position and use, and on nothing else") {
-  const RenderPlan plan = make_render_plan(options_of({224, 224}), kSeed, false, 1);
-  const RenderPlan other = make_render_plan(options_of({224, 224}), kSeed + 1, false, 1);
+  const RenderPlan plan = render_plan(options_of({224, 224}), kSeed, false, 1);
+  const RenderPlan other = render_plan(options_of({224, 224}), kSeed + 1, false, 1);
   const CanvasInfo info{256, 256, 256, 256};
   int same = 0;
   int mirrored = 0;
@@ -135,7 +135,7 @@ TEST_CASE("views depend on seed, epoch, position and use, and on nothing else") 
 }
 
 TEST_CASE("a view is drawn in the image and lies where the canvas shows the same") {
-  const RenderPlan plan = make_render_plan(options_of({224, 224}), kSeed, false, 1);
+  const RenderPlan plan = render_plan(options_of({224, 224}), kSeed, false, 1);
   Random random(kSeed);
   int outside = 0;
   double farthest = 0;
@@ -185,8 +185,8 @@ TEST_CASE("another use of a batch is another view, the same use the same bytes")
   CanvasSlot slot(options, 2);
   slot.put(0, noise_image(70, 50));
   slot.put(1, noise_image(20, 90));
-  HostRenderer renderer(options, kSeed, false, 2);
-  const RenderPlan plan = make_render_plan(options, kSeed, false, 2);
+  const RenderPlan plan = render_plan(options, kSeed, false, 2);
+  HostRenderer renderer(options, plan);
   const Bytes first = rendered(renderer, plan, slot.batch(1, 10, 0));
   CHECK(rendered(renderer, plan, slot.batch(1, 10, 1)) != first);
   CHECK(rendered(renderer, plan, slot.batch(1, 10, 0)) == first);
@@ -273,7 +273,7 @@ TEST_CASE("at most one grey level from exact arithmetic, enlarged and shrunk") {
     for (const auto& [width, height] : {std::pair{500, 375}, std::pair{30, 25}, std::pair{88, 96}}) {
       CanvasSlot slot(options, 1);
       slot.put(0, noise_image(width, height));
-      const RenderPlan plan = make_render_plan(options, kSeed, false, 1);
+      const RenderPlan plan = render_plan(options, kSeed, false, 1);
       for (std::uint64_t use = 0; use < 6; ++use) {
         const RenderBatch batch = slot.batch(0, 4, use);
         const Bytes given = by_twin(options, batch);
@@ -298,8 +298,9 @@ TEST_CASE("a serving allocates nothing once it has met its sizes") {
   const auto options = options_of({32, 48});
   CanvasSlot slot(options, 4);
   for (std::uint32_t i = 0; i < 4; ++i) slot.put(i, noise_image(60 + 20 * static_cast<std::int32_t>(i), 50));
-  HostRenderer renderer(options, kSeed, false, 4);
-  Bytes out(4 * make_render_plan(options, kSeed, false, 4).sample_bytes());
+  const RenderPlan plan = render_plan(options, kSeed, false, 4);
+  HostRenderer renderer(options, plan);
+  Bytes out(4 * plan.sample_bytes());
   for (std::uint64_t use = 0; use < 100; ++use) renderer.render(slot.batch(0, 0, use), out.data(), {});
   const testing::AllocationCounter allocations;
   for (std::uint64_t use = 0; use < 100; ++use) renderer.render(slot.batch(0, 0, use), out.data(), {});
@@ -310,8 +311,8 @@ TEST_CASE("a short batch renders its samples only") {
   const auto options = options_of({8, 8});
   CanvasSlot slot(options, 3);
   slot.put(0, noise_image(20, 20));
-  const RenderPlan plan = make_render_plan(options, kSeed, false, 3);
-  HostRenderer renderer(options, kSeed, false, 3);
+  const RenderPlan plan = render_plan(options, kSeed, false, 3);
+  HostRenderer renderer(options, plan);
   TwinRenderer twin(plan);
   RenderBatch batch = slot.batch();
   batch.size = 1;

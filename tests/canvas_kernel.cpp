@@ -8,7 +8,6 @@
 #include "device/cuda/render_device.cuh"
 #include "gpu/kernel_cases.hpp"
 #include "make/canvas_math.hpp"
-#include "make/renderers.hpp"
 #include "test.hpp"
 
 using namespace forebay::make;
@@ -61,7 +60,7 @@ bool same(const TransformOptions& options, bool eval, Random& random, std::array
   CanvasSlot slot(options, kBatch);
   for (std::uint32_t i = 0; i < kBatch; ++i)
     slot.put(i, image[0] > 0 ? noise_image(image[0], image[1]) : noise_image(side(400), side(400)));
-  RenderPlan plan = make_render_plan(options, 5, eval, kBatch);
+  RenderPlan plan = render_plan(options, 5, eval, kBatch);
   RenderBatch batch = slot.batch(1, random.below(1000), random.below(4));
   plan.views = 1 + static_cast<std::uint32_t>(random.below(3));
   batch.size *= plan.views;
@@ -147,7 +146,7 @@ TEST_CASE("what a GPU is checked with launches every kernel") {
   for (const bool quick : {true, false}) {
     kernels.clear();
     for (const gpu_check::KernelCase& one : gpu_check::kernel_cases(quick)) {
-      const RenderPlan plan = make_render_plan(one.options, 5, false, one.batch_size);
+      const RenderPlan plan = render_plan(one.options, 5, false, one.batch_size);
       const std::type_index taken = with_kernel(plan, [](auto kernel) { return std::type_index(typeid(kernel)); });
       const auto [named, is_new] = kernels.emplace(gpu_check::kernel_of(plan), taken);
       CHECK_MESSAGE(named->second == taken, named->first);

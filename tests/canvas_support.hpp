@@ -4,7 +4,6 @@
 
 #include "make/canvas.hpp"
 #include "make/canvas_maker.hpp"
-#include "make/renderers.hpp"
 #include "support.hpp"
 #include "twin_renderer.hpp"
 

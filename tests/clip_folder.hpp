@@ -85,7 +85,9 @@ inline std::vector<std::byte> image_at(const make::Image& frame, const make::Sam
 // of these frames.
 inline std::optional<std::uint64_t> start_of(std::span<const std::byte> clip, const std::vector<make::Image>& shown,
                                              const Options& options, std::uint64_t epoch, std::uint64_t position) {
-  const make::SampleMaker maker(options.transform, options.seed, options.run.eval);
+  const bool eval = options.run.eval;
+  const make::OperationChain chain(OperationRegistry::builtin(), options.transform, eval);
+  const make::SampleMaker maker(options.transform, options.seed, eval, chain);
   const auto frames = static_cast<std::size_t>(options.dataset.clip.frames);
   const auto stride = static_cast<std::size_t>(options.dataset.clip.stride);
   REQUIRE(clip.size() == frames * maker.sample_bytes());

@@ -7,7 +7,6 @@
 #include "fake_cuda.hpp"
 #include "fake_job.hpp"
 #include "make/canvas.hpp"
-#include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
 #include "twin_renderer.hpp"
@@ -245,7 +244,7 @@ RenderPlan small_plan() {
   options.size = {10, 12};
   options.dtype = DType::float16;
   options.when = When::dequeue;
-  return make_render_plan(options, 17, false, kBatch);
+  return render_plan(options, 17, false, kBatch);
 }
 
 // A slot of canvases with random content.

@@ -71,7 +71,7 @@ TEST_CASE("views of one file that are made together are those that are made alon
   TransformOptions options;
   options.size = {16, 16};
   options.mirror = 0.5;
-  const SampleMaker maker(options, 5, false);
+  const SampleMaker maker(options, 5, false, {});
   SampleMaker::Workspace workspace;
   for (const CodecFile& file : testing::codec_files()) {
     CAPTURE(file.what);

@@ -2,7 +2,6 @@
 #include <forebay/feeder.hpp>
 
 #include "make/canvas_math.hpp"
-#include "make/renderers.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
 #include "twin_renderer.hpp"
@@ -305,7 +304,7 @@ TEST_CASE("a lease shows what the renderer's definition gives, at one address wh
   SUBCASE("several views of each sample") { options.transform.views = 3; }
   const auto each = static_cast<std::uint32_t>(options.transform.views);
   Feeder feeder(options, Parts{.dataset = std::make_shared<MemoryDataset>(20)});
-  RenderPlan plan = make_render_plan(options.transform, options.seed, false, 4);
+  RenderPlan plan = render_plan(options.transform, options.seed, false, 4);
   plan.views = each;
   TwinRenderer twin(plan);
   const CanvasFormat format{.batch_size = 4, .height = 4, .width = 4};

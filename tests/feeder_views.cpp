@@ -46,7 +46,8 @@ TEST_CASE("each view has the bytes of a decode of its own, however much is decod
       Options options = options_of(kViews);
       options.transform.decode = decode;
       options.transform.operations = operations;
-      const make::SampleMaker maker(options.transform, options.seed, false);
+      const make::OperationChain chain(OperationRegistry::builtin(), options.transform, false);
+      const make::SampleMaker maker(options.transform, options.seed, false, chain);
       make::SampleMaker::Workspace workspace;
       Bytes alone(maker.sample_bytes());
       Feeder feeder(options, Parts{.dataset = dataset});

@@ -190,8 +190,7 @@ TEST_CASE("only samples that became whole count as decoded without libjpeg, or a
   const auto workspace_after = [&](bool fails, bool together) {
     options.operations.clear();
     if (fails) options.operations.emplace_back("fails");
-    const forebay::make::SampleMaker maker(options, 7, true, forebay::make::Transform::Stores::normal,
-                                           forebay::make::OperationChain(registry, options, false));
+    const forebay::make::SampleMaker maker(options, 7, true, forebay::make::OperationChain(registry, options, false));
     forebay::make::SampleMaker::Workspace workspace;
     workspace.decoder = forebay::make::ImageDecoder(twin_kernels());
     Bytes out(2 * maker.sample_bytes());

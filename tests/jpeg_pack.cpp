@@ -80,7 +80,6 @@ TEST_CASE("plain files of every kind come back byte by byte, and their coefficie
     CHECK(forebay::pack::starts_as_packed_jpeg(bytes));
     CHECK(forebay::pack::tables_of(bytes) == tables.key());
     CHECK(packer.unpack(bytes) == files[i]);
-    CHECK(forebay::pack::unpack_jpeg(bytes, tables) == files[i]);
     const auto header = PlainHeader::read(files[i]);
     REQUIRE(header.has_value());
     for (int n = 0; n < 3; ++n) {
@@ -273,10 +272,9 @@ TEST_CASE("tables come back from their bytes, and damaged ones are refused") {
   const PackTables again = PackTables::from_bytes(tables.to_bytes());
   CHECK(again.key() == tables.key());
   JpegPacker packer(tables);
-  CHECK(forebay::pack::unpack_jpeg(packed(packer, files.back()), again) == files.back());
+  CHECK(JpegPacker(again).unpack(packed(packer, files.back())) == files.back());
   CHECK(tables_for(files).key() == tables.key());  // the same files give the same tables
-  CHECK_THROWS_AS((void)forebay::pack::unpack_jpeg(packed(packer, files.back()), PackTraining().finish()),
-                  forebay::SampleError);
+  CHECK_THROWS_AS((void)JpegPacker(PackTraining().finish()).unpack(packed(packer, files.back())), forebay::SampleError);
 
   const Bytes bytes(tables.to_bytes().begin(), tables.to_bytes().end());
   Random random(46);

@@ -235,8 +235,7 @@ std::vector<std::byte> pixels_of(std::uint64_t id) {
 TEST_CASE("every rank serves what the sample's place in the epoch says") {
   const Options options = options_with({"shift", "colour", "erase"});
   const auto dataset = std::make_shared<MemoryDataset>(96);
-  const SampleMaker maker(options.transform, options.seed, false, Transform::Stores::normal,
-                          OperationChain(registry(), options.transform, false));
+  const SampleMaker maker(options.transform, options.seed, false, OperationChain(registry(), options.transform, false));
   SampleMaker::Workspace workspace;
   std::vector<std::byte> expected(maker.sample_bytes());
   Feeder feeder(options, world(), Parts{.dataset = dataset, .operations = registry()});

@@ -5,7 +5,6 @@
 #include "make/kernels.hpp"
 #include "make/operation_chain.hpp"
 #include "make/pixel_math.hpp"
-#include "make/renderers.hpp"
 #include "make/sample_maker.hpp"
 #include "test.hpp"
 
@@ -62,7 +61,7 @@ OperationRegistry registry() {
 }
 
 Bytes made(const TransformOptions& options, const OperationChain& chain, std::uint64_t position) {
-  const SampleMaker maker(options, kSeed, false, Transform::Stores::normal, chain);
+  const SampleMaker maker(options, kSeed, false, chain);
   SampleMaker::Workspace workspace;
   const Image image = noise_image(90, 60);
   Sample sample;
@@ -314,7 +313,7 @@ TEST_CASE("servings of canvases: every kind of kernels gives the twin's bytes, a
       CanvasSlot slot(options, 2);
       slot.put(0, noise_image(70, 50));
       slot.put(1, noise_image(20, 90));
-      const RenderPlan plan = make_render_plan(options, kSeed, false, 2);
+      const RenderPlan plan = render_plan(options, kSeed, false, 2);
       TwinRenderer twin(plan);
       Bytes before;
       for (std::uint64_t use = 0; use < 3; ++use) {
@@ -325,7 +324,7 @@ TEST_CASE("servings of canvases: every kind of kernels gives the twin's bytes, a
         before = expected;
         for (const Kernels& kernels : supported_kernels()) {
           CAPTURE(kernels.name);
-          HostRenderer renderer(options, kSeed, false, 2, kernels);
+          HostRenderer renderer(options, plan, kernels);
           Bytes given(expected.size());
           renderer.render(batch, given.data(), {});
           CHECK(given == expected);
@@ -346,7 +345,7 @@ TEST_CASE("a sample that is made once is changed as a canvas is at its first use
   CanvasSlot slot(options, 1);
   slot.put(0, noise_image(90, 60));
   Bytes served(once.size(), std::byte{0xa5});
-  HostRenderer(options, kSeed, false, 1).render(slot.batch(3, 5, 0), served.data(), {});
+  HostRenderer(options, render_plan(options, kSeed, false, 1)).render(slot.batch(3, 5, 0), served.data(), {});
   CHECK(served == once);
 }
 

@@ -10,8 +10,17 @@
 #include "make/canvas.hpp"
 #include "make/canvas_math.hpp"
 #include "make/conversion.hpp"
+#include "make/operation_chain.hpp"
+#include "make/renderers.hpp"
 
 namespace forebay::testing {
+
+// The plan of a run whose options name built-in operations.
+inline make::RenderPlan render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
+                                    std::uint32_t batch_size) {
+  const make::OperationChain operations(OperationRegistry::builtin(), options, eval);
+  return make::make_render_plan(options, seed, eval, batch_size, operations);
+}
 
 // A weighted mean of words, taken byte by byte and rounded to nearest.
 class WordMix {

@@ -7,7 +7,6 @@
 
 #include "canvases.hpp"
 #include "kernel_cases.hpp"
-#include "make/renderers.hpp"
 #include "twin_renderer.hpp"
 
 using namespace forebay::device;
@@ -47,7 +46,7 @@ std::vector<std::byte> by_twin(RenderPlan plan, RenderBatch batch, std::uint32_t
 }
 
 void compare(Device& device, const KernelCase& one, Tally& tally) {
-  const RenderPlan plan = make_render_plan(one.options, kSeed, false, one.batch_size);
+  const RenderPlan plan = testing::render_plan(one.options, kSeed, false, one.batch_size);
   // Of some images all pixels are there, and of others as many as there is room for.
   const auto most = static_cast<std::int32_t>(std::max({plan.canvas.width, plan.canvas.height, std::int64_t{600}}));
   const std::vector<std::byte> slot = noise_canvases(plan.canvas, most, tally.cases + 1);

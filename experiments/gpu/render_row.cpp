@@ -7,7 +7,7 @@
 #include "canvases.hpp"
 #include "gpu.hpp"
 #include "make/canvas_math.hpp"
-#include "make/renderers.hpp"
+#include "twin_renderer.hpp"
 
 using namespace forebay::device;
 using namespace forebay::make;
@@ -23,7 +23,7 @@ constexpr std::uint64_t kSeed = 17;
 class Rendering {
  public:
   Rendering(Device& device, std::uint32_t batch_size, Crop crop, Pixels pixels, TransformOptions options = float16())
-      : plan_(make_render_plan(with(crop, options), kSeed, false, batch_size)) {
+      : plan_(testing::render_plan(with(crop, options), kSeed, false, batch_size)) {
     const std::vector<std::byte> slot = full_canvases(plan_.canvas, pixels, kSeed);
     for (std::uint32_t i = 0; i < batch_size; ++i) {
       const Box region = canvas_view(plan_, info_of(plan_.canvas, slot.data(), i), 0, i, 0).region;

@@ -60,10 +60,15 @@ struct Encoded {
   }
 };
 
+std::shared_ptr<SampleMaker> maker_of(const TransformOptions& options) {
+  const OperationChain operations(OperationRegistry::builtin(), options, false);
+  return std::make_shared<SampleMaker>(options, 17, false, operations);
+}
+
 // Every sample of a dataset once, from bytes in memory to its place.
 Work samples(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
-  auto maker = std::make_shared<SampleMaker>(options, 17, false);
+  auto maker = maker_of(options);
   auto workspace = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {
@@ -77,7 +82,7 @@ Work samples(const std::string& path, const TransformOptions& options) {
 // The objects of each image with one decode.
 Work objects(const std::string& path, const TransformOptions& options) {
   auto encoded = std::make_shared<Encoded>(path);
-  auto maker = std::make_shared<SampleMaker>(options, 17, false);
+  auto maker = maker_of(options);
   auto workspace = std::make_shared<SampleMaker::Workspace>();
   auto out = std::make_shared<std::vector<std::byte>>(maker->sample_bytes());
   return [=] {

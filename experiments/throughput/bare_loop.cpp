@@ -111,7 +111,8 @@ class BareLoop {
       : options_(options),
         dataset_(open_dataset(options.dataset)),
         order_(order_of(options, *dataset_)),
-        maker_(options.transform, options.seed, false),
+        maker_(options.transform, options.seed, false,
+               OperationChain(OperationRegistry::builtin(), options.transform, false)),
         slots_(std::make_shared<HostDevice>(), format_of(options), counts_of(options.queue)),
         kernels_(options.workers.jpeg == JpegLibrary::own ? choose_pixel_kernels().kernels : nullptr) {
     // Each is filled again and again, whatever the batch is called.

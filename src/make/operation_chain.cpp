@@ -81,11 +81,6 @@ void OperationChain::call(const PixelView& view, std::uint64_t key) const {
   }
 }
 
-OperationChain builtin_operations(const TransformOptions& options, bool eval) {
-  if (options.operations.empty()) return {};
-  return {OperationRegistry::builtin(), options, eval};
-}
-
 }  // namespace forebay::make
 
 namespace forebay {

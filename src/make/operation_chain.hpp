@@ -82,10 +82,6 @@ class OperationChain {
   PixelRule pixels_;
 };
 
-// The chain of the built-in operations that the options name. Throws ConfigError if they name
-// others.
-[[nodiscard]] OperationChain builtin_operations(const TransformOptions& options, bool eval);
-
 // Applies a PixelChange to whole rows, with the vector kernels. Immutable; any thread may call.
 class RowChanger {
  public:

@@ -51,10 +51,6 @@ RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed,
           .offset = conversion.offset};
 }
 
-HostRenderer::HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
-                           const Kernels& kernels)
-    : HostRenderer(options, make_render_plan(options, seed, eval, batch_size), kernels) {}
-
 HostRenderer::HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels)
     : plan_(plan),
       conversion_(

@@ -24,20 +24,12 @@ namespace forebay::make {
 [[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
                                           std::uint32_t batch_size, const OperationChain& operations,
                                           std::uint32_t views = 1);
-[[nodiscard]] inline RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
-                                                 std::uint32_t batch_size) {
-  return make_render_plan(options, seed, eval, batch_size, builtin_operations(options, eval));
-}
 
 // Renders canvases on the calling thread, row by row with the vector kernels, into host memory;
 // ignores the stream. No longer allocates once it has rendered its largest views.
 class HostRenderer final : public CanvasRenderer {
  public:
-  // `eval`: no mirroring, and central instead of random views. `kernels` must outlive this; all kernels give the same
-  // bytes. Throws ConfigError naming the key for options that cannot be honoured.
-  HostRenderer(const TransformOptions& options, std::uint64_t seed, bool eval, std::uint32_t batch_size,
-               const Kernels& kernels = best_kernels());
-  // `plan` must have been made from the same options.
+  // `plan` must have been made from the same options. `kernels` must outlive this; all kernels give the same bytes.
   HostRenderer(const TransformOptions& options, const RenderPlan& plan, const Kernels& kernels = best_kernels());
 
   void render(const RenderBatch& batch, std::byte* out, StreamView stream) override;

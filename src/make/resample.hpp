@@ -36,8 +36,6 @@ class Resampling {
   [[nodiscard]] std::size_t taps() const noexcept { return static_cast<std::size_t>(axis_.taps); }
   // The input pixel of the first coefficient; first(i) + taps() <= in(). REQUIRES: 0 <= i < out().
   [[nodiscard]] std::int32_t first(std::int32_t i) const noexcept { return first_[static_cast<std::size_t>(i)]; }
-  // first(0), first(1), ...
-  [[nodiscard]] const std::int32_t* firsts() const noexcept { return first_.data(); }
   // The taps() coefficients of output pixel i; those of the next one follow directly. REQUIRES: 0
   // <= i < out().
   [[nodiscard]] const std::int16_t* coefficients(std::int32_t i) const noexcept {

@@ -110,11 +110,8 @@ std::int32_t shrink_of(const CanvasMaker& work, const CanvasMaker::View& view) {
 
 }  // namespace
 
-SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores)
-    : SampleMaker(options, seed, eval, stores, builtin_operations(options, eval)) {}
-
-SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
-                         const OperationChain& operations, const video::ClipRule& clip)
+SampleMaker::SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
+                         const OperationChain& operations, Transform::Stores stores, const video::ClipRule& clip)
     : work_(work_of(options, seed, eval, stores, operations)),
       image_{.exif = options.exif, .max_pixels = options.max_pixels, .grey = options.channels == 1},
       decode_(options.decode),

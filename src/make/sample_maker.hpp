@@ -53,14 +53,11 @@ class SampleMaker {
     std::uint64_t indexed_jpeg = 0;
   };
 
-  // `eval`: central instead of random views. `stores`: see Transform::stores_for(). Throws
-  // ConfigError for options that cannot be honoured.
-  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval,
-              Transform::Stores stores = Transform::Stores::normal);
-  // `operations` replace the built-in ones that the options name. If `clip` has frames, samples are
-  // clips.
-  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, Transform::Stores stores,
-              const OperationChain& operations, const video::ClipRule& clip = {.frames = 0});
+  // `eval`: central instead of random views. `operations`: those that the options name. `stores`:
+  // see Transform::stores_for(). If `clip` has frames, samples are clips. Throws ConfigError for
+  // options that cannot be honoured.
+  SampleMaker(const TransformOptions& options, std::uint64_t seed, bool eval, const OperationChain& operations,
+              Transform::Stores stores = Transform::Stores::normal, const video::ClipRule& clip = {.frames = 0});
 
   // Bytes of one sample in a batch, or of the place for its canvas; for a clip, of all frames.
   [[nodiscard]] std::size_t sample_bytes() const noexcept;

@@ -142,8 +142,4 @@ JpegPacker::~JpegPacker() = default;
 std::optional<std::vector<std::byte>> JpegPacker::pack(std::span<const std::byte> file) { return impl_->pack(file); }
 std::vector<std::byte> JpegPacker::unpack(std::span<const std::byte> packed) { return impl_->unpack(packed); }
 
-std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const PackTables& tables) {
-  return JpegPacker(tables).unpack(packed);
-}
-
 }  // namespace forebay::pack

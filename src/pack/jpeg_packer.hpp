@@ -35,7 +35,4 @@ class JpegPacker {
   std::unique_ptr<Impl> impl_;
 };
 
-// JpegPacker::unpack() with a temporary packer.
-[[nodiscard]] std::vector<std::byte> unpack_jpeg(std::span<const std::byte> packed, const PackTables& tables);
-
 }  // namespace forebay::pack

@@ -42,8 +42,6 @@ constexpr PackKernels kScalarPack{"scalar",          decode_scalar,      expand_
 
 }  // namespace
 
-const PackKernels& scalar_pack_kernels() noexcept { return kScalarPack; }
-
 std::span<const PackKernels> supported_pack_kernels() {
   static const std::vector<PackKernels> all =
       jpeg::kernels_that_run_here(kScalarPack, &PackKernels::decode, set_pack_kernels);

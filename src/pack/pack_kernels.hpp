@@ -72,11 +72,8 @@ struct PackKernels {
                      std::int16_t* sums) noexcept;
 };
 
-// The plain loops, which define the results of all others. Any thread may call.
-[[nodiscard]] const PackKernels& scalar_pack_kernels() noexcept;
-
-// The kernels that this processor can run, fastest first, the scalar ones last. Never empty; the same in every call.
-// Any thread may call.
+// The kernels that this processor can run, fastest first. The last ones are plain loops, which define the results of
+// all others. The same in every call; any thread may call.
 [[nodiscard]] std::span<const PackKernels> supported_pack_kernels();
 
 // Fills in the kernels compiled for `target`, one of Highway's targets. Any thread may call.

@@ -78,8 +78,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       ahead_(ahead + batches_of_window(links.order)),
       plan_(std::bit_ceil(ahead_ + 1)),
       ring_(links.capacity, store_->size(), 0, [this] { return are_decoders_busy(); }),
-      maker_(links.options.transform, links.options.seed, links.options.run.eval,
-             make::Transform::stores_for(links.options.transform, store_->format().pictures()), links.operations,
+      maker_(links.options.transform, links.options.seed, links.options.run.eval, links.operations,
+             make::Transform::stores_for(links.options.transform, store_->format().pictures()),
              data::clip_rule(links.options.dataset.clip)),
       field_maker_(links.dataset.fields().empty()
                        ? std::nullopt
