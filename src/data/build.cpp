@@ -74,13 +74,9 @@ bool has_folder_annotations(const Scan& scan) {
 // are then not read.
 bool holds_voc(const BuildContext& context, const std::string& root, const Scan& scan) {
   std::atomic<bool> found{false};
-  ParallelTask task;
-  task.count = scan.annotations.size();
-  task.body = [&](std::size_t i) {
+  run_parallel({scan.annotations.size(), context.threads}, [&](std::size_t i) {
     if (!found && is_voc_annotation(join_path(root, scan.annotations[i]))) found = true;
-  };
-  task.total = task.count;
-  run_parallel(task, context.threads, {});
+  });
   return found;
 }
 

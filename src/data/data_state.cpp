@@ -100,16 +100,9 @@ class FirstFinding {
 template <typename Item, typename Compare>
 void compare_each(const std::vector<Item>& items, unsigned threads, const IndexProgress& progress, Compare&& compare) {
   constexpr std::size_t kAtOnce = 64;
-  ParallelTask task;
-  task.count = (items.size() + kAtOnce - 1) / kAtOnce;
-  task.body = [&](std::size_t turn) {
-    const std::size_t end = std::min((turn + 1) * kAtOnce, items.size());
-    for (std::size_t i = turn * kAtOnce; i < end; ++i) compare(i, items[i]);
-  };
-  task.scale = kAtOnce;
-  task.total = items.size();
-  if (task.count > 1) return run_parallel(task, threads, progress);
-  if (task.count == 1) task.body(0);
+  const auto compare_one = [&](std::size_t i) { compare(i, items[i]); };
+  if (items.size() > kAtOnce) return run_parallel({items.size(), threads, progress, kAtOnce}, compare_one);
+  for (std::size_t i = 0; i < items.size(); ++i) compare_one(i);
 }
 
 }  // namespace

@@ -151,14 +151,10 @@ std::vector<std::string> likely_cvat_folders(const std::string& file) {
 std::vector<std::string> problems_of_files(const BuildContext& context, const std::string& folder,
                                            const std::vector<ToolImage>& images) {
   std::vector<std::string> problems(images.size());
-  ParallelTask task;
-  task.count = images.size();
-  task.body = [&](std::size_t i) {
+  run_parallel({images.size(), context.threads, context.progress}, [&](std::size_t i) {
     const std::string& path = images[i].path;
     problems[i] = path.empty() ? "an image without a name" : store::problem_of_file(join_path(folder, path));
-  };
-  task.total = images.size();
-  run_parallel(task, context.threads, context.progress);
+  });
   return problems;
 }
 

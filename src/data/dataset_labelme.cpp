@@ -178,11 +178,8 @@ class LabelmeBuilder {
 
   void read_all() {
     read_.resize(files_.size());
-    ParallelTask task;
-    task.count = files_.size();
-    task.body = [&](std::size_t i) { read_[i] = read_labelme(full(files_[i])); };
-    task.total = files_.size();
-    run_parallel(task, contents_.context().threads, contents_.context().progress);
+    run_parallel({files_.size(), contents_.context().threads, contents_.context().progress},
+                 [&](std::size_t i) { read_[i] = read_labelme(full(files_[i])); });
   }
 
   // The image of a JSON file: the one beside it with the same name, else the one that imagePath

@@ -246,14 +246,12 @@ IndexDraft build_lmdb(PathContents& contents) {
   }
   ShardDraft::Progress progress;
   std::vector<std::optional<ShardDraft>> read(parts.size());
-  ParallelTask task;
-  task.count = task.total = parts.size();
-  task.body = [&](std::size_t i) { read[i] = read_lmdb_part(contents, parts[i], progress); };
   const auto report = [&](std::uint64_t, std::uint64_t) {
     if (const auto& tell = contents.context().progress)
       tell(progress.records, std::max(entries, progress.records.load()));
   };
-  run_parallel(task, contents.context().threads, report);
+  run_parallel({parts.size(), contents.context().threads, report},
+               [&](std::size_t i) { read[i] = read_lmdb_part(contents, parts[i], progress); });
   std::vector<ShardDraft> drafts;
   drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));

@@ -73,12 +73,9 @@ std::vector<std::byte> tables_in(PathContents& contents, const std::string& name
 
 std::vector<PackMember> read_members(PathContents& contents, const std::vector<std::string>& names) {
   std::vector<PackMember> members(names.size());
-  ParallelTask task;
-  task.count = task.total = names.size();
-  task.body = [&](std::size_t i) {
+  run_parallel({names.size(), contents.context().threads}, [&](std::size_t i) {
     members[i] = with_shard(contents, names[i], [](const PackShard& shard) { return shard.member(); });
-  };
-  run_parallel(task, contents.context().threads, {});
+  });
   if (const std::string problem = problem_of_pack(members, names); !problem.empty()) {
     throw path_error(contents.options(), problem);
   }
@@ -94,12 +91,11 @@ void open_shards(PathContents& contents, const std::vector<std::string>& names, 
   const std::size_t at_once = 2 * std::size_t{std::max(contents.context().threads, 1U)};
   for (std::size_t begin = 0; begin < names.size(); begin += at_once) {
     std::vector<OpenedShard> shards(std::min(at_once, names.size() - begin));
-    ParallelTask task;
-    task.count = task.total = shards.size();
-    task.body = [&](std::size_t i) { shards[i] = open_shard(contents, names[begin + i], members[begin + i]); };
-    run_parallel(task, contents.context().threads, [&](std::uint64_t done, std::uint64_t) {
+    const auto report = [&](std::uint64_t done, std::uint64_t) {
       if (contents.context().progress) contents.context().progress(begin + done, names.size());
-    });
+    };
+    run_parallel({shards.size(), contents.context().threads, report},
+                 [&](std::size_t i) { shards[i] = open_shard(contents, names[begin + i], members[begin + i]); });
     for (std::size_t i = 0; i < shards.size(); ++i) use(shards[i], begin + i);
   }
 }

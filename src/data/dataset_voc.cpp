@@ -74,8 +74,7 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
 
 // A file that cannot be parsed gets one object with number 0, which stands for the whole
 // annotation.
-void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& chunk) {
-  const std::size_t end = std::min(begin + kChunk, files.annotations.size());
+void parse_chunk(const AnnotatedFiles& files, std::size_t begin, std::size_t end, ParsedChunk& chunk) {
   chunk.sizes.resize(end - begin);
   chunk.states.resize(end - begin);
   for (std::size_t i = begin; i < end; ++i) {
@@ -94,12 +93,8 @@ void parse_chunk(const AnnotatedFiles& files, std::size_t begin, ParsedChunk& ch
 
 std::vector<ParsedChunk> parse_all(const BuildContext& context, const AnnotatedFiles& files) {
   std::vector<ParsedChunk> chunks((files.annotations.size() + kChunk - 1) / kChunk);
-  ParallelTask task;
-  task.count = chunks.size();
-  task.body = [&](std::size_t i) { parse_chunk(files, i * kChunk, chunks[i]); };
-  task.scale = kChunk;
-  task.total = files.annotations.size();
-  run_parallel(task, context.threads, context.progress);
+  run_in_ranges({files.annotations.size(), context.threads, context.progress, kChunk},
+                [&](std::size_t begin, std::size_t end) { parse_chunk(files, begin, end, chunks[begin / kChunk]); });
   return chunks;
 }
 

@@ -199,10 +199,8 @@ class YoloBuilder {
     std::vector<ListedFolder> others;
     others.reserve(of_labels.size());
     for (const std::string& path : of_labels) others.push_back({.path = path});
-    ParallelTask task;
-    task.count = task.total = others.size();
-    task.body = [&](std::size_t i) { others[i] = scan_folder(others[i].path, "").listed.front(); };
-    run_parallel(task, contents_.context().threads, {});
+    run_parallel({others.size(), contents_.context().threads},
+                 [&](std::size_t i) { others[i] = scan_folder(others[i].path, "").listed.front(); });
     std::size_t i = 0;
     for (const std::string& path : of_labels) {
       others[i].path = path;
@@ -218,17 +216,8 @@ class YoloBuilder {
   void read_all() {
     read_.resize(images_.paths.size());
     const bool needs_size = needs_sizes(contents_.options());
-    ParallelTask task;
-    task.count = (read_.size() + kImagesInTurn - 1) / kImagesInTurn;
-    task.body = [&](std::size_t turn) {
-      const std::size_t end = std::min((turn + 1) * kImagesInTurn, read_.size());
-      for (std::size_t i = turn * kImagesInTurn; i < end; ++i) {
-        read_[i] = read_yolo_image(images_.paths[i], rules_, needs_size);
-      }
-    };
-    task.scale = kImagesInTurn;
-    task.total = read_.size();
-    run_parallel(task, contents_.context().threads, contents_.context().progress);
+    run_parallel({read_.size(), contents_.context().threads, contents_.context().progress, kImagesInTurn},
+                 [&](std::size_t i) { read_[i] = read_yolo_image(images_.paths[i], rules_, needs_size); });
   }
 
   // 64 bits, because the largest number plus one may not fit into 32.

@@ -19,11 +19,11 @@ unsigned index_threads() {
   return std::clamp(cores_of_process().usable(), kFewest, kMost);
 }
 
-// Iterations are handed out one by one from a counter, because their costs differ widely, as
-// folders do. The first exception sets the counter to the end, so that each worker stops after its
-// current iteration. Only the calling thread calls `progress`, because a program's callback may not
-// expect other threads.
-void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress) {
+// Ranges are handed out from a counter, because the costs of iterations differ widely, as folders'
+// do. The first exception sets the counter to the end, so that each worker stops after its current
+// range. Only the calling thread calls `progress`, because a program's callback may not expect other
+// threads.
+void run_in_ranges(const ParallelLoop& loop, const std::function<void(std::size_t, std::size_t)>& body) {
   constexpr auto kReportInterval = std::chrono::milliseconds(100);
   Failure failure;
   std::atomic<std::size_t> next{0};
@@ -35,20 +35,23 @@ void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgres
       call();
     } catch (...) {
       failure.raise(std::current_exception());
-      next = task.count;
+      next = loop.count;
     }
   };
+  const auto take = [&] { return next.fetch_add(loop.at_once); };
   const auto work = [&] {
-    for (std::size_t i = next++; i < task.count; i = next++) {
-      task.body(i);
-      ++done;
+    for (std::size_t begin = take(); begin < loop.count; begin = take()) {
+      const std::size_t end = std::min(begin + loop.at_once, loop.count);
+      body(begin, end);
+      done += end - begin;
     }
   };
   const auto report = [&] {
-    if (progress) progress(std::min(done * task.scale, task.total), task.total);
+    if (loop.progress) loop.progress(done, loop.count);
   };
   {
-    std::vector<std::jthread> workers(std::clamp<std::size_t>(task.count, 1, std::max(threads, 1U)));
+    const std::size_t ranges = (loop.count + loop.at_once - 1) / loop.at_once;
+    std::vector<std::jthread> workers(std::min<std::size_t>(ranges, std::max(loop.threads, 1U)));
     for (std::jthread& worker : workers) {
       ++running;
       try {

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <forebay/dataset.hpp>
 #include <functional>
+
+#include <forebay/dataset.hpp>
 
 namespace forebay::data {
 
@@ -11,15 +12,25 @@ namespace forebay::data {
 [[nodiscard]] unsigned index_threads();
 
 // A loop whose iterations may run in any order and concurrently.
-struct ParallelTask {
-  std::size_t count = 0;                  // iterations
-  std::function<void(std::size_t)> body;  // called once for each iteration below `count`
-  std::size_t scale = 1;                  // units of progress per iteration
-  std::size_t total = 0;                  // units of progress in total
+struct ParallelLoop {
+  std::size_t count = 0;  // iterations
+  unsigned threads = 1;
+  IndexProgress progress = {};  // of iterations; may be empty
+  std::size_t at_once = 1;      // iterations that a thread takes at a time
 };
-// Runs the loop on several threads while the calling thread calls `progress`, unless that is empty, about ten times a
-// second and once at the end. The first exception of either ends the loop and is rethrown once all threads have ended.
-// Uses fewer threads if the system refuses some; throws Error if it refuses all.
-void run_parallel(const ParallelTask& task, unsigned threads, const IndexProgress& progress);
+
+// Calls body(begin, end) for ranges of at most `at_once` iterations, which begin at multiples of it, on several threads
+// while the calling thread calls `progress` about ten times a second and once at the end. The first exception of either
+// ends the loop and is rethrown once all threads have ended. Uses fewer threads if the system refuses some; throws
+// Error if it refuses all.
+void run_in_ranges(const ParallelLoop& loop, const std::function<void(std::size_t begin, std::size_t end)>& body);
+
+// The same with body(i) for each iteration.
+template <typename Body>
+void run_parallel(const ParallelLoop& loop, const Body& body) {
+  run_in_ranges(loop, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) body(i);
+  });
+}
 
 }  // namespace forebay::data

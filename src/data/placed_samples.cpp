@@ -50,15 +50,8 @@ MissingFiles find_missing_files(const Dataset& dataset, unsigned threads, const 
   const auto* const table = dynamic_cast<const SampleFiles*>(&dataset);
   if (table == nullptr) return {};
   std::vector<std::string> problems(table->files());
-  ParallelTask task;
-  task.count = (problems.size() + kFilesAtOnce - 1) / kFilesAtOnce;
-  task.scale = kFilesAtOnce;
-  task.total = problems.size();
-  task.body = [&](std::size_t chunk) {
-    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kFilesAtOnce, problems.size());
-    for (std::uint64_t i = chunk * kFilesAtOnce; i < end; ++i) problems[i] = problem_of_source(table->file_path(i));
-  };
-  run_parallel(task, threads, progress);
+  run_parallel({problems.size(), threads, progress, kFilesAtOnce},
+               [&](std::size_t i) { problems[i] = problem_of_source(table->file_path(i)); });
   MissingFiles missing;
   for (std::uint64_t i = 0; i < problems.size(); ++i) {
     if (!problems[i].empty()) missing.files.push_back({table->file_path(i), problems[i], true});

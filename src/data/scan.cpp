@@ -251,14 +251,9 @@ class Walk {
     constexpr std::size_t kMostAtOnce = 64;
     const std::size_t at_once = std::clamp<std::size_t>(folders.size() / (std::size_t{8} * threads_), 1, kMostAtOnce);
     std::vector<Folder> next;
-    ParallelTask task;
-    task.count = (folders.size() + at_once - 1) / at_once;
-    task.body = [&](std::size_t turn) {
+    const auto list = [&](std::size_t begin, std::size_t end) {
       Found found;
-      for (const Folder& folder :
-           std::span(folders).subspan(turn * at_once).first(std::min(at_once, folders.size() - turn * at_once))) {
-        visit_patiently(folder, found);
-      }
+      for (const Folder& folder : std::span(folders).subspan(begin, end - begin)) visit_patiently(folder, found);
       const std::lock_guard lock(mutex_);
       append(std::move(found.scan), scan_);
       std::ranges::move(found.folders, std::back_inserter(next));
@@ -267,10 +262,10 @@ class Walk {
     const auto report = [this](std::uint64_t, std::uint64_t) {
       if (progress_) progress_(files_, files_);
     };
-    if (task.count > 1) {
-      run_parallel(task, threads_, report);
+    if (folders.size() > 1) {
+      run_in_ranges({folders.size(), threads_, report, at_once}, list);
     } else {
-      task.body(0);  // a single folder, such as the root, needs no thread
+      list(0, folders.size());  // a single folder, such as the root, needs no thread
       report(0, 0);
     }
     return next;

@@ -31,10 +31,8 @@ Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress
     Scan scan = scan_objects(root, "", false);
     const std::vector<std::string> folders(scan.folders.begin(), scan.folders.end());
     std::vector<Scan> below(folders.size());
-    ParallelTask task;
-    task.count = task.total = folders.size();
-    task.body = [&](std::size_t i) { below[i] = scan_objects(root, folders[i], true); };
-    run_parallel(task, std::max(threads, kFewestListers), progress);
+    run_parallel({folders.size(), std::max(threads, kFewestListers), progress},
+                 [&](std::size_t i) { below[i] = scan_objects(root, folders[i], true); });
     for (Scan& each : below) {
       scan.images.append(std::move(each.images));
       scan.annotations.append(std::move(each.annotations));

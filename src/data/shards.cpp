@@ -364,9 +364,6 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   for (const std::string& path : paths) all_bytes += is_remote ? 0 : std::filesystem::file_size(path, unknown);
   ShardDraft::Progress progress;
   std::vector<std::optional<ShardDraft>> read(paths.size());
-  ParallelTask task;
-  task.count = task.total = paths.size();
-  task.body = [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, wanted, progress); };
   // The total number of records is an estimate until all bytes have been read.
   const auto report = [&](std::uint64_t done, std::uint64_t files) {
     const std::uint64_t records = progress.records.load(std::memory_order_relaxed);
@@ -378,7 +375,9 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
     }
   };
   // More threads than cores are useful for a store, because they mostly wait for responses.
-  run_parallel(task, is_remote ? std::max(contents.context().threads, 32U) : contents.context().threads, report);
+  const unsigned threads = is_remote ? std::max(contents.context().threads, 32U) : contents.context().threads;
+  run_parallel({paths.size(), threads, report},
+               [&](std::size_t i) { read[i] = read_shard(contents, paths[i], format, wanted, progress); });
   std::vector<ShardDraft> drafts;
   drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));

@@ -150,9 +150,8 @@ void SourceFiles::check(std::uint64_t source) {
 SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, unsigned threads,
                                       const IndexProgress& progress) {
   std::vector<std::string> problems(sources.size());
-  ParallelTask task;
-  task.count = task.total = sources.size();
-  task.body = [&](std::size_t i) {
+  if (sources.empty()) return {};
+  run_parallel({sources.size(), threads, progress}, [&](std::size_t i) {
     try {
       read_patiently([&] { return known_(sources[i]).path; }, [&] { check(sources[i]); });
     } catch (const SampleError& error) {
@@ -160,8 +159,7 @@ SourceComparison SourceFiles::compare(std::span<const std::uint64_t> sources, un
       if (error.is_transient()) end_scan(path, error);
       problems[i] = path + ": " + error.what();
     }
-  };
-  if (!sources.empty()) run_parallel(task, threads, progress);
+  });
   const auto first = std::ranges::find_if(problems, [](const std::string& problem) { return !problem.empty(); });
   return {sources.size(), first == problems.end() ? "" : *first};
 }

@@ -347,10 +347,8 @@ void make_clips(const BuildContext& context, IndexDraft& draft) {
     }
   }
   std::vector<Video> videos(used.size());
-  ParallelTask task;
-  task.count = task.total = used.size();
-  task.body = [&](std::size_t i) { videos[i] = look_through(paths[i], options, segments[i]); };
-  run_parallel(task, context.threads, context.progress);
+  run_parallel({used.size(), context.threads, context.progress},
+               [&](std::size_t i) { videos[i] = look_through(paths[i], options, segments[i]); });
   log(options, paths, videos, context.options.path, draft.skipped);
 
   table.rule = clip_rule(options);

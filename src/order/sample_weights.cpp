@@ -130,14 +130,7 @@ std::string SampleNames::of_source(std::uint64_t id) const {
 // In chunks, so that threads do not share a cache line per sample. The order of calls is
 // unspecified.
 void for_each_sample(const Dataset& dataset, const std::function<void(std::uint64_t id)>& call) {
-  constexpr std::uint64_t kAtOnce = 4096;
-  data::ParallelTask task;
-  task.count = (dataset.size() + kAtOnce - 1) / kAtOnce;
-  task.body = [&](std::size_t chunk) {
-    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kAtOnce, dataset.size());
-    for (std::uint64_t id = chunk * kAtOnce; id < end; ++id) call(id);
-  };
-  data::run_parallel(task, data::index_threads(), {});
+  data::run_parallel({.count = dataset.size(), .threads = data::index_threads(), .at_once = 4096}, call);
 }
 
 std::vector<double> read_weights(const std::string& file, const Dataset& dataset, std::span<const std::uint32_t> ids) {

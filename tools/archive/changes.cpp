@@ -121,19 +121,14 @@ ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings,
 std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const std::vector<std::uint64_t>& ids) {
   std::atomic<std::size_t> first{ids.size()};
   Lending<OfShard> finders([&] { return std::make_unique<OfShard>(*this, shard); });
-  data::ParallelTask task;
-  task.count = task.total = (ids.size() + kComparedAtOnce - 1) / kComparedAtOnce;
-  task.body = [&](std::size_t chunk) {
+  data::run_parallel({ids.size(), settings_.threads, {}, kComparedAtOnce}, [&](std::size_t i) {
+    if (i >= first.load() || shard.shares(i)) return;
     finders.with([&](OfShard& finder) {
-      const std::size_t end = std::min(ids.size(), (chunk + 1) * kComparedAtOnce);
-      for (std::size_t i = chunk * kComparedAtOnce; i < std::min(end, first.load()); ++i) {
-        if (shard.shares(i) || !finder.differs(i, ids[i])) continue;
-        for (std::size_t known = first; i < known && !first.compare_exchange_weak(known, i);) {
-        }
+      if (!finder.differs(i, ids[i])) return;
+      for (std::size_t known = first; i < known && !first.compare_exchange_weak(known, i);) {
       }
     });
-  };
-  if (task.count > 0) data::run_parallel(task, settings_.threads, {});
+  });
   return first < ids.size() ? std::optional(ids[first]) : std::nullopt;
 }
 

@@ -49,25 +49,17 @@ PackCheck check_pack(const std::filesystem::path& folder, unsigned threads, cons
       const ReadShard shard = read_shard_back(folder, name);
       const std::size_t samples = shard.index.offset.size();
       std::vector<std::string> problems(samples);
-      data::ParallelTask task;
-      task.count = (samples + kCheckedAtOnce - 1) / kCheckedAtOnce;
-      task.scale = kCheckedAtOnce;
-      task.total = samples;
       Lending<RecordReader> readers([&] { return std::make_unique<RecordReader>(shard); });
-      task.body = [&](std::size_t chunk) {
-        readers.with([&](RecordReader& reader) {
-          for (std::size_t i = chunk * kCheckedAtOnce; i < std::min(samples, (chunk + 1) * kCheckedAtOnce); ++i) {
-            if (shard.shares(i)) continue;
-            try {
-              (void)reader.read(i);
-            } catch (const SampleError& problem) {
-              problems[i] = problem.what();
-            }
-          }
-        });
-      };
-      data::run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+      const auto report = [&](std::uint64_t of_shard, std::uint64_t) {
         if (progress) progress(done + of_shard, total);
+      };
+      data::run_parallel({samples, threads, report, kCheckedAtOnce}, [&](std::size_t i) {
+        if (shard.shares(i)) return;
+        try {
+          readers.with([&](RecordReader& reader) { (void)reader.read(i); });
+        } catch (const SampleError& problem) {
+          problems[i] = problem.what();
+        }
       });
       for (std::size_t i = 0; i < samples; ++i) {
         if (problems[i].empty()) continue;

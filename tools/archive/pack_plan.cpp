@@ -145,22 +145,14 @@ std::vector<std::uint64_t> cut_into_shards(const Dataset& dataset, const PackSet
   std::vector<std::uint64_t> sizes(dataset.size());
   std::vector<char> may_begin(dataset.size(), 1);
   SampleSizes size_of_sample(dataset, settings);
-  data::ParallelTask task;
-  task.count = (sizes.size() + kAtOnce - 1) / kAtOnce;
-  task.scale = kAtOnce;
-  task.total = sizes.size();
-  task.body = [&](std::size_t chunk) {
-    const std::uint64_t end = std::min<std::uint64_t>((chunk + 1) * kAtOnce, sizes.size());
-    for (std::uint64_t id = chunk * kAtOnce; id < end; ++id) {
-      if (id > 0 && shares_record(dataset, id)) {
-        may_begin[id] = 0;
-      } else {
-        const std::uint64_t bytes = size_of_sample(id);
-        sizes[id] = bytes == kUnknown ? kUnknown : size_in_shard(bytes, settings);
-      }
+  data::run_parallel({sizes.size(), settings.threads, progress, kAtOnce}, [&](std::size_t id) {
+    if (id > 0 && shares_record(dataset, id)) {
+      may_begin[id] = 0;
+    } else {
+      const std::uint64_t bytes = size_of_sample(id);
+      sizes[id] = bytes == kUnknown ? kUnknown : size_in_shard(bytes, settings);
     }
-  };
-  data::run_parallel(task, settings.threads, progress);
+  });
   fill_unknown(sizes, may_begin);
   std::vector<std::uint64_t> firsts{0};
   std::uint64_t bytes = 0;

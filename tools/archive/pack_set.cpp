@@ -166,9 +166,7 @@ class SetPacker {
     std::optional<Skipped> last;
     std::vector<std::uint32_t> lacking;
     bool are_sound = true;
-    data::ParallelTask task;
-    task.count = task.total = others.size();
-    task.body = [&](std::size_t i) {
+    data::run_parallel({others.size(), settings_.threads}, [&](std::size_t i) {
       const std::optional<ReadShard> shard = sound_shard(others[i]);
       const std::lock_guard lock(mutex);
       are_sound = are_sound && shard;
@@ -178,8 +176,7 @@ class SetPacker {
       bad += shard->index.left_out.size();
       last = shard->index.left_out.back();
       lacking.push_back(others[i]);
-    };
-    if (task.count > 0) data::run_parallel(task, settings_.threads, {});
+    });
     if (!are_sound || !last || are_few_bad(settings_, bad, dataset_.size())) return;
     if (std::ranges::all_of(lacking, [this](std::uint32_t number) { return lacks_the_same_now(number); })) {
       require_few_bad(settings_, bad, dataset_.size(), *last);
@@ -242,9 +239,7 @@ class SetPacker {
   std::optional<std::vector<Skipped>> lost_fields_if_same(const std::vector<Gap>& gaps) {
     std::vector<std::string> problems(gaps.size());
     std::atomic<bool> is_same{true};
-    data::ParallelTask task;
-    task.count = task.total = gaps.size();
-    task.body = [&](std::size_t i) {
+    data::run_parallel({gaps.size(), settings_.threads}, [&](std::size_t i) {
       if (!is_same.load(std::memory_order_relaxed)) return;  // only to save work
       const Gap& gap = gaps[i];
       packers_.with([&](SamplePacker& packer) {
@@ -256,8 +251,7 @@ class SetPacker {
           is_same = false;
         }
       });
-    };
-    if (task.count > 0) data::run_parallel(task, settings_.threads, {});
+    });
     if (!is_same) return std::nullopt;
     std::vector<Skipped> lost;
     for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -314,17 +308,15 @@ class SetPacker {
   std::vector<PackedSample> pack_some(std::uint64_t begin, std::uint64_t end, std::uint64_t shard_begin) {
     std::vector<std::optional<PackedSample>> packed(std::min(end - begin, kMostAtOnce));
     std::atomic<std::uint64_t> memory{0};
-    data::ParallelTask task;
-    task.count = task.total = packed.size();
-    task.body = [&](std::size_t i) {
+    const auto report = [&](std::uint64_t, std::uint64_t) {
+      if (progress_) progress_(done_, total_);
+    };
+    data::run_parallel({packed.size(), settings_.threads, report}, [&](std::size_t i) {
       if (i > 0 && memory.load(std::memory_order_relaxed) >= kMemory) return;
       const std::uint64_t id = begin + i;
       packers_.with(
           [&](SamplePacker& packer) { packed[i] = packer.pack(id, id > shard_begin && shares_record(dataset_, id)); });
       memory.fetch_add(packed[i]->memory(), std::memory_order_relaxed);
-    };
-    data::run_parallel(task, settings_.threads, [&](std::uint64_t, std::uint64_t) {
-      if (progress_) progress_(done_, total_);
     });
     std::vector<PackedSample> some;
     for (auto& each : packed) {

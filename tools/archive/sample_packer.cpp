@@ -76,9 +76,7 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
   const std::uint64_t count = std::min(kTrainedOn, dataset.size());
   std::vector<std::optional<std::vector<std::byte>>> files(count);
   std::atomic<std::uint64_t> bad{0};
-  data::ParallelTask task;
-  task.count = task.total = count;
-  task.body = [&](std::size_t i) {
+  data::run_parallel({count, settings.threads}, [&](std::size_t i) {
     const std::uint64_t id = dataset.size() * i / count;
     try {
       files[i] = jpeg_file(dataset, id, settings.patience);
@@ -90,8 +88,7 @@ std::vector<std::byte> trained(const Dataset& dataset, const PackSettings& setti
         throw Error(last.path + ": " + last.reason + "; none of " + std::to_string(count) + " images can be read");
       }
     }
-  };
-  data::run_parallel(task, settings.threads, {});
+  });
   pack::PackTraining training;
   for (auto& file : files) {
     if (file) (void)training.add(*file);

@@ -324,17 +324,16 @@ UnpackReport unpack(const fs::path& set, const fs::path& folder, unsigned thread
   for (const std::string& name : names) {
     try {
       const ReadShard shard = read_shard_back(set, name);
-      data::ParallelTask task;
-      task.count = task.total = shard.index.offset.size();
+      const std::size_t samples = shard.index.offset.size();
       Turns turns;
       Lending<RecordReader> readers([&] { return std::make_unique<RecordReader>(shard); });
-      task.body = [&](std::size_t sample) {
-        readers.with([&](RecordReader& reader) { unpacker.unpack(shard, reader, sample, turns); });
-      };
-      data::run_parallel(task, threads, [&](std::uint64_t of_shard, std::uint64_t) {
+      const auto report = [&](std::uint64_t of_shard, std::uint64_t) {
         if (progress) progress(done + of_shard, total);
+      };
+      data::run_parallel({samples, threads, report}, [&](std::size_t sample) {
+        readers.with([&](RecordReader& reader) { unpacker.unpack(shard, reader, sample, turns); });
       });
-      done += task.count;
+      done += samples;
     } catch (const SampleError& problem) {
       unpacker.fail(name, problem.what());
     }

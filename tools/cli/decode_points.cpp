@@ -123,16 +123,11 @@ DecodePoints save_decode_points(const Dataset& dataset, const TransformOptions& 
   const make::ImageOptions options{.exif = transform.exif, .max_pixels = transform.max_pixels};
   const std::uint64_t size = dataset.size();
   std::vector<Found> found((size + kSamplesAtOnce - 1) / kSamplesAtOnce);
-  data::ParallelTask task;
-  task.count = found.size();
-  task.scale = kSamplesAtOnce;
-  task.total = size;
-  task.body = [&](std::size_t chunk) {
-    const std::uint64_t begin = chunk * kSamplesAtOnce;
-    found[chunk] = PointFinder(dataset, options).find(begin, std::min(begin + kSamplesAtOnce, size));
-  };
   try {
-    data::run_parallel(task, data::index_threads(), progress);
+    data::run_in_ranges({size, data::index_threads(), progress, kSamplesAtOnce},
+                        [&](std::size_t begin, std::size_t end) {
+                          found[begin / kSamplesAtOnce] = PointFinder(dataset, options).find(begin, end);
+                        });
   } catch (const Error& error) {
     throw Error(std::string(error.what()) + "; the decode index was not written: run the command again");
   }

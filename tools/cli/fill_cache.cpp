@@ -123,9 +123,7 @@ std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Option
   std::atomic<bool> is_full{false};
   // take_traffic() tells the thread that made a read where its bytes came from. Once the cache is
   // full, nothing more is read, because it would not be kept.
-  data::ParallelTask task;
-  task.count = task.total = ids.size();
-  task.body = [&](std::size_t i) {
+  const auto read_one = [&](std::size_t i) {
     if (is_full.load()) return;
     try {
       read_all(dataset, ids[i]);
@@ -143,9 +141,10 @@ std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Option
       ++read;
     }
   };
-  const std::int64_t readers = options.workers.io;
-  data::run_parallel(task, readers > 0 ? static_cast<unsigned>(readers) : std::max(kReaders, data::index_threads()),
-                     [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  const unsigned readers =
+      options.workers.io > 0 ? static_cast<unsigned>(options.workers.io) : std::max(kReaders, data::index_threads());
+  data::run_parallel({ids.size(), readers, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); }},
+                     read_one);
   return CacheFill{
       .samples = ids.size(), .read = read, .unreadable = unreadable, .from_store = from_store, .held = cache->held()};
 }

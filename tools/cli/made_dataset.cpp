@@ -248,9 +248,7 @@ MadeDataset make_dataset(const DatasetPlan& plan, const std::function<void(std::
   const Writer writer(plan, contents, training);
   writer.make_folders();
   std::atomic<std::uint64_t> bytes{0};
-  const data::ParallelTask paint{
-      .count = plan.images, .body = [&](std::size_t image) { bytes += writer.write(image); }, .total = plan.images};
-  data::run_parallel(paint, std::max(1U, plan.threads), progress);
+  data::run_parallel({plan.images, plan.threads, progress}, [&](std::size_t image) { bytes += writer.write(image); });
   writer.write_tables();
   return {training, plan.images - training, contents.objects(), bytes};
 }

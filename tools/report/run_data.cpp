@@ -266,10 +266,8 @@ RunData read_run(const fs::path& folder, const ReadLimits& limits,
   run.read_from = by_steps ? "steps" : "intervals";
   run.last_written = utc(listing.last_written);
   run.ranks.resize(files.size());
-  data::run_parallel({.count = files.size(),
-                      .body = [&](std::size_t i) { run.ranks[i] = read_rank(files[i], kind, budget); },
-                      .total = files.size()},
-                     data::index_threads(), progress);
+  data::run_parallel({files.size(), data::index_threads(), progress},
+                     [&](std::size_t i) { run.ranks[i] = read_rank(files[i], kind, budget); });
   run.expected = listing.ranks.rbegin()->first + 1;
   for (const RankData& rank : run.ranks) run.expected = std::max(run.expected, rank.head ? rank.head->ranks : 0);
   align(run);
