@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/file_io.hpp"
+#include "data/memory_target.hpp"
 #include "data/source_files.hpp"
 #include "store/cache.hpp"
 #include "store/objects.hpp"
@@ -480,13 +481,7 @@ TEST_CASE("a run without a cache uses none, and one that was left is let go") {
   files.use_cache(cache);
   cache->leave();
   cache.reset();
-  struct Target final : ReadTarget {
-    std::vector<std::byte> bytes;
-    std::span<std::byte> reserve(std::size_t count) override {
-      bytes.resize(count);
-      return bytes;
-    }
-  } target;
+  forebay::data::MemoryTarget target;
   files.read_whole(path, target);
   CHECK(target.bytes.size() == 5);
   CHECK(seen.expired());

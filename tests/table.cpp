@@ -28,13 +28,7 @@ Rows rows_of(std::string_view text, char separator = ',') {
 
 // The bytes of a field.
 std::vector<std::byte> field_of_sample(const Dataset& dataset, std::uint64_t id, std::size_t field) {
-  struct Target final : ReadTarget {
-    std::vector<std::byte> bytes;
-    std::span<std::byte> reserve(std::size_t size) override {
-      bytes.resize(size);
-      return bytes;
-    }
-  } target;
+  Reading target;
   dataset.read_field(id, field, target);
   return std::move(target.bytes);
 }

@@ -15,6 +15,7 @@
 
 #include <forebay/dataset.hpp>
 
+#include "data/memory_target.hpp"
 #include "device/nvjpeg/nvjpeg_decoder.hpp"
 #include "gpu.hpp"
 
@@ -30,27 +31,15 @@ using Files = std::vector<std::vector<std::byte>>;
 constexpr std::size_t kThreads = 4;  // that hand files over: their headers are parsed on the host
 constexpr double kWantedMean = 2;    // grey levels
 
-class Bytes final : public ReadTarget {
- public:
-  std::span<std::byte> reserve(std::size_t bytes) override {
-    bytes_.resize(bytes);
-    return bytes_;
-  }
-  [[nodiscard]] std::vector<std::byte> release() { return std::move(bytes_); }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
 Files files_of(const Setup& setup) {
   DatasetOptions options;
   options.path = setup.data.string();
   const std::unique_ptr<Dataset> dataset = build_dataset(options);
   Files files;
   for (std::uint64_t id = 0; id < dataset->size(); ++id) {
-    Bytes target;
+    data::MemoryTarget target;
     dataset->read(id, target);
-    files.push_back(target.release());
+    files.push_back(std::move(target.bytes));
   }
   return files;
 }

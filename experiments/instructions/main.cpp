@@ -18,6 +18,7 @@
 #include <forebay/order.hpp>
 #include <forebay/policy.hpp>
 
+#include "data/memory_target.hpp"
 #include "make/sample_maker.hpp"
 #include "memory_dataset.hpp"
 #include "read/byte_budget.hpp"
@@ -32,18 +33,6 @@ using namespace forebay::read;
 // Work that comes in units, and how many one call does.
 using Work = std::function<int()>;
 
-class Bytes final : public ReadTarget {
- public:
-  std::span<std::byte> reserve(std::size_t bytes) override {
-    bytes_.resize(bytes);
-    return bytes_;
-  }
-  [[nodiscard]] std::vector<std::byte> release() { return std::move(bytes_); }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
 struct Encoded {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::vector<std::byte>> files;  // by sample
@@ -53,9 +42,9 @@ struct Encoded {
     options.path = path;
     dataset = build_dataset(options);
     for (std::uint64_t id = 0; id < dataset->size(); ++id) {
-      Bytes target;
+      data::MemoryTarget target;
       dataset->read(id, target);
-      files.push_back(target.release());
+      files.push_back(std::move(target.bytes));
     }
   }
 };

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include <forebay/error.hpp>
 
 #include "base/retry.hpp"
+#include "data/memory_target.hpp"
 
 namespace forebay::archive {
 
@@ -19,17 +19,9 @@ namespace forebay::archive {
 template <typename Read>
 [[nodiscard]] std::vector<std::byte> bytes_by(const StorePatience& patience, const Dataset& dataset, std::uint64_t id,
                                               Read&& read) {
-  class Target final : public ReadTarget {
-   public:
-    std::span<std::byte> reserve(std::size_t size) override {
-      bytes.resize(size);
-      return bytes;
-    }
-    std::vector<std::byte> bytes;
-  };
   return read_patiently([&] { return dataset.name(id); },
                         [&] {
-                          Target target;
+                          data::MemoryTarget target;
                           read(target);
                           return std::move(target.bytes);
                         },

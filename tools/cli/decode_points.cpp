@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,6 +23,7 @@
 
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "data/memory_target.hpp"
 #include "data/parallel.hpp"
 #include "jpeg/decode_index.hpp"
 #include "jpeg/pixel_kernels.hpp"
@@ -34,18 +34,6 @@
 
 namespace forebay::cli {
 namespace {
-
-class MemoryTarget final : public ReadTarget {
- public:
-  std::span<std::byte> reserve(std::size_t bytes) override {
-    bytes_.resize(bytes);
-    return bytes_;
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
 
 // The results of a group of samples.
 struct Found {
@@ -94,14 +82,14 @@ class PointFinder {
   void find_one(std::uint64_t id, Found& found, const Read& read) {
     try {
       read_patiently([&] { return dataset_.name(id); }, read);
-      if (!make::starts_as_jpeg(target_.bytes())) return;
+      if (!make::starts_as_jpeg(target_.bytes)) return;
       ++found.counts.images;
-      found.counts.image_bytes += target_.bytes().size();
-      (void)decoder_.open(target_.bytes(), options_);
+      found.counts.image_bytes += target_.bytes.size();
+      (void)decoder_.open(target_.bytes, options_);
       auto points = decoder_.locate();
       if (points.empty()) return;
       ++found.counts.known;
-      found.points.emplace_back(jpeg::key_of(target_.bytes()), std::move(points));
+      found.points.emplace_back(jpeg::key_of(target_.bytes), std::move(points));
     } catch (const SampleError& error) {
       if (error.is_transient()) throw Error(dataset_.name(id) + ": " + error.what());
       ++found.counts.unreadable;  // a run reports the reason
@@ -111,7 +99,7 @@ class PointFinder {
   const Dataset& dataset_;
   make::ImageOptions options_;
   make::JpegDecoder decoder_;
-  MemoryTarget target_;
+  data::MemoryTarget target_;
 };
 
 }  // namespace

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include <forebay/error.hpp>
 
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "data/memory_target.hpp"
 #include "data/parallel.hpp"
 #include "data/saved_index.hpp"
 #include "data/source_files.hpp"
@@ -29,17 +29,6 @@ namespace {
 
 // Chosen: with a remote store a reader waits most of the time.
 constexpr unsigned kReaders = 16;
-
-class Discarded final : public ReadTarget {
- public:
-  std::span<std::byte> reserve(std::size_t bytes) override {
-    bytes_.resize(bytes);
-    return bytes_;
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-};
 
 // The samples to read, ascending. Without `node` these are all selected samples, because with any
 // order but "local" a node reads different samples in each epoch. Samples that weights leave out
@@ -69,7 +58,7 @@ std::vector<std::uint64_t> samples_of_node(const Options& options, const Dataset
 // Reads the image and its fields with the functions that a run uses, so that all of it is cached
 // under the names that the run looks up.
 void read_all(const Dataset& dataset, std::uint64_t id) {
-  Discarded target;
+  data::MemoryTarget target;
   const auto patiently = [&](const auto& read) { read_patiently([&] { return dataset.name(id); }, read); };
   patiently([&] { dataset.read(id, target); });
   for (std::size_t field = 0; field < dataset.fields().size(); ++field) {

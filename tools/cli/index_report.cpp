@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "data/index_image.hpp"
+#include "data/memory_target.hpp"
 #include "output.hpp"
 
 namespace forebay::cli {
@@ -105,13 +106,7 @@ std::string files_noun(const Dataset& dataset) {
 
 // Boxes are in the index, so reading those of every sample is fast.
 BoxCounts::BoxCounts(const Dataset& dataset, std::size_t number) {
-  struct Target final : ReadTarget {
-    std::span<std::byte> reserve(std::size_t size) override {
-      bytes.resize(size);
-      return bytes;
-    }
-    std::vector<std::byte> bytes;
-  } target;
+  data::MemoryTarget target;
   const Field& counted = dataset.fields()[number];
   field = counted.name;
   room = counted.shape[0];
