@@ -9,11 +9,12 @@
 #include <vector>
 
 #include <forebay/dataset.hpp>
+#include <forebay/options.hpp>
 
 #include <nlohmann/json.hpp>
 
-#include "data/parallel.hpp"
-#include "mixing_report.hpp"
+#include "data/placed_samples.hpp"
+#include "order/mixing.hpp"
 
 namespace forebay::cli {
 
@@ -29,6 +30,24 @@ struct BoxCounts {
   std::uint64_t too_many = 0;  // samples with more than a batch has room for
   std::int64_t room = 0;       // the field's `most`
 };
+
+// How well the order of a run mixes this many samples, compared with a shuffle of all samples
+// (mixing_report.cpp). Examines only part of an epoch, so it takes a fraction of a second for any
+// number of samples.
+struct MixingReport {
+  // REQUIRES: samples is at least 1.
+  MixingReport(const DatasetOptions& options, std::uint64_t seed, std::uint64_t samples);
+
+  order::Mixing mixing;
+  order::Mixing shuffle;         // of all samples
+  double meetings = 0;           // see order::meetings(); 0: the order has no parts
+  std::string order;             // in words
+  std::uint64_t batch_size = 1;  // at most `samples`
+  std::uint64_t run = 1;         // samples within this distance in storage count as neighbours
+};
+
+// Two or three lines for people, all but the first indented by `column`.
+[[nodiscard]] std::string to_text(const MixingReport& report, std::size_t column);
 
 // What `forebay index` reports about a dataset.
 struct IndexReport {

@@ -1,4 +1,5 @@
-#include "mixing_report.hpp"
+// How well the configured order mixes the samples, in words, compared with a true shuffle. Examines
+// only some batches, spread over an epoch, so that large datasets take no longer.
 
 #include <algorithm>
 #include <array>
@@ -6,10 +7,9 @@
 
 #include <forebay/order.hpp>
 
+#include "index_report.hpp"
 #include "output.hpp"
 
-// How well the configured order mixes the samples, in words, compared with a true shuffle. Examines
-// only some batches, spread over an epoch, so that large datasets take no longer.
 namespace forebay::cli {
 namespace {
 
