@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
 namespace CLI {
@@ -60,5 +62,7 @@ void add_set_option(CLI::App& command, std::vector<std::string>& overrides);
 // or as a saved index; `format` may be "". Throws ConfigError.
 [[nodiscard]] Options options_for_data(const std::string& path, const std::vector<std::string>& overrides,
                                        const std::string& format);
+// The dataset of such options and their path: a saved index is loaded, anything else is indexed, with a progress bar.
+[[nodiscard]] std::unique_ptr<Dataset> open_or_build(const std::string& path, const Options& options);
 
 }  // namespace forebay::cli

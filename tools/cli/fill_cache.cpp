@@ -132,8 +132,7 @@ std::optional<CacheFill> fill_cache(const FillArguments& arguments, const Option
   };
   const unsigned readers =
       options.workers.io > 0 ? static_cast<unsigned>(options.workers.io) : std::max(kReaders, data::index_threads());
-  data::run_parallel({ids.size(), readers, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); }},
-                     read_one);
+  data::run_parallel({ids.size(), readers, bar.progress()}, read_one);
   return CacheFill{
       .samples = ids.size(), .read = read, .unreadable = unreadable, .from_store = from_store, .held = cache->held()};
 }

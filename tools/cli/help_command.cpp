@@ -41,24 +41,16 @@ struct CommandUsage {
   std::string notes;                // help text after the options, with examples
 };
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 // Extracts choices from the name of the value: "local|lockstep", or "{voc,folder}" for a set.
-std::vector<std::string> choices_of(const std::string& value) {
-  if (value.find('|') != std::string::npos) return split(value, '|');
+std::vector<std::string> choices_of(std::string_view value) {
   const std::size_t open = value.find('{');
-  if (open == std::string::npos || value.back() != '}') return {};
-  return split(value.substr(open + 1, value.size() - open - 2), ',');
+  std::vector<std::string_view> choices;
+  if (value.find('|') != std::string_view::npos) {
+    choices = split(value, '|');
+  } else if (open != std::string_view::npos && value.back() == '}') {
+    choices = split(value.substr(open + 1, value.size() - open - 2), ',');
+  }
+  return {choices.begin(), choices.end()};
 }
 
 // --set is completed with every key of the configuration.

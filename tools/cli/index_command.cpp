@@ -20,6 +20,7 @@
 #include <forebay/error.hpp>
 #include <forebay/field.hpp>
 
+#include <spdlog/fmt/fmt.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -53,20 +54,13 @@ struct IndexArguments {
   bool json = false;
 };
 
-std::unique_ptr<Dataset> open_or_build(const IndexArguments& arguments, const Options& options) {
-  if (data::is_saved_index(arguments.path)) return load_index(arguments.path);
-  ProgressBar bar("indexing");
-  return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
-}
-
 // Lists name files that nobody has looked for yet; the other formats found theirs in folders.
 data::MissingFiles look_for_files(const IndexArguments& arguments, const Dataset& dataset) {
   const bool is_asked_for = arguments.check || !data::is_saved_index(arguments.path);
   const data::Format* format = data::find_format(dataset.format());
   if (format == nullptr || format->finds_files || !is_asked_for) return {};
   ProgressBar bar("looking for files");
-  return data::find_missing_files(dataset, data::index_threads(),
-                                  [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  return data::find_missing_files(dataset, data::index_threads(), bar.progress());
 }
 
 // Throws as a run would once it had met all bad samples. The rules are those of a run: on_bad and
@@ -103,8 +97,7 @@ std::string decode_index_file(const IndexArguments& arguments, const Options& op
 DecodePoints save_points(const Dataset& dataset, const Options& options, const std::string& file) {
   if (file.empty()) return {};
   ProgressBar bar("finding where to begin decoding");
-  return save_decode_points(dataset, options.transform, file,
-                            [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+  return save_decode_points(dataset, options.transform, file, bar.progress());
 }
 
 // Throws Error if the data is no longer what the index was made from.
@@ -121,7 +114,7 @@ int print_index(const IndexArguments& arguments) {
   const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
   require_fillable(arguments.fill, arguments.path, options);
   const std::string points_file = decode_index_file(arguments, options);
-  const auto dataset = open_or_build(arguments, options);
+  const auto dataset = open_or_build(arguments.path, options);
   data::DataComparison compared;
   if (arguments.check) {
     data::image_of(*dataset)->check();
@@ -145,12 +138,12 @@ int print_index(const IndexArguments& arguments) {
     std::puts(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   } else {
     std::fputs(to_text(report, static_cast<std::uint64_t>(arguments.skipped)).c_str(), stdout);
-    std::printf("%-13s%.2f s\n", "time", taken.count());
-    if (arguments.check) std::printf("%-13s%s\n", "checked", "every byte of the index");
-    if (!compared.done.empty()) std::printf("%-13s%s\n", "compared", compared.done.c_str());
-    if (!arguments.save.empty()) std::printf("%-13s%s\n", "saved", printable(arguments.save).c_str());
+    print_row("time", fmt::format("{:.2f} s", taken.count()));
+    if (arguments.check) print_row("checked", "every byte of the index");
+    if (!compared.done.empty()) print_row("compared", compared.done);
+    if (!arguments.save.empty()) print_row("saved", printable(arguments.save));
     if (!points_file.empty()) std::fputs(to_text(points, points_file).c_str(), stdout);
-    if (fill) std::printf("%-13s%s\n", "cached", to_text(*fill).c_str());
+    if (fill) print_row("cached", to_text(*fill));
   }
   require_within_budget(options, report);
   return 0;
@@ -168,6 +161,12 @@ Options options_for_data(const std::string& path, const std::vector<std::string>
   if (!format.empty()) options.dataset.format = format;
   validate(options);
   return options;
+}
+
+std::unique_ptr<Dataset> open_or_build(const std::string& path, const Options& options) {
+  if (data::is_saved_index(path)) return load_index(path);
+  ProgressBar bar("indexing");
+  return open_dataset(options.dataset, bar.progress());
 }
 
 void add_index_command(CLI::App& app, Invocation& invocation) {

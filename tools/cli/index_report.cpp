@@ -21,12 +21,6 @@ namespace {
 using Count = std::pair<std::string, std::uint64_t>;
 
 constexpr std::size_t kMostLines = 20;  // of lists of classes and of reasons
-constexpr std::size_t kColumn = 13;     // column at which values start
-
-std::string row(std::string name, const std::string& value) {
-  name.resize(std::max(name.size() + 1, kColumn), ' ');
-  return name + value + "\n";
-}
 
 // Names and counts in two columns, the most frequent first. Numbers are right-aligned.
 std::string counts_text(std::vector<Count> counts) {
@@ -152,7 +146,7 @@ std::string to_text(const IndexReport& report, std::uint64_t most_skipped) {
          row("samples", grouped(report.dataset.size())) + classes_text(report) + boxes_text(report) +
          skipped_text(report, most_skipped) + missing_text(report, most_skipped) +
          row("fingerprint", report.fingerprint) + row("index", size_text(report.bytes)) +
-         (report.mixing ? row("mixed", to_text(*report.mixing, kColumn)) : "");
+         (report.mixing ? row("mixed", to_text(*report.mixing)) : "");
 }
 
 nlohmann::ordered_json to_json(const IndexReport& report) {

@@ -46,8 +46,8 @@ struct MixingReport {
   std::uint64_t run = 1;         // samples within this distance in storage count as neighbours
 };
 
-// Two or three lines for people, all but the first indented by `column`.
-[[nodiscard]] std::string to_text(const MixingReport& report, std::size_t column);
+// Two or three lines for people, all but the first indented to the column of values.
+[[nodiscard]] std::string to_text(const MixingReport& report);
 
 // What `forebay index` reports about a dataset.
 struct IndexReport {

@@ -132,7 +132,7 @@ int make(const MakeDatasetArguments& arguments) {
   if (!arguments.force) refuse_full(plan.directory);
   const MadeDataset made = [&] {
     ProgressBar bar("painting");
-    return make_dataset(plan, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return make_dataset(plan, bar.progress());
   }();
   const std::string parts =
       plan.split > 0 ? " (" + grouped(made.training) + " in train, " + grouped(made.validation) + " in val)" : "";

@@ -2,9 +2,8 @@
 // only some batches, spread over an epoch, so that large datasets take no longer.
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
+#include <spdlog/fmt/fmt.h>
 #include <forebay/order.hpp>
 
 #include "index_report.hpp"
@@ -16,13 +15,6 @@ namespace {
 // How many samples are examined, at least one batch of them. Chosen.
 constexpr std::uint64_t kLookedAt = 65'536;  // samples
 
-template <typename... Values>
-std::string formatted(const char* format, Values... values) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
 // The number of nodes of the later job is not known here. It cannot be taken as 1, because one node
 // shuffles all samples at once.
 std::uint32_t parts_of(const DatasetOptions& options) {
@@ -33,7 +25,7 @@ std::string order_in_words(const DatasetOptions& options) {
   if (!options.shuffle) return "as stored";
   if (options.order == SampleOrder::global) return "all at once";
   if (options.order == SampleOrder::local) {
-    return "in " + grouped(parts_of(options)) + " parts, " + formatted("%.3g %% exchanged", 100 * options.exchange);
+    return "in " + grouped(parts_of(options)) + " parts, " + fmt::format("{:.3g} % exchanged", 100 * options.exchange);
   }
   return "in windows of " + grouped(static_cast<std::uint64_t>(options.window)) + ", runs of " +
          grouped(static_cast<std::uint64_t>(options.run));
@@ -61,20 +53,19 @@ MixingReport::MixingReport(const DatasetOptions& options, std::uint64_t seed, st
   mixing = order::mixing_of(Order(how), 0, run, batches);
 }
 
-std::string to_text(const MixingReport& report, std::size_t column) {
-  return report.order +
-         formatted(
-             ": of a batch of %llu, %.1f samples lie within %llu of each other in storage (a true shuffle: %.1f);\n",
-             static_cast<unsigned long long>(report.batch_size), report.mixing.together,
-             static_cast<unsigned long long>(report.run), report.shuffle.together) +
-         std::string(column, ' ') +
-         formatted("a sample is %.0f %% as far from its place in storage as in a true shuffle",
-                   100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9)) +
-         (report.meetings > 0 ? ";\n" + std::string(column, ' ') +
-                                    formatted("two samples of a batch are together again in the next epoch %.2f times "
-                                              "as often as in a true shuffle",
-                                              report.meetings)
-                              : "");
+std::string to_text(const MixingReport& report) {
+  const std::string next_line = "\n" + std::string(kValueColumn, ' ');
+  std::string text = fmt::format(
+      "{}: of a batch of {}, {:.1f} samples lie within {} of each other in storage (a true shuffle: {:.1f});{}"
+      "a sample is {:.0f} % as far from its place in storage as in a true shuffle",
+      report.order, report.batch_size, report.mixing.together, report.run, report.shuffle.together, next_line,
+      100 * report.mixing.displacement / std::max(report.shuffle.displacement, 1e-9));
+  if (report.meetings > 0) {
+    text += fmt::format(
+        ";{}two samples of a batch are together again in the next epoch {:.2f} times as often as in a true shuffle",
+        next_line, report.meetings);
+  }
+  return text;
 }
 
 }  // namespace forebay::cli

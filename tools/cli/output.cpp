@@ -107,10 +107,15 @@ std::string size_text(std::uint64_t bytes) {
     value /= 1024;
     ++unit;
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit > 0 && value < 10 ? "%.1f %s" : "%.0f %s", value, kUnits[unit]);
-  return text.data();
+  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, kUnits[unit]);
 }
+
+std::string row(std::string name, const std::string& value) {
+  name.resize(std::max(name.size() + 1, kValueColumn), ' ');
+  return name + value + "\n";
+}
+
+void print_row(std::string name, const std::string& value) { std::fputs(row(std::move(name), value).c_str(), stdout); }
 
 ProgressBar::ProgressBar(std::string what) : what_(std::move(what)), is_terminal_(::isatty(STDERR_FILENO) == 1) {}
 
@@ -131,14 +136,8 @@ void ProgressBar::update(std::uint64_t done, std::uint64_t total) {
 // The last column stays empty, because some terminals wrap after writing it.
 void ProgressBar::draw(std::uint64_t done, std::uint64_t total, double elapsed_s) const {
   const double share = static_cast<double>(done) / static_cast<double>(total);
-  std::array<char, 96> tail{};
-  std::snprintf(tail.data(), tail.size(), " %3.0f %%  %s / %s", share * 100, grouped(done).c_str(),
-                grouped(total).c_str());
-  std::string text = tail.data();
-  if (done > 0) {
-    std::snprintf(tail.data(), tail.size(), "  %.0f s left", elapsed_s * (1 - share) / share);
-    text += tail.data();
-  }
+  std::string text = fmt::format(" {:3.0f} %  {} / {}", share * 100, grouped(done), grouped(total));
+  if (done > 0) text += fmt::format("  {:.0f} s left", elapsed_s * (1 - share) / share);
   constexpr std::size_t kFrame = 4;
   const std::size_t taken = what_.size() + text.size() + kFrame;
   const std::size_t width = terminal_width();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -8,18 +9,15 @@
 #include <string>
 #include <string_view>
 
+#include <forebay/dataset.hpp>
 #include <forebay/profile.hpp>
 #include <forebay/summary.hpp>
 
 namespace forebay::cli {
 
-// Throws ConfigError, naming `flag` and the path, if the file cannot be written, as far as this can
-// be told without touching it. So no run ends without a place for its result. `makes_folder`: the
-// folder will be created if it is missing. An empty path means no file; "-" is standard output.
-
 // Throws ConfigError naming `flag` and the path if the file cannot be written, as far as that can be told without
 // touching it, so that a run does not end with nowhere to put its result. `makes_folder`: the folder will be created.
-// An empty path means no file.
+// An empty path means no file; "-" is standard output.
 void require_writable(const std::string& flag, const std::filesystem::path& file, bool makes_folder = false);
 
 // Writes `text` and a newline; "-" is standard output. Throws Error, naming `flag` and the path,
@@ -36,6 +34,11 @@ void write_in_time(const std::string& flag, const std::filesystem::path& file, s
 // 831488 -> "812 KiB"; three digits or so, binary units.
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
+// A line of a report: the name, blanks up to the column of values, the value.
+inline constexpr std::size_t kValueColumn = 13;
+[[nodiscard]] std::string row(std::string name, const std::string& value);
+void print_row(std::string name, const std::string& value);
+
 // A progress bar on standard error if that is a terminal; otherwise nothing. Used by one thread.
 // The destructor removes the line.
 class ProgressBar {
@@ -47,6 +50,10 @@ class ProgressBar {
 
   // `total` may grow from call to call. Draws at most ten times a second.
   void update(std::uint64_t done, std::uint64_t total);
+  // Calls update(); the bar must outlive it.
+  [[nodiscard]] IndexProgress progress() {
+    return [this](std::uint64_t done, std::uint64_t total) { update(done, total); };
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -22,6 +22,7 @@
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 
+#include <spdlog/fmt/fmt.h>
 #include <CLI/CLI.hpp>
 
 #include "archive/pack_check.hpp"
@@ -59,8 +60,6 @@ struct UnpackArguments {
   std::string folder;
   std::uint64_t threads = 0;
 };
-
-void print_row(const char* name, const std::string& value) { std::printf("%-13s%s\n", name, value.c_str()); }
 
 std::string counted(std::uint64_t count, const std::string& thing) {
   return grouped(count) + " " + thing + (count == 1 ? "" : "s");
@@ -118,11 +117,9 @@ void find_part(const std::string& text, archive::PackSettings& settings) {
 void print_tally(const archive::PackTally& tally) {
   const double share =
       tally.original_bytes == 0 ? 1 : static_cast<double>(tally.file_bytes) / static_cast<double>(tally.original_bytes);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f", share);
   print_row("samples", grouped(tally.samples));
-  print_row("bytes",
-            size_text(tally.file_bytes) + ", " + text + " of the original's " + size_text(tally.original_bytes));
+  print_row("bytes", fmt::format("{}, {:.3f} of the original's {}", size_text(tally.file_bytes), share,
+                                 size_text(tally.original_bytes)));
   if (tally.coefficients > 0) print_row("coefficients", counted(tally.coefficients, "JPEG file"));
   if (tally.pixels > 0) print_row("pixels", counted(tally.pixels, "image"));
   if (tally.as_is > 0) print_row("as they are", counted(tally.as_is, "image"));
@@ -189,11 +186,7 @@ int pack(const PackArguments& arguments) {
   settings.coefficients = !arguments.as_is;
   settings.threads = threads_of(arguments.threads);
   find_part(arguments.part, settings);
-  const auto dataset = [&] {
-    if (data::is_saved_index(arguments.in)) return load_index(arguments.in);
-    ProgressBar bar("indexing");
-    return open_dataset(options.dataset, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
-  }();
+  const auto dataset = open_or_build(arguments.in, options);
   require_not_packed(*dataset, arguments.in);
   settings.samples = samples_of(*dataset, options);
   if (options.on_bad == OnBad::fail) {
@@ -204,8 +197,7 @@ int pack(const PackArguments& arguments) {
   }
   const archive::PackReport report = [&] {
     ProgressBar bar("packing");
-    return archive::pack_dataset(*dataset, settings,
-                                 [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::pack_dataset(*dataset, settings, bar.progress());
   }();
   const std::string of =
       settings.parts > 1 ? " (part " + std::to_string(settings.part + 1) + " of " + std::to_string(settings.parts) + ")"
@@ -229,8 +221,7 @@ int pack(const PackArguments& arguments) {
 int verify(const PackArguments& arguments) {
   const archive::PackCheck check = [&] {
     ProgressBar bar("verifying");
-    return archive::check_pack(arguments.in, threads_of(arguments.threads),
-                               [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::check_pack(arguments.in, threads_of(arguments.threads), bar.progress());
   }();
   print_row("verified", printable(arguments.in));
   print_row("shards", grouped(check.shards));
@@ -254,8 +245,7 @@ int pack_or_verify(const PackArguments& arguments) {
 int unpack_set(const UnpackArguments& arguments) {
   const archive::UnpackReport report = [&] {
     ProgressBar bar("unpacking");
-    return archive::unpack(arguments.set, arguments.folder, threads_of(arguments.threads),
-                           [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    return archive::unpack(arguments.set, arguments.folder, threads_of(arguments.threads), bar.progress());
   }();
   print_row("unpacked", printable(arguments.folder));
   print_row("files", grouped(report.files) + ", " + size_text(report.bytes) + ", each as it was packed");

@@ -83,8 +83,7 @@ int write_report(const ReportArguments& arguments) {
   std::vector<report::RunData> runs;
   for (const std::string& run : arguments.runs) {
     ProgressBar bar("reading " + printable(run));
-    runs.push_back(
-        report::read_run(run, {}, [&](std::uint64_t done, std::uint64_t total) { bar.update(done, total); }));
+    runs.push_back(report::read_run(run, {}, bar.progress()));
   }
   report::name_runs(runs);
   for (const report::RunData& run : runs) {

@@ -21,6 +21,7 @@
 #include <forebay/error.hpp>
 #include <forebay/policy.hpp>
 
+#include <spdlog/fmt/fmt.h>
 #include <CLI/CLI.hpp>
 
 #include "base/text.hpp"
@@ -180,9 +181,7 @@ class RecordedRuns {
   // The folder itself for a single run; otherwise a folder below it for each run.
   [[nodiscard]] std::string folder(const simulate::Scenario& scenario, double ratio) const {
     if (!several_) return dir_;
-    std::array<char, 32> number{};
-    std::snprintf(number.data(), number.size(), "%.4g", ratio);
-    return dir_ + "/" + scenario.policy.name + ".R" + number.data() + ".seed" + std::to_string(scenario.seed);
+    return fmt::format("{}/{}.R{:.4g}.seed{}", dir_, scenario.policy.name, ratio, scenario.seed);
   }
 
   std::string dir_;
