@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,10 +16,11 @@
 #include <forebay/dataset.hpp>
 #include <forebay/error.hpp>
 
+#include "base/varint.hpp"
 #include "container_bytes.hpp"
 #include "record_table.hpp"
 
-// Encodes and decodes the index of a shard of a packed dataset. Integers are varints of 7 bits, lowest first; signed
+// Encodes and decodes the index of a shard of a packed dataset. Integers are varints (base/varint.hpp); signed
 // ones have their sign in the lowest bit. A column of integers is their count and the difference of each from its
 // predecessor. One function serves both directions by calling coder(value, ...).
 namespace forebay::data {
@@ -41,10 +43,7 @@ class PackWriter {
   [[nodiscard]] const std::vector<std::byte>& bytes() const noexcept { return bytes_; }
 
  private:
-  void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7U) bytes_.push_back(static_cast<std::byte>(value | 0x80U));
-    bytes_.push_back(static_cast<std::byte>(value));
-  }
+  void varint(std::uint64_t value) { put_varint(bytes_, value); }
   void raw(std::span<const std::byte> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
 
   template <PackNumber T>
@@ -114,13 +113,9 @@ class PackReader {
                       std::to_string(all_));
   }
   std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const auto byte = static_cast<std::uint64_t>(take(1).front());
-      value |= (byte & 0x7FU) << shift;
-      if (byte < 0x80) return value;
-    }
-    fail();
+    const std::optional<std::uint64_t> value = take_varint(bytes_);
+    if (!value) fail();
+    return *value;
   }
   std::span<const std::byte> take(std::uint64_t count) {
     if (count > bytes_.size()) fail();
