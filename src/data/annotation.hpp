@@ -24,7 +24,7 @@ struct AnnotatedObject {
 
 struct Annotation {
   std::string filename;  // the <filename> element, may be empty or without extension
-  StatedSize size;       // the <size> element
+  ImageExtent size;      // the <size> element
   std::vector<AnnotatedObject> objects;
 };
 

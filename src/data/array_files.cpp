@@ -160,12 +160,6 @@ namespace {
 // At most one label in this many may be unusable, as in lists and tables (LabelCensus).
 constexpr std::size_t kNearlyAllLabels = 10;
 
-std::vector<std::string> numbered_classes(std::int64_t count) {
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
-}
-
 std::vector<std::string> classes_up_to(const std::vector<std::int32_t>& numbers,
                                        const std::vector<std::string>& given) {
   if (!given.empty()) return ClassList(given, {}).names();

@@ -257,6 +257,13 @@ void SkipLog::add_bad(std::string path, std::string reason) {
   bad_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = true});
 }
 
+void SkipLog::add_all(std::string_view folder, const std::vector<Skipped>& entries) {
+  for (const Skipped& entry : entries) {
+    entry.bad ? add_bad(join_path(folder, entry.path), entry.reason)
+              : add_note(join_path(folder, entry.path), entry.reason);
+  }
+}
+
 void SkipLog::add_warning(std::string path, std::string reason) {
   warnings_.push_back({.path = std::move(path), .reason = std::move(reason), .bad = false, .told = true});
 }

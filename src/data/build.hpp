@@ -49,6 +49,16 @@ void add_below(PathList& paths, std::string_view folder, const PathList& from);
 [[nodiscard]] std::string absolute_path(const std::string& path);
 // ConfigError("dataset.path = "...": " + problem).
 [[nodiscard]] ConfigError path_error(const DatasetOptions& options, const std::string& problem);
+// Returns what work() returns. Its SampleErrors, which do not know the configuration, become errors of dataset.path
+// that name `file`, unless that is "".
+template <typename Work>
+auto naming_path(const DatasetOptions& options, const std::string& file, Work&& work) {
+  try {
+    return work();
+  } catch (const SampleError& error) {
+    throw path_error(options, (file.empty() ? "" : file + ": ") + error.what());
+  }
+}
 
 // Class names and their numbers: the given names in their order, or else those found, sorted bytewise.
 class ClassList {
@@ -70,6 +80,8 @@ class SkipLog {
  public:
   void add_bad(std::string path, std::string reason);
   void add_note(std::string path, std::string reason);
+  // Adds entries that are bad, and others as notes, whose paths are relative to `folder`.
+  void add_all(std::string_view folder, const std::vector<Skipped>& entries);
   // Adds a note that a run repeats at its start (Skipped::told), for what the user must know to trust labels and
   // samples.
   void add_warning(std::string path, std::string reason);

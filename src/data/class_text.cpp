@@ -139,4 +139,10 @@ bool LabelCensus::are_numbers(const std::string& file, std::string_view field) c
   return false;
 }
 
+std::vector<std::string> numbered_classes(std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 }  // namespace forebay::data

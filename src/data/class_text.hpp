@@ -21,6 +21,9 @@ inline constexpr std::int64_t kMostClassNumbers = 1'000'000;
 // Parses a class number: a whole number from 0 to kMostClassNumbers - 1, or -1 for no class.
 [[nodiscard]] std::optional<std::int64_t> class_number_in(std::string_view text) noexcept;
 
+// The names of classes that have none: "0" to that of count - 1.
+[[nodiscard]] std::vector<std::string> numbered_classes(std::int64_t count);
+
 // Why a text is not a class number below `limit`, if labels are numbers; the reason given for a bad row. REQUIRES: it
 // is not one.
 [[nodiscard]] std::string problem_of_class(std::string_view text, std::int64_t limit = kMostClassNumbers);

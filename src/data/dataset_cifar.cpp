@@ -119,11 +119,7 @@ IndexDraft build_cifar(PathContents& contents) {
   table.classes = cifar_classes(contents.options(), files);
   table.kinds = {{.encoding = Encoding::raw, .width = 32, .height = 32, .channels = 3, .planar = true}};
   for (const std::string& name : files.names) {
-    try {
-      add_cifar_file(files, name, table, skipped);
-    } catch (const SampleError& error) {
-      throw path_error(contents.options(), name + ": " + error.what());
-    }
+    naming_path(contents.options(), name, [&] { add_cifar_file(files, name, table, skipped); });
   }
   counts.images = table.source.size();
   if (const auto& progress = contents.context().progress) progress(counts.images, counts.images);

@@ -297,16 +297,14 @@ IndexDraft build_coco(PathContents& contents) {
     const double expected = share > 0 ? static_cast<double>(elements) / share : 0;
     context.progress(elements, std::max(elements, static_cast<std::uint64_t>(expected)));
   };
-  try {
+  return naming_path(context.options, "", [&] {
     CocoFile coco =
         read_coco(store::open_patiently(contents.root()), progress, CocoMaskFields::wanted(context.options));
     std::string folder = folder_of_images(
         context.options, contents.root(), likely_folders(contents.root()), coco.paths.size(),
         [&](std::size_t i) { return std::string(coco.paths[i]); }, file_in_folder);
     return CocoBuilder(contents, std::move(coco)).build(std::move(folder));
-  } catch (const SampleError& error) {
-    throw path_error(context.options, error.what());
-  }
+  });
 }
 
 std::uint64_t hash_coco(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }

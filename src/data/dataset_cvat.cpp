@@ -108,7 +108,7 @@ ToolImage read_cvat_image(const XMLElement& element, ShapesLeftOut& left_out) {
   ToolImage image{.path = attribute_of(element, "name"), .where = {}};
   std::ranges::replace(image.path, '\\', '/');
   const ImageExtent size{side_of_image(element, "width"), side_of_image(element, "height")};
-  if (size.width > 0 && size.height > 0) image.size = size;
+  if (size.is_known()) image.size = size;
   for (const XMLElement* shape = element.FirstChildElement(); shape != nullptr; shape = shape->NextSiblingElement()) {
     const std::string_view kind = shape->Name();
     if (kind != "box" && kind != "polygon") {
@@ -168,7 +168,7 @@ IndexDraft build_cvat(PathContents& contents) {
   const DatasetOptions& options = contents.options();
   refuse_label_field(options);
   IndexDraft draft;
-  try {
+  naming_path(options, "", [&] {
     CvatFile cvat = read_cvat(contents.root());
     if (cvat.images.empty()) throw SampleError("it has no <image>");
     draft.root = folder_of_images(
@@ -190,9 +190,7 @@ IndexDraft build_cvat(PathContents& contents) {
     }
     cvat.left_out.report(contents.root(), draft.skipped);
     add_tool_images(contents.context(), images, draft);
-  } catch (const SampleError& error) {
-    throw path_error(options, error.what());
-  }
+  });
   if (draft.table.source.empty()) {
     throw path_error(options, "found " + std::to_string(draft.counts.images) + " images and " +
                                   std::to_string(draft.counts.objects) + " boxes and polygons, none usable" +

@@ -169,8 +169,7 @@ void add_numbered(const BuildContext& context, const Entries& entries, RecordTab
     classes = std::max(classes, label + 1);
     table.add(table.add_source(path), static_cast<std::int32_t>(label));
   }
-  table.classes = ClassList(given, {}).names();
-  for (std::int64_t i = 0; given.empty() && i < classes; ++i) table.classes.push_back(std::to_string(i));
+  table.classes = given.empty() ? numbered_classes(classes) : ClassList(given, {}).names();
 }
 
 // Equal neighbours are added once, because most lists are sorted by class.

@@ -78,9 +78,7 @@ void report_folders(const std::string& samples, const std::string& root, const s
 void report_strays(const DatasetOptions& options, const std::string& root, const Scan& scan, SkipLog& skipped) {
   const std::string no_sample =
       (options.clip.frames > 0 ? "not a video (" : "not an image (") + std::string(sample_endings(options.clip)) + ")";
-  for (const auto& [path, reason, bad, told] : scan.unusable) {
-    bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
-  }
+  skipped.add_all(root, scan.unusable);
   for (const auto* others : {&scan.others, &scan.annotations}) {
     for (const auto& path : *others) skipped.add_note(join_path(root, path), no_sample);
   }

@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "build.hpp"
+#include "class_text.hpp"
 #include "formats.hpp"
 #include "idx_file.hpp"
 
@@ -131,10 +132,7 @@ std::vector<std::string> list_classes(const DatasetOptions& options, const std::
   constexpr std::size_t kHeader = 8;
   const auto& given = options.classes;
   if (given.empty()) {
-    std::vector<std::string> names;
-    const unsigned last = labels.empty() ? 0U : *std::max_element(labels.begin(), labels.end());
-    for (unsigned i = 0; !labels.empty() && i <= last; ++i) names.push_back(std::to_string(i));
-    return names;
+    return numbered_classes(labels.empty() ? 0 : std::int64_t{*std::ranges::max_element(labels)} + 1);
   }
   const auto beyond = std::find_if(labels.begin(), labels.end(), [&](unsigned label) { return label >= given.size(); });
   if (beyond != labels.end()) {
@@ -147,11 +145,7 @@ std::vector<std::string> list_classes(const DatasetOptions& options, const std::
 
 template <typename Load>
 auto naming(const DatasetOptions& options, const std::string& file, Load&& load) {
-  try {
-    return load();
-  } catch (const SampleError& error) {
-    throw path_error(options, (file == options.path ? "" : file + ": ") + std::string(error.what()));
-  }
+  return naming_path(options, file == options.path ? "" : file, load);
 }
 
 // Adds the images as records. Those of a compressed file are decompressed into the index; they need

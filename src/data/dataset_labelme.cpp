@@ -124,7 +124,7 @@ LabelmeFile read_labelme(const std::string& path) {
     file.image = text_of_key(json, "imagePath");
     std::ranges::replace(file.image, '\\', '/');
     const ImageExtent size{extent_of_key(json, "imageWidth"), extent_of_key(json, "imageHeight")};
-    if (size.width > 0 && size.height > 0) file.found.size = size;
+    if (size.is_known()) file.found.size = size;
     read_shapes(json, file);
   } catch (const SampleError& error) {
     if (error.is_transient()) end_scan(path, error);
@@ -135,14 +135,10 @@ LabelmeFile read_labelme(const std::string& path) {
 
 bool is_json_name(std::string_view path) { return path.ends_with(".json"); }
 
-std::string_view place_without_ending(std::string_view path) {
-  return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
-}
-
 class LabelmeBuilder {
  public:
   explicit LabelmeBuilder(PathContents& contents) : contents_(contents), scan_(contents.tree()) {
-    for (const auto image : scan_.images) by_place_.emplace(place_without_ending(image), image);
+    for (const auto image : scan_.images) by_place_.emplace(without_extension(image), image);
     by_name_.insert(scan_.images.begin(), scan_.images.end());
     std::ranges::copy_if(scan_.others, std::back_inserter(files_), is_json_name);
   }
@@ -153,10 +149,7 @@ class LabelmeBuilder {
     draft_.counts = {.images = scan_.images.size()};
     draft_.state.add_all("", scan_, DataState::Names::data_and_json);
     for (std::size_t i = 0; i < files_.size(); ++i) draft_.state.add(std::string(files_[i]), read_[i].state);
-    for (const Skipped& entry : scan_.unusable) {
-      const std::string path = full(entry.path);
-      entry.bad ? draft_.skipped.add_bad(path, entry.reason) : draft_.skipped.add_note(path, entry.reason);
-    }
+    draft_.skipped.add_all(contents_.root(), scan_.unusable);
     for (std::size_t i = 0; i < files_.size(); ++i) take(files_[i], read_[i]);
     std::ranges::sort(images_, {}, &ToolImage::path);
     for (const auto image : scan_.images) {
@@ -186,7 +179,7 @@ class LabelmeBuilder {
   // names (`named`). That comes second, because tools forget to update it when files are renamed.
   // No path may lead out of the dataset's folder.
   [[nodiscard]] std::string_view image_of_file(std::string_view file, const std::string& named) const {
-    const auto beside = by_place_.find(place_without_ending(file));
+    const auto beside = by_place_.find(without_extension(file));
     if (beside != by_place_.end()) return beside->second;
     const std::string root = std::filesystem::path(contents_.root() + "/").lexically_normal().string();
     const std::string place =
@@ -232,10 +225,10 @@ bool is_labelme(PathContents& contents) {
   const Scan& scan = contents.tree();
   if (std::ranges::none_of(scan.others, is_json_name)) return false;
   std::unordered_set<std::string_view> places;
-  for (const auto image : scan.images) places.insert(place_without_ending(image));
+  for (const auto image : scan.images) places.insert(without_extension(image));
   std::size_t looks = 0;
   for (const auto path : scan.others) {
-    if (!is_json_name(path) || !places.contains(place_without_ending(path))) continue;
+    if (!is_json_name(path) || !places.contains(without_extension(path))) continue;
     if (!read_labelme(join_path(contents.root(), path)).problem.empty()) {
       if (++looks == kFilesLookedAt) return false;
       continue;

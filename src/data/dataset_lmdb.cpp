@@ -155,7 +155,7 @@ struct LmdbFile {
 // grouped.
 LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
   LmdbFile lmdb{.path = path, .stamp = {}, .file = {}, .leaves = {}, .first_entries = {}, .entries = 0, .problems = {}};
-  try {
+  naming_path(contents.options(), path == contents.root() ? "" : path, [&] {
     refuse_foreign(path);
     lmdb.file = store::open_patiently(path);
     lmdb.stamp = RecordTable::stamp_of(lmdb.file);
@@ -169,10 +169,7 @@ LmdbFile open_lmdb(PathContents& contents, const std::string& path) {
       lmdb.entries += tree.entries(leaf);
       if (lmdb.entries > std::numeric_limits<std::int32_t>::max()) throw SampleError("has more than 2^31 entries");
     }
-  } catch (const SampleError& error) {
-    const bool is_the_path = path == contents.root();
-    throw path_error(contents.options(), (is_the_path ? "" : path + ": ") + error.what());
-  }
+  });
   return lmdb;
 }
 

@@ -318,21 +318,11 @@ std::optional<ArrayLabels> find_labels(const DatasetOptions& options, ArrayFiles
   }
 }
 
-// Adds dataset.path to errors of arrays, which do not know the configuration.
-template <typename Work>
-auto naming_path(const DatasetOptions& options, Work&& work) {
-  try {
-    return work();
-  } catch (const SampleError& error) {
-    throw path_error(options, error.what());
-  }
-}
-
 // The index holds labels, fields and compressed images. An archive's directory has the checksums of
 // all of them. The images of plain files are not hashed, because their file has a stamp in the
 // index.
 std::uint64_t hash_npy(const DatasetOptions& options) {
-  return naming_path(options, [&] {
+  return naming_path(options, "", [&] {
     ArrayFiles arrays(options.path);
     const WantedFields wanted(options);
     std::uint64_t hash = arrays.archive() ? chunk_sum(arrays.archive()->directory()) : 0;
@@ -351,7 +341,7 @@ IndexDraft build_npy(PathContents& contents) {
   const std::string& path = contents.root();
   IndexDraft draft;
   draft.root = std::filesystem::path(path).parent_path().string();
-  naming_path(options, [&] {
+  naming_path(options, "", [&] {
     const WantedFields wanted(options);
     ArrayFiles arrays(path);
     const std::string images = image_array(arrays, wanted);

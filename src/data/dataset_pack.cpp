@@ -45,11 +45,8 @@ std::string folder_of_pack(PathContents& contents) {
 template <typename Use>
 auto with_shard(PathContents& contents, const std::string& name, Use&& use) {
   const std::string path = join_path(folder_of_pack(contents), name);
-  try {
-    return read_patiently(path, [&] { return use(open_pack_shard(path)); });
-  } catch (const SampleError& error) {
-    throw path_error(contents.options(), name + ": " + error.what());
-  }
+  return naming_path(contents.options(), name,
+                     [&] { return read_patiently(path, [&] { return use(open_pack_shard(path)); }); });
 }
 
 // `expected`: the header that was checked with those of the other shards. memcmp is safe on

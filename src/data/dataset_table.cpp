@@ -76,7 +76,7 @@ class TableBuilder {
       return;
     }
     const std::size_t sample = are_images_ ? sample_of(path_, draft.table.source.size()) : kNewSample;
-    if (const StatedSize before = size_of(sample, draft.table);
+    if (const ImageExtent before = size_of(sample, draft.table);
         before.is_known() && size_.is_known() && before != size_) {
       bad("its image is said to have " + text_of(size_) + " pixels, and in an earlier row " + text_of(before));
       return;
@@ -226,21 +226,23 @@ class TableBuilder {
     }
   }
 
-  static std::string text_of(StatedSize size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
+  static std::string text_of(ImageExtent size) {
+    return std::to_string(size.width) + "x" + std::to_string(size.height);
+  }
 
   // The size that an earlier row of the sample stated. The table has no kinds before the first
   // stated size.
-  static StatedSize size_of(std::size_t sample, const RecordTable& table) {
+  static ImageExtent size_of(std::size_t sample, const RecordTable& table) {
     if (sample >= table.kind.size()) return {};
     const RecordTable::Kind& kind = table.kinds[table.kind[sample]];
     return {kind.width, kind.height};
   }
 
   // The size that the row states, unless it is that of its box.
-  [[nodiscard]] StatedSize stated_size(const Cells& cells) const {
-    const StatedSize size{side_in_cell(cells[size_columns_->first]), side_in_cell(cells[size_columns_->second])};
+  [[nodiscard]] ImageExtent stated_size(const Cells& cells) const {
+    const ImageExtent size{side_in_cell(cells[size_columns_->first]), side_in_cell(cells[size_columns_->second])};
     const auto is_of_box = [&](const auto& field) { return field->is_of_size(size.width, size.height); };
-    return std::ranges::any_of(fields_, is_of_box) ? StatedSize{} : size;
+    return std::ranges::any_of(fields_, is_of_box) ? ImageExtent{} : size;
   }
 
   // Throws BadRow for a side that no image has. 0 means not stated, as does an empty cell.
@@ -296,7 +298,7 @@ class TableBuilder {
   std::vector<std::unique_ptr<TableField>> fields_;
   std::unordered_map<std::string, std::size_t> samples_;  // by image, if the rows of an image form one sample
   std::optional<std::pair<std::size_t, std::size_t>> size_columns_;  // of the image's width and height
-  StatedSize size_;                                                  // of the row
+  ImageExtent size_;                                                 // of the row
   StatedSizes sizes_;
   std::uint64_t rows_ = 0;
 };
@@ -343,12 +345,8 @@ std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(optio
 
 IndexDraft build_table(PathContents& contents) {
   const DatasetOptions& options = contents.options();
-  std::vector<std::byte> text;
-  try {
-    text = store::load_file(contents.root(), kLargestTable);
-  } catch (const SampleError& error) {
-    throw path_error(options, error.what());
-  }
+  const std::vector<std::byte> text =
+      naming_path(options, "", [&] { return store::load_file(contents.root(), kLargestTable); });
   std::string_view whole = as_text(text);
   if (whole.starts_with("\xEF\xBB\xBF")) whole.remove_prefix(3);
   whole.remove_prefix(std::min(whole.size(), whole.find_first_not_of("\r\n")));

@@ -38,7 +38,7 @@ struct ParsedChunk {
   std::vector<std::string> problems;          // of the objects that are kUnused, in order
   std::vector<DataState::Annotation> states;  // by annotation within the chunk
   std::vector<std::string> names;
-  std::vector<StatedSize> sizes;  // by annotation within the chunk
+  std::vector<ImageExtent> sizes;  // by annotation within the chunk
   IndexCounts counts;
 };
 
@@ -219,9 +219,7 @@ void report_orphans(const std::string& root, const Scan& scan, const Pairing& pa
 }
 
 void report_others(const std::string& root, const Scan& scan, SkipLog& skipped) {
-  for (const auto& [path, reason, bad, told] : scan.unusable) {
-    bad ? skipped.add_bad(join_path(root, path), reason) : skipped.add_note(join_path(root, path), reason);
-  }
+  skipped.add_all(root, scan.unusable);
   for (const auto& path : scan.others)
     skipped.add_note(join_path(root, path), is_split_list(path)
                                                 ? "a list of images: dataset.path may name it"

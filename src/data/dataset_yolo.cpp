@@ -21,6 +21,7 @@
 #include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "class_text.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "image_size.hpp"
@@ -106,11 +107,10 @@ class YoloClasses {
  public:
   // `found`: the dataset's names of classes, or nothing; `count`: the largest number in the labels
   // plus one. Throws ConfigError.
-  YoloClasses(const std::vector<std::string>& given, std::vector<std::string> found, std::size_t count)
+  YoloClasses(const std::vector<std::string>& given, std::vector<std::string> found, std::int64_t count)
       : known_(std::move(found)) {
     if (!known_.empty() && given.empty()) require_different();
-    for (std::size_t i = 0; known_.empty() && given.empty() && i < count; ++i) names_.push_back(std::to_string(i));
-    const ClassList classes(!given.empty() ? given : !known_.empty() ? known_ : names_, {});
+    const ClassList classes(!given.empty() ? given : !known_.empty() ? known_ : numbered_classes(count), {});
     names_ = classes.names();
     for (const std::string& name : known_) numbers_.push_back(classes.number_of(name));
     left_out_.resize(numbers_.size());
@@ -221,12 +221,12 @@ class YoloBuilder {
   }
 
   // 64 bits, because the largest number plus one may not fit into 32.
-  [[nodiscard]] std::size_t count_of_classes() const {
+  [[nodiscard]] std::int64_t count_of_classes() const {
     std::int32_t largest = -1;
     for (const YoloImage& image : read_) {
       for (const YoloObject& object : image.found.objects) largest = std::max(largest, object.number);
     }
-    return static_cast<std::size_t>(std::int64_t{largest} + 1);
+    return std::int64_t{largest} + 1;
   }
 
   // An image with a wrong label is left out, as in ultralytics, because what it shows is unknown.
@@ -243,7 +243,7 @@ class YoloBuilder {
     objects_.clear();
     for (const YoloObject& object : image.found.objects) place(object, image, classes);
     without_ += objects_.empty() ? 1 : 0;
-    samples.add(name_of(path), objects_, {image.size.width, image.size.height}, draft_.table);
+    samples.add(name_of(path), objects_, image.size, draft_.table);
   }
 
   // Rounding may make boxes reach a little past the image; one that lies outside altogether is an
@@ -345,11 +345,7 @@ bool is_yolo(PathContents& contents) {
 }
 
 IndexDraft build_yolo(PathContents& contents) {
-  try {
-    return YoloBuilder(contents).build();
-  } catch (const SampleError& error) {
-    throw path_error(contents.options(), error.what());
-  }
+  return naming_path(contents.options(), "", [&] { return YoloBuilder(contents).build(); });
 }
 
 // Label files are compared by the state (data_state.cpp); the hash covers the files and folders

@@ -21,8 +21,11 @@ namespace forebay::data {
 [[nodiscard]] bool is_exif(std::span<const std::byte> segment) noexcept;
 
 struct ImageExtent {
-  std::int32_t width = 0;
+  std::int32_t width = 0;  // 0: not known
   std::int32_t height = 0;
+
+  [[nodiscard]] bool is_known() const noexcept { return width > 0 && height > 0; }
+  friend bool operator==(const ImageExtent&, const ImageExtent&) = default;
 };
 
 // The size of an image file as displayed, after its EXIF rotation, from its header alone: the size that its decoder

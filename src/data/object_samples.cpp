@@ -53,14 +53,14 @@ Sample sample_of(const RecordTable::Kind& kind) noexcept {
 }
 
 // The column of kinds is created with the first stated size: a dataset without sizes needs none.
-void StatedSizes::note(StatedSize size, std::size_t first, RecordTable& table) {
+void StatedSizes::note(ImageExtent size, std::size_t first, RecordTable& table) {
   const std::uint16_t kind = size.is_known() ? kind_of(size, table) : std::uint16_t{0};
   if (kind == 0 && table.kind.empty()) return;
   table.kind.resize(first, 0);
   table.kind.resize(table.source.size(), kind);
 }
 
-std::uint16_t StatedSizes::kind_of(StatedSize size, RecordTable& table) {
+std::uint16_t StatedSizes::kind_of(ImageExtent size, RecordTable& table) {
   RecordTable::Kind kind = table.kinds.front();
   kind.width = size.width;
   kind.height = size.height;
@@ -161,7 +161,7 @@ bool ObjectSamples::has_boxes() const noexcept {
 }
 
 // An image without objects is a sample only if samples are images: it then shows background.
-void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, StatedSize size,
+void ObjectSamples::add(std::string_view image, std::span<const FoundObject> objects, ImageExtent size,
                         RecordTable& table) {
   if (objects.empty() && !are_images_) return;
   const std::size_t first = table.source.size();

@@ -13,19 +13,10 @@
 #include <forebay/dataset.hpp>
 
 #include "fields.hpp"
+#include "image_size.hpp"
 #include "record_table.hpp"
 
 namespace forebay::data {
-
-// The size of an image as stated by its annotation. The annotation's boxes refer to an image of this size, which
-// reveals whether the EXIF orientation was applied.
-struct StatedSize {
-  std::int32_t width = 0;  // 0: not stated
-  std::int32_t height = 0;
-
-  [[nodiscard]] bool is_known() const noexcept { return width > 0 && height > 0; }
-  friend bool operator==(const StatedSize&, const StatedSize&) = default;
-};
 
 // The number of a kind in the list, to which a new kind is appended; `numbers` maps kinds to their
 // numbers. If there is no room for another stated size, returns the number of the same kind without
@@ -39,17 +30,18 @@ struct StatedSize {
 // A sample of this kind.
 [[nodiscard]] Sample sample_of(const RecordTable::Kind& kind) noexcept;
 
-// Writes stated sizes into a table, as kinds of its samples. One thread.
+// Writes the sizes of images that annotations state into a table, as kinds of its samples. An annotation's boxes refer
+// to an image of this size, which reveals whether the EXIF orientation was applied. One thread.
 class StatedSizes {
  public:
   // Sets the size for the samples from `first` to the last in the table, which are image files.
-  void note(StatedSize size, std::size_t first, RecordTable& table);
+  void note(ImageExtent size, std::size_t first, RecordTable& table);
 
   // The number of samples whose stated size is not in the table, because there are more sizes than kinds.
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
 
  private:
-  [[nodiscard]] std::uint16_t kind_of(StatedSize size, RecordTable& table);
+  [[nodiscard]] std::uint16_t kind_of(ImageExtent size, RecordTable& table);
 
   std::map<RecordTable::Kind, std::uint16_t> numbers_;
   std::uint64_t left_out_ = 0;
@@ -77,7 +69,7 @@ class ObjectSamples {
   [[nodiscard]] bool are_images() const noexcept { return are_images_; }
   // Adds an image with the objects to be served, perhaps none. The label of an image sample is the common class of its
   // objects, or -1 if they differ or there are none. `size`: the image's size as stated by its annotation.
-  void add(std::string_view image, std::span<const FoundObject> objects, StatedSize size, RecordTable& table);
+  void add(std::string_view image, std::span<const FoundObject> objects, ImageExtent size, RecordTable& table);
   // Hands over classes and fields. REQUIRES: add() is not called afterwards. Throws ConfigError naming the section of a
   // multilabel field if there are no classes.
   void finish(RecordTable& table);

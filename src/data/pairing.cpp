@@ -26,10 +26,6 @@ namespace {
 
 constexpr std::string_view kFolder = "Annotations";
 
-std::string_view without_extension(std::string_view path) {
-  return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
-}
-
 // A path without its extension and with a uniform spelling of all folders named Annotations. The
 // stem is not normalized.
 std::string place_of_path(std::string_view path) {

@@ -124,8 +124,9 @@ struct Scan {
 // The part after the last '/', and the part before it ("" if there is none).
 [[nodiscard]] std::string_view base_name(std::string_view path) noexcept;
 [[nodiscard]] std::string_view parent_folder(std::string_view path) noexcept;
-// The part after the last '/' without its extension.
+// The part after the last '/' without its extension, and the whole path without it.
 [[nodiscard]] std::string_view stem_of(std::string_view path) noexcept;
+[[nodiscard]] std::string_view without_extension(std::string_view path) noexcept;
 // folder + "/" + name, or the name alone below "".
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
 // The folders with which all paths begin, including the last '/'; "" if there are none. REQUIRES: at least one path.

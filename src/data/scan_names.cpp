@@ -82,6 +82,10 @@ std::string_view stem_of(std::string_view path) noexcept {
   return name.substr(0, name.rfind('.'));
 }
 
+std::string_view without_extension(std::string_view path) noexcept {
+  return path.substr(0, path.size() - base_name(path).size() + stem_of(path).size());
+}
+
 std::string join_path(std::string_view folder, std::string_view name) {
   std::string path(folder);
   if (!path.empty() && !path.ends_with('/')) path += '/';

@@ -102,7 +102,7 @@ class ShardMerger {
       classes_ = list_->names();
     } else {
       if (one_hot_ > 0) largest = std::int64_t{one_hot_} - 1;
-      for (std::int64_t i = 0; i <= largest; ++i) classes_.push_back(std::to_string(i));
+      classes_ = numbered_classes(largest + 1);
       name_classes();
     }
     count_ = static_cast<std::int64_t>(classes_.size());

@@ -76,8 +76,7 @@ std::string resolve_split_list(const BuildContext& context, std::vector<ListReco
   const Scan scan = scan_tree((root / images).string(), context.threads, context.progress);
   std::unordered_map<std::string_view, std::string_view> paths;  // by the path without its extension
   for (const std::string_view image : scan.images) {
-    const std::string_view place = image.substr(0, image.size() - base_name(image).size() + stem_of(image).size());
-    const auto [known, is_new] = paths.emplace(place, image);
+    const auto [known, is_new] = paths.emplace(without_extension(image), image);
     if (!is_new && is_jpeg_name(image)) known->second = image;
   }
   std::erase_if(records, [&](ListRecord& record) {

@@ -353,9 +353,7 @@ std::vector<std::string> ClassesOfColumn::finish(const std::string& file) {
       final_.push_back(static_cast<std::int32_t>(number));
       most = std::max(most, number);
     }
-    std::vector<std::string> classes = given_;
-    for (std::int64_t i = 0; given_.empty() && i <= most; ++i) classes.push_back(std::to_string(i));
-    return classes;
+    return given_.empty() ? numbered_classes(most + 1) : given_;
   }
   if (!given_.empty()) return given_;
   final_.resize(names_.size());

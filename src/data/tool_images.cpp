@@ -92,7 +92,7 @@ void add_tool_images(const BuildContext& context, const std::vector<ToolImage>& 
       found.push_back({{.box = pixels_of(object.sides), .object = number}, labelled_box(object.sides, label)});
     }
     if (found.empty() && !samples.are_images()) draft.skipped.add_note(image.where, "an image without objects");
-    samples.add(image.path, found, {image.size.width, image.size.height}, draft.table);
+    samples.add(image.path, found, image.size, draft.table);
   }
   if (samples.sizes_left_out() > 0) {
     draft.skipped.add_note(draft.root, sizes_left_out_note(samples.sizes_left_out()));

@@ -233,10 +233,7 @@ class YoloFinder {
       ListedFolder& listed = found_.listed.emplace_back(each);
       listed.path = each.path.empty() ? folder : join_path(folder, each.path);
     }
-    for (const Skipped& entry : scan.unusable) {
-      const std::string path = join_path(folder, entry.path);
-      entry.bad ? skipped_.add_bad(path, entry.reason) : skipped_.add_note(path, entry.reason);
-    }
+    skipped_.add_all(folder, scan.unusable);
     for (const auto image : scan.images) {
       if (image.ends_with(".npy")) {
         skipped_.add_note(join_path(folder, image), "an array, which ultralytics keeps of an image");
@@ -314,7 +311,7 @@ class YoloFinder {
 // are Darknet's way.
 std::vector<std::string> places_of_labels(std::string_view image) {
   constexpr std::string_view kImages = "/images/";
-  const std::string stem(image.substr(0, image.size() - base_name(image).size() + stem_of(image).size()));
+  const std::string stem(without_extension(image));
   std::vector<std::string> places;
   const auto at = stem.rfind(kImages);
   if (at != std::string::npos)

@@ -215,9 +215,7 @@ class Unpacker {
   // image's name.
   static std::string file_of_field(const std::string& field, const std::string& image,
                                    std::span<const std::byte> bytes) {
-    const std::string_view stem =
-        std::string_view(image).substr(0, image.size() - data::base_name(image).size() + data::stem_of(image).size());
-    return "fields/" + field + "/" + std::string(stem) + std::string(ending_of(bytes));
+    return "fields/" + field + "/" + std::string(data::without_extension(image)) + std::string(ending_of(bytes));
   }
 
   // Sets the file's final name. A file's content is compared by hash, as a set may have a hundred
