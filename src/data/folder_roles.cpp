@@ -31,69 +31,30 @@ struct Role {
   bool is_exact = false;   // the whole name, not a part of it as in "freight_train" or "train_images"
 };
 
-struct Spelling {
-  std::string_view name;
+struct Spellings {
   std::string_view word;
   bool is_target = false;
+  std::string_view names;  // with a blank around each
 };
 
 // From datasets in use: Market-1501 has bounding_box_train and query; GTSRB Final_Training;
 // Cityscapes leftImg8bit and gtFine; CamVid trainannot; Oxford Pets trimaps.
 constexpr std::array kSpellings{
-    Spelling{"train", "train"},
-    Spelling{"training", "train"},
-    Spelling{"trainval", "train"},
-    Spelling{"trn", "train"},
-    Spelling{"final_training", "train"},
-    Spelling{"bounding_box_train", "train"},
-    Spelling{"val", "val"},
-    Spelling{"valid", "val"},
-    Spelling{"validation", "val"},
-    Spelling{"minival", "val"},
-    Spelling{"dev", "val"},
-    Spelling{"test", "test"},
-    Spelling{"testing", "test"},
-    Spelling{"final_test", "test"},
-    Spelling{"bounding_box_test", "test"},
-    Spelling{"eval", "test"},
-    Spelling{"evaluation", "test"},
-    Spelling{"holdout", "test"},
-    Spelling{"query", "query"},
-    Spelling{"gallery", "gallery"},
-    Spelling{"fold", "fold"},
-    Spelling{"split", "split"},
-    Spelling{"part", "part"},
-    Spelling{"unlabeled", "unlabeled"},
-    Spelling{"unlabelled", "unlabeled"},
-    Spelling{"image", "images"},
-    Spelling{"images", "images"},
-    Spelling{"img", "images"},
-    Spelling{"imgs", "images"},
-    Spelling{"jpegimages", "images"},
-    Spelling{"leftimg8bit", "images"},
-    Spelling{"rightimg8bit", "images"},
-    Spelling{"frames", "images"},
-    Spelling{"label", "labels", true},
-    Spelling{"labels", "labels", true},
-    Spelling{"mask", "masks", true},
-    Spelling{"masks", "masks", true},
-    Spelling{"annot", "annotations", true},
-    Spelling{"annots", "annotations", true},
-    Spelling{"annotation", "annotations", true},
-    Spelling{"annotations", "annotations", true},
-    Spelling{"trainannot", "annotations", true},
-    Spelling{"valannot", "annotations", true},
-    Spelling{"testannot", "annotations", true},
-    Spelling{"gt", "truth", true},
-    Spelling{"gtfine", "truth", true},
-    Spelling{"gtcoarse", "truth", true},
-    Spelling{"ground_truth", "truth", true},
-    Spelling{"groundtruth", "truth", true},
-    Spelling{"segmentation", "segmentation", true},
-    Spelling{"segmentations", "segmentation", true},
-    Spelling{"segmentationclass", "segmentation", true},
-    Spelling{"segmentationobject", "segmentation", true},
-    Spelling{"trimaps", "segmentation", true},
+    Spellings{"train", false, " train training trainval trn final_training bounding_box_train "},
+    Spellings{"val", false, " val valid validation minival dev "},
+    Spellings{"test", false, " test testing final_test bounding_box_test eval evaluation holdout "},
+    Spellings{"query", false, " query "},
+    Spellings{"gallery", false, " gallery "},
+    Spellings{"fold", false, " fold "},
+    Spellings{"split", false, " split "},
+    Spellings{"part", false, " part "},
+    Spellings{"unlabeled", false, " unlabeled unlabelled "},
+    Spellings{"images", false, " image images img imgs jpegimages leftimg8bit rightimg8bit frames "},
+    Spellings{"labels", true, " label labels "},
+    Spellings{"masks", true, " mask masks "},
+    Spellings{"annotations", true, " annot annots annotation annotations trainannot valannot testannot "},
+    Spellings{"truth", true, " gt gtfine gtcoarse ground_truth groundtruth "},
+    Spellings{"segmentation", true, " segmentation segmentations segmentationclass segmentationobject trimaps "},
 };
 
 // "Train2017" becomes "train", "fold_3" becomes "fold": digits at the end are years or numbers of
@@ -107,18 +68,21 @@ std::string plain_name(std::string_view name) {
   return text;
 }
 
-const Spelling* find_spelling(std::string_view name) {
-  const auto found = std::ranges::find(kSpellings, name, &Spelling::name);
+// `name` has no blanks.
+const Spellings* find_spellings(std::string_view name) {
+  const std::string whole = " " + std::string(name) + " ";
+  const auto found = std::ranges::find_if(
+      kSpellings, [&](const Spellings& each) { return each.names.find(whole) != std::string_view::npos; });
   return found == kSpellings.end() ? nullptr : &*found;
 }
 
 // A word for targets wins over one for splits: "train_masks" holds masks.
 Role role_of(std::string_view name) {
   const std::string text = plain_name(name);
-  if (const Spelling* whole = find_spelling(text)) return {whole->word, whole->is_target, true};
+  if (const Spellings* whole = find_spellings(text)) return {whole->word, whole->is_target, true};
   Role role;
   for (const std::string_view each : split(text, '_')) {
-    const Spelling* const part = find_spelling(each);
+    const Spellings* const part = find_spellings(each);
     if (part == nullptr) continue;
     if (role.word.empty() || part->is_target) role.word = part->word;
     role.is_target = role.is_target || part->is_target;

@@ -120,41 +120,23 @@ class TiffSource {
   // Whether a message names a tag on which no pixel depends. The message about a tag that libtiff
   // does not know names none, but is recognised as such.
   static bool is_of_spare_tag(std::string_view message) noexcept {
-    constexpr std::array kNeeded{"ImageWidth",
-                                 "ImageLength",
-                                 "BitsPerSample",
-                                 "Compression",
-                                 "PhotometricInterpretation",
-                                 "FillOrder",
-                                 "StripOffsets",
-                                 "SamplesPerPixel",
-                                 "RowsPerStrip",
-                                 "StripByteCounts",
-                                 "PlanarConfiguration",
-                                 "Group3Options",
-                                 "Group4Options",
-                                 "ColorMap",
-                                 "TileWidth",
-                                 "TileLength",
-                                 "TileOffsets",
-                                 "TileByteCounts",
-                                 "InkSet",
-                                 "ExtraSamples",
-                                 "SampleFormat",
-                                 "JPEGTables",
-                                 "YCbCrCoefficients",
-                                 "YCbCrSubsampling",
-                                 "ReferenceBlackWhite",
-                                 "Predictor",
-                                 "Orientation",
-                                 "JpegInterchangeFormat",
-                                 "JpegProc"};
     if (message.starts_with("Defined set_field_type of custom tag")) return true;
     const auto open = message.find('"');
     const auto close = open == std::string_view::npos ? open : message.find('"', open + 1);
     if (close == std::string_view::npos) return false;
     const std::string_view name = message.substr(open + 1, close - open - 1);
-    return std::ranges::none_of(kNeeded, [&](std::string_view needed) { return name.starts_with(needed); });
+    std::string_view needed =
+        "ImageWidth ImageLength BitsPerSample Compression PhotometricInterpretation FillOrder StripOffsets "
+        "SamplesPerPixel RowsPerStrip StripByteCounts PlanarConfiguration Group3Options Group4Options ColorMap "
+        "TileWidth TileLength TileOffsets TileByteCounts InkSet ExtraSamples SampleFormat JPEGTables "
+        "YCbCrCoefficients YCbCrSubsampling ReferenceBlackWhite Predictor Orientation JpegInterchangeFormat "
+        "JpegProc";
+    while (!needed.empty()) {
+      const std::string_view tag = needed.substr(0, needed.find(' '));
+      if (name.starts_with(tag)) return false;
+      needed.remove_prefix(std::min(tag.size() + 1, needed.size()));
+    }
+    return true;
   }
 
   std::span<const std::byte> bytes_;
