@@ -1,7 +1,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 
@@ -89,7 +88,7 @@ struct Together {
   std::string title;
   std::string unit;
   double most = 1;
-  std::function<std::optional<double>(const RunData&, const Bin&)> value;
+  BinFigure value;
 };
 
 // Draws all runs on one time axis of 256 columns (chosen).
@@ -108,7 +107,7 @@ std::string together(const std::vector<RunData>& runs, const Together& what) {
       const double at_s = (static_cast<double>(column) + 0.5) / kColumns * end_s;
       const auto place = static_cast<std::size_t>(at_s / run.width_s);
       if (at_s > run.end_s || place >= run.job.size()) break;
-      const std::optional<double> value = what.value(run, run.job[place]);
+      const std::optional<double> value = what.value(run.job[place]);
       curve.push_back(value ? std::optional(*value / what.most) : std::nullopt);
     }
     Bin total;
@@ -116,7 +115,7 @@ std::string together(const std::vector<RunData>& runs, const Together& what) {
     plot.line(curve, style_of(i));
     legend.push_back({style_of(i), run.name});
     spoken += fmt::format("{}{} {:.3g}{}", i == 0 ? "" : ", ", run.name,
-                          what.value(run, total).value_or(0) * (what.unit == " %" ? 100 : 1), what.unit);
+                          what.value(total).value_or(0) * (what.unit == " %" ? 100 : 1), what.unit);
   }
   const bool is_share = what.unit == " %";
   const auto label = [&](double value) { return is_share ? html::percent(value) : html::number(value); };
@@ -127,22 +126,12 @@ std::string together(const std::vector<RunData>& runs, const Together& what) {
 }  // namespace
 
 std::string comparison_section(const std::vector<RunData>& runs) {
-  const auto known = [](bool is, double value) { return is ? std::optional(value) : std::nullopt; };
   double capacity = 1;
   for (const RunData& run : runs) capacity = std::max<double>(capacity, run.capacity);
   std::string out =
       "<section aria-labelledby='together'>\n<h2 id='together'>Together</h2>\n" + overview(runs) + differing_keys(runs);
-  out += together(runs, {.title = "Fresh steps", .unit = " %", .value = [&](const RunData&, const Bin& bin) {
-                           return known(bin.steps > 0, bin.fresh_share());
-                         }});
-  out += together(runs, {.title = "Stall", .unit = " %", .value = [&](const RunData&, const Bin& bin) {
-                           return known(bin.timed() > 0, bin.stall());
-                         }});
-  out += together(runs, {.title = "Batches ready",
-                         .unit = " batches",
-                         .most = capacity,
-                         .value = [&](const RunData&, const Bin& bin) { return known(bin.depths > 0, bin.depth()); }});
-  return out + "</section>\n";
+  return out + together(runs, {"Fresh steps", " %", 1, known_fresh}) + together(runs, {"Stall", " %", 1, known_stall}) +
+         together(runs, {"Batches ready", " batches", capacity, known_depth}) + "</section>\n";
 }
 
 }  // namespace forebay::report

@@ -97,11 +97,11 @@ std::string time_at(const RunData& run, std::size_t column) {
 
 // The area of all steps lies behind that of the fresh ones, so the visible part of it is reuse.
 std::string queue_figure(const RunData& run) {
-  const Curve fresh = fresh_curve(run.job);
+  const Curve fresh = curve_of(run.job, known_fresh);
   Curve steps = fresh;
   for (auto& value : steps) value = value ? std::optional(1.0) : std::nullopt;
   const double capacity = std::max<double>(1, run.capacity);
-  const Curve depth = depth_curve(run.job, capacity);
+  const Curve depth = curve_of(run.job, known_depth, capacity);
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < run.job.size(); ++i) {
     const Bin& bin = run.job[i];
@@ -128,7 +128,7 @@ std::string stall_figure(const RunData& run) {
   double most = 0;
   for (const Bin& bin : run.job) most = std::max(most, bin.stall());
   most = std::min(1.0, round_up(std::max(most, 0.01)));
-  const Curve stall = stall_curve(run.job, most);
+  const Curve stall = curve_of(run.job, known_stall, most);
   Curve census(stall.size());
   for (std::size_t i = 0; i < census.size(); ++i) {
     if (stall[i]) census[i] = run.job[i].census_s / run.job[i].timed() / most;
@@ -212,31 +212,11 @@ std::string ranks_part(const RunData& run, std::size_t most_rows) {
     for (const Bin& bin : rank.bins.bins()) stall = std::max(stall, bin.stall());
   }
   stall = std::min(1.0, round_up(stall));
-  const auto known = [](bool is, double value) { return is ? std::optional(value) : std::nullopt; };
-  std::string out = "<h3>Ranks</h3>\n";
-  out += heat_map_figure(run,
-                         {.title = "Fresh steps",
-                          .value = [&](const Bin& bin) { return known(bin.steps > 0, bin.fresh_share()); },
-                          .most = 1,
-                          .least_label = "0 %",
-                          .most_label = "100 %"},
-                         most_rows);
-  out += heat_map_figure(run,
-                         {.title = "Stall",
-                          .value = [&](const Bin& bin) { return known(bin.timed() > 0, bin.stall()); },
-                          .most = stall,
-                          .least_label = "0 %",
-                          .most_label = percent(stall)},
-                         most_rows);
   const double capacity = std::max<double>(1, run.capacity);
-  out += heat_map_figure(run,
-                         {.title = "Batches ready",
-                          .value = [&](const Bin& bin) { return known(bin.depths > 0, bin.depth()); },
-                          .most = capacity,
-                          .least_label = "0",
-                          .most_label = number(capacity)},
-                         most_rows);
-  return out + rank_table(run);
+  return "<h3>Ranks</h3>\n" + heat_map_figure(run, {"Fresh steps", known_fresh, 1, "0 %", "100 %"}, most_rows) +
+         heat_map_figure(run, {"Stall", known_stall, stall, "0 %", percent(stall)}, most_rows) +
+         heat_map_figure(run, {"Batches ready", known_depth, capacity, "0", number(capacity)}, most_rows) +
+         rank_table(run);
 }
 
 std::string configuration_of(const RunData& run) {
@@ -269,21 +249,20 @@ std::string finding_of(const RunData& run) {
                      percent(total.fresh_share()), percent(total.stall()));
 }
 
-Curve fresh_curve(const std::vector<Bin>& bins) {
-  Curve curve;
-  for (const Bin& bin : bins) curve.push_back(bin.steps > 0 ? std::optional(bin.fresh_share()) : std::nullopt);
-  return curve;
+std::optional<double> known_fresh(const Bin& bin) {
+  return bin.steps > 0 ? std::optional(bin.fresh_share()) : std::nullopt;
 }
-
-Curve depth_curve(const std::vector<Bin>& bins, double capacity) {
-  Curve curve;
-  for (const Bin& bin : bins) curve.push_back(bin.depths > 0 ? std::optional(bin.depth() / capacity) : std::nullopt);
-  return curve;
+std::optional<double> known_stall(const Bin& bin) {
+  return bin.timed() > 0 ? std::optional(bin.stall()) : std::nullopt;
 }
+std::optional<double> known_depth(const Bin& bin) { return bin.depths > 0 ? std::optional(bin.depth()) : std::nullopt; }
 
-Curve stall_curve(const std::vector<Bin>& bins, double most) {
+Curve curve_of(const std::vector<Bin>& bins, BinFigure figure, double most) {
   Curve curve;
-  for (const Bin& bin : bins) curve.push_back(bin.timed() > 0 ? std::optional(bin.stall() / most) : std::nullopt);
+  for (const Bin& bin : bins) {
+    const std::optional<double> value = figure(bin);
+    curve.push_back(value ? std::optional(*value / most) : std::nullopt);
+  }
   return curve;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +19,13 @@ namespace forebay::report {
 // A sentence on what limits the run, as far as it is known. Text, not HTML.
 [[nodiscard]] std::string finding_of(const RunData& run);
 
-// Curves of a run's bins over time.
-[[nodiscard]] Curve fresh_curve(const std::vector<Bin>& bins);
-[[nodiscard]] Curve depth_curve(const std::vector<Bin>& bins, double capacity);
-[[nodiscard]] Curve stall_curve(const std::vector<Bin>& bins, double most);
+// A figure of a bin; nothing if it is not known.
+using BinFigure = std::optional<double> (*)(const Bin&);
+[[nodiscard]] std::optional<double> known_fresh(const Bin& bin);
+[[nodiscard]] std::optional<double> known_stall(const Bin& bin);
+[[nodiscard]] std::optional<double> known_depth(const Bin& bin);
+// The figure over time, on an axis that ends at `most`.
+[[nodiscard]] Curve curve_of(const std::vector<Bin>& bins, BinFigure figure, double most = 1);
 
 // The stages and queues of a run, and all figures of its summary; "" if it has neither profile nor
 // summary.
@@ -36,8 +38,7 @@ namespace forebay::report {
 // are many, and a column for each time bin. It becomes an image with one byte per cell.
 struct HeatMap {
   std::string title;
-  // The value of a cell; nothing if it is not known.
-  std::function<std::optional<double>(const Bin&)> value;
+  BinFigure value;  // of a cell
   double most = 1;  // the value at the bright end of the scale; 0 is at the dark end
   std::string least_label;
   std::string most_label;
