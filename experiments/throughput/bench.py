@@ -99,7 +99,8 @@ class Bench:
         took = (times[last] - times[first]) / (last - first)  # seconds per batch
         longest = max(b - a for a, b in zip(times[first:last], times[first + 1:last + 1], strict=False))
         return {"images_per_s": BATCH / took, "longest_gap": longest / took, **used,
-                "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"]}
+                "summary_images_per_s": whole["images_per_s"], "bad_samples": whole["bad_samples"],
+                "queue_capacity": whole["queue_capacity"]}
 
     def peer(self, name, what, way, size):
         """One of the other loaders, over a list of files; Forebay's Python package over a configuration file."""

@@ -17,6 +17,8 @@ from views import several_views
 WANTED_OF_BARE = 0.95
 WANTED_OF_PYTHON = 0.98
 WANTED_OF_FIXED = 0.95
+WANTED_OF_AUTO = 0.97  # of queue.capacity = 16
+MOST_MB_OF_AUTO = 300
 MOST_OVERHEAD_US = 2.0
 SAME_VALUES = 0.15  # mean and deviation (about 1.2) of normalised values; 3 standard errors of the batches looked at
 
@@ -132,6 +134,23 @@ def small_images(bench, data, only, variants):
 
     return Case("small", f"Small images, 32 x 32 ({about})", list(rows.values()),
                 lambda: list(checks()), rows.get(("bare", counts[-1])))
+
+
+def queues(bench, data, only, variants):
+    """A queue that grows beside a deep and a shallow one."""
+    if "forebay" not in only:
+        return None
+    images, about = data.photographs()
+    config = config_file(bench, "queue", "filelist", images, 224)
+    cores = len(bench.cores)
+    rows = {capacity: Row(f"queue.capacity = {capacity}", lambda capacity=capacity: bench.forebay(
+        config, cores, [f"workers.decode={cores}", f"queue.capacity={capacity}"])) for capacity in (16, 2, "auto")}
+
+    def checks():
+        return [Check("queue: images/s, auto / 16", ratio(rows, "auto", 16), WANTED_OF_AUTO),
+                Check("queue: MB of auto", rows["auto"].median_of("pss_mb"), MOST_MB_OF_AUTO, at_most=True)]
+
+    return Case("queue", f"Capacities of the queue, photographs ({about})", list(rows.values()), checks)
 
 
 WANTED_OF_CONTAINERS = 1.5
@@ -313,5 +332,6 @@ def beside_a_trainer(bench, data, only, variants):
                         list(rows.values()), checks, residents=loaders, reference=rows.get(forebay))
 
 
-CASES = {"photos": photographs, "small": small_images, "trainer": beside_a_trainer, "views": several_views,
+CASES = {"photos": photographs, "small": small_images, "trainer": beside_a_trainer, "queue": queues,
+             "views": several_views,
              **{name: container_case(name) for name in READERS}}
