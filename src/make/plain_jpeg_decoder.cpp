@@ -3,8 +3,7 @@
 // region with Forebay's own entropy decoder and pixel stage, and is_sound() then checks what
 // libjpeg would have read beyond the region. For anything unusual, and if decoding stops on the
 // way, these functions return false, and the caller decodes with libjpeg from the beginning. So
-// nothing here may accept a file that libjpeg refuses; the fuzzer in experiments/jpeg_fuzz checks
-// that.
+// nothing here may accept a file that libjpeg refuses; the fuzzer's target `jpeg` checks that.
 
 #include "plain_jpeg_decoder.hpp"
 

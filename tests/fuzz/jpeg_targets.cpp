@@ -11,6 +11,7 @@
 #include "jpeg/pixel_kernels.hpp"
 #include "jpeg_parts.hpp"
 #include "jpeg_plain_files.hpp"
+#include "jpeg_streams.hpp"
 #include "make/jpeg_decoder.hpp"
 #include "make/packed_file.hpp"
 #include "pack/jpeg_packer.hpp"
@@ -121,11 +122,14 @@ bool use_jpeg(std::string_view input) {
   return found.refusal.empty();
 }
 
+// Half of them written by libjpeg-turbo, the others put together at random.
 std::vector<std::string> jpeg_seeds() {
+  std::vector<JpegBytes> files = testing::plain_files({{8, 8}, {17, 9}});
+  Random random(51);
+  for (std::size_t n = files.size(); n > 0; --n) files.push_back(testing::any_stream(random));
   std::vector<std::string> seeds;
-  for (const JpegBytes& file : testing::plain_files({{8, 8}, {17, 9}})) {
-    seeds.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
-  }
+  for (const JpegBytes& file : files) seeds.emplace_back(reinterpret_cast<const char*>(file.data()), file.size());
+  std::erase_if(seeds, [](const std::string& seed) { return !use_jpeg(seed); });
   return seeds;
 }
 
