@@ -221,7 +221,7 @@ Outcome drive(Communicator& communicator, const ranks::RunPlan& plan, const rank
     const ranks::Verdict verdict =
         coordinator.step({.served = is_done ? 1 : 0, .stop = said.first, .to_serve = communicator.size()});
     if (verdict != ranks::Verdict::proceed || step == kTooMany)
-      return {verdict, step, coordinator.epochs_completed(), coordinator.bad_samples(), coordinator.cause()};
+      return {verdict, step, coordinator.epochs_completed(), coordinator.bad_samples(), coordinator.cause().text};
     said = serve(coordinator, step);
   }
 }

@@ -345,6 +345,7 @@ TEST_CASE("a rank that does not come for watchdog_s is named to all, itself incl
   const auto communicator = world().duplicate();
   if (world().rank() == last()) (void)communicator->all_gather("");  // until all others have given it up
   const End mine = train(feeder, [](Lease&&) { return true; });
+  CHECK_THROWS_AS((void)feeder.next(), WatchdogError);  // of the same kind as the first time
   if (world().rank() != last()) (void)communicator->all_gather("");
   CHECK(contains(mine.cause, "policy.watchdog_s"));
   CHECK(mine.cause.find(" for rank " + std::to_string(last()) + ", not heard of") != std::string::npos);

@@ -2,6 +2,7 @@
 // takes part.
 #include <random>
 
+#include "ranks/agreed_error.hpp"
 #include "ring/probes.hpp"
 #include "server_bench.hpp"
 #include "test.hpp"
@@ -128,7 +129,7 @@ TEST_CASE("a batch that was written to is not served again: the run ends and say
     }
     CHECK(bench.step().padding);
     REQUIRE(bench.failure.happened());
-    const std::string text = bench.failure.text();
+    const std::string text = ranks::described(bench.failure.error()).text;
     CHECK(text.find(labels ? "its labels" : "of its images") != std::string::npos);
     for (const char* word : {"step 2", "batch 0 of epoch 0", "clone()", "copy=False"}) {
       CHECK(contains(text, word));
@@ -203,7 +204,7 @@ TEST_CASE("what a policy throws is kept, and the step is padded, or served if th
   (void)deciding.step();
   deciding.script.decide = [](const Signals&) -> Decision { throw std::runtime_error("cannot decide"); };
   check_padding(deciding.step());
-  CHECK(deciding.failure.text() == "cannot decide");
+  CHECK(ranks::described(deciding.failure.error()).text == "cannot decide");
 
   Bench hearing;
   hearing.publish(2);
@@ -211,7 +212,7 @@ TEST_CASE("what a policy throws is kept, and the step is padded, or served if th
   const Served first = hearing.step();
   CHECK(first.decision == Decision::fresh);
   CHECK_FALSE(first.padding);
-  CHECK(hearing.failure.text() == "lost count");
+  CHECK(ranks::described(hearing.failure.error()).text == "lost count");
   check_padding(hearing.step());
   CHECK(hearing.ring.taken() == 1);
 
@@ -467,8 +468,8 @@ TEST_CASE("a queue that stays empty for policy.watchdog_s of the process's time 
       if (decision == Decision::reuse) (void)pass();
     }
     REQUIRE(bench.failure.happened());
-    CHECK(bench.failure.text().starts_with("no fresh batch for 1"));
-    CHECK(bench.failure.text().ends_with("(policy.watchdog_s): 2 readers asleep"));
+    CHECK(ranks::described(bench.failure.error()).text.starts_with("no fresh batch for 1"));
+    CHECK(ranks::described(bench.failure.error()).text.ends_with("(policy.watchdog_s): 2 readers asleep"));
     CHECK_THROWS_AS(bench.failure.rethrow(), WatchdogError);
   }
 }
@@ -498,7 +499,7 @@ TEST_CASE("the watchdog does not count the time in which what makes the batches 
     return false;
   };
   (void)bench.step();
-  CHECK(bench.failure.text().starts_with("no fresh batch for 1"));
+  CHECK(ranks::described(bench.failure.error()).text.starts_with("no fresh batch for 1"));
   CHECK(seconds >= 40);
   CHECK(seconds < 60);
 }

@@ -107,16 +107,6 @@ bool Failure::raise(std::exception_ptr error) noexcept {
   return true;
 }
 
-std::string Failure::text() const {
-  try {
-    std::rethrow_exception(error_);
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an error of unknown type";
-  }
-}
-
 const char* activity_name(WorkerStatus::Activity activity) noexcept {
   return kNames[static_cast<std::size_t>(activity)];
 }

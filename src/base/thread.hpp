@@ -31,8 +31,6 @@ class Failure {
   bool raise(std::exception_ptr error) noexcept;
 
   [[nodiscard]] bool happened() const noexcept { return happened_.load(std::memory_order_acquire); }
-  // REQUIRES: happened(). what() of the error.
-  [[nodiscard]] std::string text() const;
   // REQUIRES: happened().
   [[noreturn]] void rethrow() const { std::rethrow_exception(error_); }
   // REQUIRES: happened().

@@ -74,7 +74,7 @@ class Feeder::Impl {
   // Throws the failure in the step in which it occurred. REQUIRES: a single rank.
   [[noreturn]] void end_alone(Clock::time_point entered);
 
-  [[noreturn]] void throw_cause() const;
+  [[nodiscard]] std::string cause() const { return cause_ ? cause_->text : std::string(); }  // "" = none
   void end_early(const char* what);
   // Tells the other ranks, which may be about to make a step, that this one leaves.
   void leave();
@@ -88,12 +88,11 @@ class Feeder::Impl {
   bool ended_;
   bool was_stopped_;
   bool closed_ = false;
-  bool is_in_epoch_ = false;  // in a loop over epochs
-  bool is_agreed_ = false;    // on a step not served yet: an exception of the program's ended its wait
-  std::string cause_;         // the cause of the failure that ended the run
-  ranks::ErrorKind cause_kind_ = ranks::ErrorKind::error;
-  std::exception_ptr refused_;  // the device's error when a taken batch was to be handed out
-  std::uint64_t completed_;     // epochs whose batches need no longer be counted
+  bool is_in_epoch_ = false;                 // in a loop over epochs
+  bool is_agreed_ = false;                   // on a step not served yet: an exception of the program's ended its wait
+  std::optional<ranks::AgreedError> cause_;  // of the failure that ended the run
+  std::exception_ptr refused_;               // the device's error when a taken batch was to be handed out
+  std::uint64_t completed_;                  // epochs whose batches need no longer be counted
 };
 
 }  // namespace forebay

@@ -22,7 +22,7 @@ namespace forebay {
 std::optional<Lease> Feeder::Impl::next(StreamView stream) {
   const NvtxRange range("next");
   const Clock::time_point called = Clock::now();
-  if (!cause_.empty()) throw_cause();
+  if (cause_) cause_->raise();
   if (ended_ || closed_ || is_between_epochs()) return std::nullopt;
   if (is_alone_) {
     std::optional<Lease> lease = step(stream, called);
@@ -35,16 +35,18 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
     return step(stream, called);
   } catch (const Error& error) {
     if (!ended_) end_early(error.what());
-    if (cause_ == error.what()) throw;
+    if (!cause_) throw;
+    if (cause_->text == error.what()) {  // the others have it too, of this kind
+      cause_->kind = ranks::described(std::current_exception()).kind;
+      throw;
+    }
   } catch (const std::exception& error) {
     end_early(error.what());
   } catch (...) {
     end_early("an error of unknown type");
   }
-  throw_cause();
+  cause_->raise();
 }
-
-void Feeder::Impl::throw_cause() const { ranks::AgreedError{cause_kind_, cause_}.raise(); }
 
 // is_agreed_ survives an exception from serve(), such as Python's KeyboardInterrupt out of
 // while_waiting: the next call then continues this very step instead of posting a second census for
@@ -108,13 +110,12 @@ void Feeder::Impl::begin() {
       throw Error("the program gives the order of each epoch, so next_epoch() comes before the first next()");
     if (run_->ranks->loop() == ranks::Loop::unknown) (void)run_->ranks->agree_on_loop(ranks::Loop::batches, false);
     ranks::collectively(*run_->communicator, [this] { run_->open_journal(); });
-  } catch (const std::exception& error) {
+  } catch (const std::exception&) {
     run_->journal->abandon();
     // All ranks have it.
     if (!is_alone_ && !run_->ranks->liveness().is_over()) {
       ended_ = true;
-      cause_ = error.what();
-      cause_kind_ = ranks::described(std::current_exception()).kind;
+      cause_ = ranks::described(std::current_exception());
     }
     throw;
   }
@@ -166,12 +167,10 @@ void Feeder::Impl::end_run(ranks::Verdict verdict, Clock::time_point entered) {
   if (verdict != ranks::Verdict::failed) run.say_what_was_replaced();
   run.say_what_was_left_out();
   if (verdict != ranks::Verdict::failed) return;
-  const ranks::AgreedError cause = run.ranks->cause();
-  cause_ = cause.text;
-  cause_kind_ = cause.kind;
-  run.communicator->note_failure(cause_);
+  cause_ = run.ranks->cause();
+  run.communicator->note_failure(cause_->text);
   if (is_alone_ && run.failure.happened()) run.failure.rethrow();
-  cause.raise();
+  cause_->raise();
 }
 
 // `entered` is the time of the call; it is read again only if the census had to be waited for,
@@ -215,10 +214,8 @@ void Feeder::Impl::end_alone(Clock::time_point entered) {
   ended_ = true;
   run_->journal->finished(entered);
   run_->say_what_was_left_out();
-  const ranks::AgreedError cause = ranks::described(run_->failure.error());
-  cause_ = cause.text;
-  cause_kind_ = cause.kind;
-  run_->communicator->note_failure(cause_);
+  cause_ = ranks::described(run_->failure.error());
+  run_->communicator->note_failure(cause_->text);
   run_->failure.rethrow();
 }
 

@@ -29,7 +29,7 @@ Feeder::Impl::Impl(Options options, std::unique_ptr<Communicator> communicator, 
       completed_(epochs_completed()) {}
 
 bool Feeder::Impl::next_epoch() {
-  if (!cause_.empty()) throw_cause();
+  if (cause_) cause_->raise();
   if (run_->ranks->loop() == ranks::Loop::batches) {
     throw Error(
         "next_epoch() comes before the first next(): without it a rank continues with the next epoch as soon as it "
@@ -70,7 +70,7 @@ std::string Feeder::Impl::state() {
   if (run_->options.run.eval) throw Error("an evaluation (run.eval = true) has no state to save: it begins anew");
   if (refused_ && is_alone_) {
     throw Error("there is no state to save: a batch was lost when the device failed, so resume from the last state " +
-                ("that was saved (" + cause_ + ")"));
+                ("that was saved (" + cause() + ")"));
   }
   order::JobState state = run_->job();
   state.opened = run_->schedule->ledger().opened();
@@ -148,7 +148,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(job::SavedState saved) {
 
 void Feeder::Impl::end_early(const char* what) {
   ended_ = true;
-  cause_ = run_->early_end->fail(what);
+  cause_ = ranks::AgreedError{.text = run_->early_end->fail(what)};
 }
 
 // Otherwise others would wait in their collective calls while this rank runs the program's hook.
@@ -156,7 +156,7 @@ void Feeder::Impl::end_reads() {
   if (closed_ || !is_alone_ || !run_->given.while_waiting) return;
   ended_ = true;  // however the wait ends, no further batch is served
   run_->journal->stop_profile();
-  (void)run_->end_production(cause_, run_->given.while_waiting);
+  (void)run_->end_production(cause(), run_->given.while_waiting);
 }
 
 void Feeder::Impl::close() {
@@ -164,14 +164,14 @@ void Feeder::Impl::close() {
   closed_ = true;
   // First of all: the others may be about to make a step that this rank will not make.
   try {
-    const bool is_over = cause_.empty() && run_->ranks->liveness().is_over();  // as a save after the last step found
+    const bool is_over = !cause_ && run_->ranks->liveness().is_over();  // as a save after the last step found
     const bool leaves = !is_alone_ && (!ended_ || is_over);
     if (leaves) leave();
   } catch (...) {
-    run_->close(cause_);  // nobody calls it again
+    run_->close(cause());  // nobody calls it again
     throw;
   }
-  run_->close(cause_);
+  run_->close(cause());
 }
 
 void Feeder::Impl::leave() {

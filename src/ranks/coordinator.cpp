@@ -171,9 +171,7 @@ Verdict Coordinator::judge(const JobReport& job) {
   }
 
   if (job.errors > 0) {
-    AgreedError agreed = agreed_error(communicator_, error_).value_or(AgreedError{.text = "unknown error"});
-    cause_kind_ = agreed.kind;
-    return fail(std::move(agreed.text));
+    return fail(agreed_error(communicator_, error_).value_or(AgreedError{.text = "unknown error"}));
   }
 
   // The sum counts a sample once per rank that found it; only the exchange shows how many are
@@ -183,7 +181,7 @@ Verdict Coordinator::judge(const JobReport& job) {
   const bool may_be_lost = limit_.lost && job.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
   if (job.bad_round == bad_round_ && (bad_at_most > limit_.allowed || may_be_lost)) {
     exchange_bad();
-    if (auto cause = too_much_bad()) return fail(*std::move(cause));
+    if (auto cause = too_much_bad()) return fail({.text = *std::move(cause)});
   }
 
   if (job.stops > 0) return Verdict::stopped;
@@ -202,10 +200,10 @@ Verdict Coordinator::settle(Verdict end) {
   if (end != Verdict::finished) return end;
   next_look_ = LostParts::kLeast;
   auto cause = too_much_bad();
-  return cause ? fail(*std::move(cause)) : end;
+  return cause ? fail({.text = *std::move(cause)}) : end;
 }
 
-Verdict Coordinator::fail(std::string cause) {
+Verdict Coordinator::fail(AgreedError cause) {
   cause_ = std::move(cause);
   return Verdict::failed;
 }

@@ -112,8 +112,7 @@ class Coordinator {
   // Those of them found during the run; after `finished` and `stopped` equal on all ranks.
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return seen_bad_; }
   // Why the run failed; equal on all ranks.
-  [[nodiscard]] const std::string& cause() const noexcept { return cause_; }
-  [[nodiscard]] ErrorKind cause_kind() const noexcept { return cause_kind_; }
+  [[nodiscard]] const AgreedError& cause() const noexcept { return cause_; }
   // Time for which the last step() waited for ranks that are behind.
   [[nodiscard]] std::chrono::nanoseconds last_wait() const noexcept { return waited_; }
 
@@ -125,7 +124,7 @@ class Coordinator {
   void complete(RankReport& report) const noexcept;
   [[nodiscard]] Verdict judge(const JobReport& job);
   [[nodiscard]] Verdict settle(Verdict end);
-  [[nodiscard]] Verdict fail(std::string cause);
+  [[nodiscard]] Verdict fail(AgreedError cause);
   [[nodiscard]] bool wants_to_end() const noexcept;
   void exchange_bad();
   // Why too much is bad, if it is; collective. REQUIRES: exchange_bad() was called.
@@ -142,9 +141,8 @@ class Coordinator {
   Census census_;
   const JobReport* heard_ = nullptr;
   Verdict verdict_ = Verdict::proceed;
-  ErrorKind cause_kind_ = ErrorKind::error;
   std::optional<AgreedError> error_;  // this rank's
-  std::string cause_;
+  AgreedError cause_;
   std::uint64_t steps_ = 0;
   std::uint64_t epochs_completed_;
   std::uint64_t to_serve_ = UINT64_MAX;  // in the epoch epochs_completed_

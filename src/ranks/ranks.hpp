@@ -132,7 +132,7 @@ class Ranks {
   // After leave(): others have made a step that this rank has left. Never blocks.
   [[nodiscard]] bool others_went_on() { return coordinator_.others_went_on(); }
   [[nodiscard]] Liveness& liveness() noexcept { return coordinator_.liveness(); }
-  [[nodiscard]] AgreedError cause() const { return {coordinator_.cause_kind(), coordinator_.cause()}; }
+  [[nodiscard]] const AgreedError& cause() const noexcept { return coordinator_.cause(); }
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return coordinator_.bad_samples(); }
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return coordinator_.met_bad(); }
 

@@ -91,7 +91,8 @@ bool coordinate(Communicator& job, Taken& taken) {
     if (taken.below(64) == 1) coordinator.report_error("this rank's own");
     const Verdict verdict =
         coordinator.step({.served = static_cast<std::int64_t>(step), .stop = taken.below(32) == 1, .to_serve = 8});
-    if (verdict == Verdict::failed && coordinator.cause().empty()) throw std::logic_error("a failure without a cause");
+    if (verdict == Verdict::failed && coordinator.cause().text.empty())
+      throw std::logic_error("a failure without a cause");
     if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return true;
     (void)coordinator.interrupted(false);
   }
