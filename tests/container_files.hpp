@@ -2,7 +2,6 @@
 
 // Writes containers byte for byte as other programs do.
 #include <zlib.h>
-#include <random>
 
 #include "base/crc32c.hpp"
 #include "dataset_support.hpp"
@@ -216,32 +215,6 @@ inline void use_file(const std::filesystem::path& path, const std::string& forma
       }
     }
   } catch (const ConfigError&) {
-  }
-}
-
-// The same for the file truncated at many lengths, and with random bytes changed.
-inline void use_broken_files(const TemporaryDirectory& folder, const std::string& name, const std::string& content,
-                             const std::string& format) {
-  const std::size_t step = std::max<std::size_t>(1, content.size() / (kSanitized ? 300 : 1200));
-  for (std::size_t length = 0; length < content.size(); length += step) {
-    CAPTURE(length);
-    replace_file(folder / name, content.substr(0, length));
-    use_file(folder / name, format);
-  }
-  const unsigned seed = std::random_device{}();
-  CAPTURE(seed);
-  std::mt19937 random(seed);
-  for (int round = 0; round < (kSanitized ? 200 : 1000); ++round) {
-    std::string broken = content;
-    for (auto left = random() % 4 + 1; left > 0; --left) {
-      const std::size_t at = random() % broken.size();
-      const auto kind = random() % 3;
-      broken[at] = kind == 0   ? static_cast<char>(random())
-                   : kind == 1 ? '\xFF'
-                               : static_cast<char>(broken[at] ^ (1U << random() % 8));
-    }
-    replace_file(folder / name, broken);
-    use_file(folder / name, format);
   }
 }
 

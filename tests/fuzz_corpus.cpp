@@ -1,4 +1,6 @@
 // Runs the fuzzer's corpus and its seeds again; see scripts/fuzz.
+#include <random>
+
 #include "fuzz/kept.hpp"
 #include "fuzz/targets.hpp"
 #include "test.hpp"
@@ -20,6 +22,29 @@ TEST_CASE("every target takes its seeds, whole and cut") {
       CHECK(target.use(seed));
       for (std::size_t part = 0; part < 8; ++part)
         CHECK_NOTHROW((void)target.use(seed.substr(0, seed.size() * part / 8)));
+    }
+  }
+}
+
+TEST_CASE("every target takes its seeds with bytes changed, and cut anywhere") {
+  constexpr int kRounds = testing::kSanitized ? 100 : 400;
+  Random random = testing::random_from(std::random_device{}());
+  for (const Target& target : targets()) {
+    const std::string name(target.name);
+    const auto seeds = target.seeds();
+    for (int round = 0; round < kRounds && !seeds.empty(); ++round) {
+      std::string input = seeds[random.below(seeds.size())];
+      if (round % 3 == 0) input.resize(random.below(input.size() + 1));
+      for (auto left = input.empty() ? 0 : random.below(5); left > 0; --left) {
+        std::size_t at = random.below(input.size());
+        for (int tries = 0; tries < 8 && input[at] == 0; ++tries) at = random.below(input.size());  // seldom in padding
+        const auto kind = random.below(3);
+        input[at] = kind == 0   ? static_cast<char>(random.bits())
+                    : kind == 1 ? '\xFF'
+                                : static_cast<char>(input[at] ^ (1 << random.below(8)));
+      }
+      CAPTURES(name, round, input);
+      CHECK_NOTHROW((void)target.use(input));
     }
   }
 }

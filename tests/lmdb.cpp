@@ -198,22 +198,4 @@ TEST_CASE("pages that lead to each other end") {
   CHECK(contains(error, "LMDB pages that lead to each other"));
 }
 
-TEST_CASE("whatever is in an LMDB file ends in samples or in errors") {
-  const TemporaryDirectory folder;
-  LmdbFile::Entries entries;
-  for (int i = 0; i < 5; ++i)
-    entries.emplace_back(std::to_string(i), encoded_datum(kJpeg + std::string(i == 3 ? 1500 : 1, 'x'), 0));
-  use_broken_files(folder, "data.mdb", LmdbFile::of(entries, 2), "lmdb");
-  // At bytes that hold data, not in the zeros between.
-  const std::string good = LmdbFile::of(entries, 2);
-  for (std::size_t at = 0; at < good.size(); ++at) {
-    if (good[at] == 0 && at % LmdbFile::kPage > 200) continue;
-    if (kSanitized && at % 5 != 0) continue;
-    std::string broken = good;
-    broken[at] = static_cast<char>(broken[at] ^ (at % 2 == 0 ? 0xFF : 0x11));
-    replace_file(folder / "data.mdb", broken);
-    use_file(folder / "data.mdb", "lmdb");
-  }
-}
-
 }  // namespace forebay::test_lmdb

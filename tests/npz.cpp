@@ -324,13 +324,6 @@ TEST_CASE("an archive takes no memory for what its members claim") {
   }
 }
 
-TEST_CASE("whatever is in an archive, it ends in samples or in errors") {
-  const TemporaryDirectory folder;
-  const std::vector<testing::ZipMember> members{{"x.npy", kImages}, {"y.npy", kLabels}};
-  use_broken_files(folder, "stored.npz", zip_of(members), "npy");
-  use_broken_files(folder, "wide.npz", zip_of(members, {.deflate = true, .wide = true}), "npy");
-}
-
 TEST_CASE("archives that other programs wrote are read") {
   const auto data = real_data();
   if (!data) return;

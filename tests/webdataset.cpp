@@ -347,12 +347,8 @@ TEST_CASE("an archive that is damaged keeps what stands before that") {
   }
 }
 
-TEST_CASE("whatever is in a tar archive ends in samples or in errors") {
+TEST_CASE("whatever is behind correct checksums of a tar archive ends in samples or in errors") {
   const TemporaryDirectory folder;
-  const std::string content = tar_sample("a", kJpeg, "0") + tar_member("p", pax_line("path", "long/b.jpg"), 'x') +
-                              tar_member("b", kJpeg) + tar_member("long/b.json", R"({"label": 1})") + tar_end();
-  use_broken_files(folder, "x.tar", content, "webdataset");
-  // With correct checksums, so that what follows is parsed.
   for (std::size_t at = 0; at < 512; ++at) {
     for (const char byte : {'\0', '\x7F', '\xFF', '9'}) {
       const auto change = [&](TarHeader& header) { header[at] = byte; };

@@ -106,8 +106,22 @@ bool use_container(std::string_view input) {
 
 template <int kContainer>
 std::vector<std::string> container_seeds() {
-  std::vector<std::string> seeds;
-  seeds.push_back(kind<kContainer>().files_of(3).at(kind<kContainer>().path));
+  using namespace testing;
+  std::vector<std::string> seeds{kind<kContainer>().files_of(3).at(kind<kContainer>().path)};
+  const std::string name = kNames[kContainer];
+  const std::string image = tiny_png(7);
+  if (name == "webdataset") {
+    seeds.push_back(tar_member("p", pax_line("path", "long/b.png"), 'x') + tar_member("b", image) +
+                    tar_member("long/b.json", R"({"label": 1})") + tar_end());
+  } else if (name == "recordio") {
+    seeds.push_back(record_part(image_record(image, 0.0F)) + record_part(image_record(image, 1.0F), 1) +
+                    record_part("last", 3) + record_part(image_record(image, std::vector<float>{1.0F, 2.0F})));
+  } else if (name == "lmdb") {
+    LmdbFile::Entries entries;
+    for (int i = 0; i < 5; ++i)
+      entries.emplace_back(std::to_string(i), encoded_datum(image + std::string(i == 3 ? 1500 : 1, 'x'), 0));
+    seeds.push_back(LmdbFile::of(entries, 2));
+  }
   return seeds;
 }
 
@@ -145,8 +159,8 @@ std::vector<std::string> npz_seeds() {
   const std::string labels = testing::npy_of("<i2", "(3,)", testing::little(0x100020001, 6));
   std::vector<std::string> seeds;
   for (const char how : {'\1', '\2', '\3'}) seeds.push_back(how + testing::little(images.size(), 2) + images + labels);
-  for (const bool deflate : {false, true}) {
-    seeds.push_back('\0' + testing::zip_of({{"images.npy", images}, {"labels.npy", labels}}, {.deflate = deflate}));
+  for (const testing::ZipRecipe& recipe : {testing::ZipRecipe{}, {.deflate = true}, {.deflate = true, .wide = true}}) {
+    seeds.push_back('\0' + testing::zip_of({{"images.npy", images}, {"labels.npy", labels}}, recipe));
   }
   return seeds;
 }
