@@ -42,7 +42,7 @@ struct Listing {
 void add_file(Listing& listing, const fs::path& file) {
   const std::string text = file.filename().string();
   const std::optional<measure::RankFileName> name = measure::rank_file_name(text);
-  if (!name || text.find(".from-") != std::string::npos) return;
+  if (!name || name->goes_on) return;
   RankFiles& rank = listing.ranks[name->rank];
   rank.rank = name->rank;
   std::error_code error;
