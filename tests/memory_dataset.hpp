@@ -115,8 +115,9 @@ inline Options memory_options(std::int64_t batch_size) {
   return options;
 }
 
-// A gate at which readers wait until it is opened, for good or for a number of reads. Waits are
-// bounded, so that a failing test ends.
+// A gate at which readers wait until it is opened, for good or for a number of reads: those of the
+// first batches if there is one reader (workers.io = 1). Waits are bounded, so that a failing test
+// ends.
 class Gate {
  public:
   // Called on the reader's thread.

@@ -24,6 +24,7 @@ Options large_batches() {
   Options options = memory_options(1);
   options.transform.size = {864, 864};
   options.transform.dtype = DType::float32;
+  options.workers.io = 1;
   options.queue = {.capacity = 0, .pool = 1, .max_leases = 1};
   options.policy.name = "greedy";
   return options;
