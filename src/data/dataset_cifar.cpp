@@ -114,18 +114,17 @@ std::uint64_t hash_cifar(const DatasetOptions& options) {
 IndexDraft build_cifar(PathContents& contents) {
   const CifarFiles files = files_of(contents);
   IndexDraft draft;
-  auto& [root, table, counts, skipped, state] = draft;
-  root = files.folder;
-  table.classes = cifar_classes(contents.options(), files);
-  table.kinds = {{.encoding = Encoding::raw, .width = 32, .height = 32, .channels = 3, .planar = true}};
+  draft.root = files.folder;
+  draft.table.classes = cifar_classes(contents.options(), files);
+  draft.table.kinds = {{.encoding = Encoding::raw, .width = 32, .height = 32, .channels = 3, .planar = true}};
   for (const std::string& name : files.names) {
-    naming_path(contents.options(), name, [&] { add_cifar_file(files, name, table, skipped); });
+    naming_path(contents.options(), name, [&] { add_cifar_file(files, name, draft.table, draft.skipped); });
   }
-  counts.images = table.source.size();
-  if (const auto& progress = contents.context().progress) progress(counts.images, counts.images);
-  if (counts.images > 0) return draft;
+  const std::uint64_t images = draft.counts.images = draft.table.source.size();
+  if (const auto& progress = contents.context().progress) progress(images, images);
+  if (images > 0) return draft;
   throw path_error(contents.options(),
-                   "no record of CIFAR in data_batch_1.bin, train.bin or the like" + skipped.first_bad());
+                   "no record of CIFAR in data_batch_1.bin, train.bin or the like" + draft.skipped.first_bad());
 }
 
 }  // namespace
