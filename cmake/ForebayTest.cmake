@@ -39,7 +39,7 @@ set_target_properties(forebay_test_headers PROPERTIES POSITION_INDEPENDENT_CODE 
 target_compile_options(forebay_test_headers PRIVATE -fPIE ${test_flags})
 target_link_libraries(forebay_test_headers PRIVATE forebay forebay_flags doctest::doctest)
 target_precompile_headers(forebay_test_headers PRIVATE <forebay/feeder.hpp> ${CMAKE_CURRENT_SOURCE_DIR}/test.hpp)
-# GCC knows a precompiled header again by its bytes. Without comments in its key, ccache would bring back what was
+# GCC recognises a header that it has precompiled by its bytes. Without comments in its key, ccache would return what was
 # precompiled before a comment changed, and `#pragma once` would not hold.
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
   set_target_properties(forebay_test_headers PROPERTIES
