@@ -6,73 +6,17 @@ thread of the library takes them from the source, and the library decides what e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from . import _options
+from ._held import Held, copied, current_gpu, mapped, use_gpu
 from ._ranks import SOLO, ranks_of
 from .errors import ConfigError, Error
 from .feeder import Feeder
 from .policy import take_policy
 
 _OPTIONS: dict[str, Any] = {"epochs": 1 << 40, "device": "host", "queue_capacity": 8, "queue_pool": 4}
-
-
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same tuples, lists and dictionaries with `change` applied to their leaves."""
-    if isinstance(value, tuple):
-        items = [_mapped(each, change) for each in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, list):
-        return [_mapped(each, change) for each in value]
-    if isinstance(value, Mapping):
-        named = {name: _mapped(each, change) for name, each in value.items()}
-        return named if type(value) is dict else type(value)(named)  # type: ignore[call-arg]
-    return change(value)
-
-
-def _is_tensor(leaf: Any) -> bool:
-    return hasattr(leaf, "clone") and hasattr(leaf, "_version")
-
-
-def _is_array(leaf: Any) -> bool:
-    return type(leaf).__module__ == "numpy" and hasattr(leaf, "setflags")
-
-
-def _copied(leaf: Any) -> Any:
-    if hasattr(leaf, "clone"):
-        return leaf.detach().clone().requires_grad_(leaf.requires_grad)
-    return leaf.copy() if _is_array(leaf) else leaf
-
-
-def _locked(leaf: Any) -> Any:
-    """A read-only view of an array, because a reuse may serve it again. Tensors are left as they are: PyTorch counts
-    their changes."""
-    if not _is_array(leaf):
-        return leaf
-    view = leaf.view()
-    view.setflags(write=False)
-    return view
-
-
-class Held:
-    """A batch of the source, with the source's state at the time. ``is_fixed``: it must not change."""
-
-    def __init__(self, batch: Any, state: Any, is_fixed: bool) -> None:
-        self._batch = _mapped(batch, _locked) if is_fixed else batch
-        self.state = state
-        tensors: list[Any] = []
-        _mapped(self._batch, lambda leaf: tensors.append(leaf) if is_fixed and _is_tensor(leaf) else None)
-        self._versions = [(tensor, tensor._version) for tensor in tensors]
-
-    def serve(self, copy: bool) -> Any:
-        for leaf, version in self._versions:
-            if leaf._version != version:
-                raise Error(
-                    f"a tensor {tuple(leaf.shape)} of a batch was written to, and a reuse would serve what is left of "
-                    "it: write to a clone() of it, or say copy=True for a copy at each step"
-                )
-        return _mapped(self._batch, _copied if copy else lambda leaf: leaf)
 
 
 class Intake:
@@ -88,12 +32,13 @@ class Intake:
         self.begin_state: Any = None  # the source's, before the first batch of this epoch
         self.end_state: Any = None  # the same, after the last epoch
         self.failure: BaseException | None = None
+        self._gpu: int | None = None  # the trainer's
         self._count = 0
         self.kept: dict[int, Held] = {}
 
     def begin(self) -> None:
         """Begins an epoch of the source, on the trainer's thread, so that its random numbers are drawn there."""
-        self.begun_with = _generator_state(self._source)
+        self.begun_with, self._gpu = _generator_state(self._source), current_gpu()
         self.batches = iter(self._source)
         self.begin_state = self._state()
 
@@ -107,6 +52,7 @@ class Intake:
 
     def _take(self) -> int | None:
         passes, self._passed_over = self._passed_over, max(self._passed_over - 1, 0)
+        use_gpu(self._gpu)
         try:
             batch = next(self.batches)
         except StopIteration:
@@ -115,7 +61,7 @@ class Intake:
         if passes > 1:  # the last skipped batch is kept, for this rank to repeat if only other ranks have more
             return 0
         self._count += 1
-        kept = batch if self._new_memory else _mapped(batch, _copied)
+        kept = batch if self._new_memory else mapped(batch, copied)
         self.kept[self._count] = Held(kept, self._state(), self._watches)
         return self._count
 
@@ -125,7 +71,8 @@ class Intake:
 
 class Reuse:
     """Serves any iterable of batches through Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a
-    Hugging Face stream, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists and dictionaries.
+    Hugging Face stream, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists, dictionaries and
+    dataclasses. Anything else in a batch that may be served again is copied at each step.
 
     A thread fills the queue, earlier batches are kept in a pool, and if the next batch is late, the policy serves one
     of those again. ::

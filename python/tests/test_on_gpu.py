@@ -199,6 +199,36 @@ def test_pytorchs_loader(folder: Path) -> None:
     assert wrong == 0
 
 
+def test_reuse_of_batches_on_the_gpu() -> None:
+    """The source works on a stream of its thread, and the loop on one of its own."""
+
+    def source() -> Iterator[Any]:
+        memory = torch.zeros(1 << 20, device="cuda")
+        for number in range(100):
+            torch.cuda._sleep(BEHIND // 10)
+            memory.fill_(number)
+            yield {"values": memory, "number": number}
+
+    side = torch.cuda.Stream()
+    wrong = torch.zeros((), dtype=torch.int64, device="cuda")
+    torch.cuda.synchronize()
+    numbers = []
+    with torch.cuda.stream(side):
+        for batch in forebay.reuse(source(), policy="greedy", queue_pool=1, queue_capacity=1):
+            values = batch["values"]
+            torch.cuda._sleep(BEHIND // 20)
+            wrong += (values != batch["number"]).sum()
+            numbers.append(batch["number"])
+            del values, batch
+    torch.cuda.synchronize()
+    assert wrong.item() == 0 and sorted(set(numbers)) == list(range(100))
+
+
+def test_reuse_keeps_memory_pinned() -> None:
+    made = torch.utils.data.DataLoader(torch.arange(40), batch_size=4, pin_memory=True)
+    assert all(batch.is_pinned() for batch in forebay.reuse(made, policy="block"))
+
+
 RANK = """
 import json, os, sys
 import forebay, torch
