@@ -14,8 +14,13 @@ import numpy
 from .errors import Error
 
 
+_CONSTANT = frozenset((str, bytes, int, float, bool, type(None)))
+
+
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same tuples, lists, dictionaries and dataclasses with `change` applied to what they hold."""
+    """The same tuples, lists, dictionaries and dataclasses with `change` applied to the arrays and objects in them."""
+    if type(value) in _CONSTANT:
+        return value
     if hasattr(type(value), "clone"):  # a TensorDict is a dictionary too
         return change(value)
     if isinstance(value, tuple):
