@@ -197,11 +197,14 @@ TEST_CASE("a run that was complete ends at once when it is resumed; with more ep
 
   std::atomic<int> reads{0};
   Parts again = parts(kSamples, [&](std::uint64_t) { ++reads; });
+  std::string log;
+  again.log = [&](LogLevel level, std::string_view text) { log += level == LogLevel::warning ? text : ""; };
   Feeder resumed(three_epochs(), again);
   resumed.restore_state(state);
   CHECK_FALSE(resumed.next().has_value());
   CHECK_FALSE(resumed.next().has_value());
   CHECK_FALSE(resumed.was_stopped());
+  CHECK(contains(log, "that run was complete, so there are no batches"));
   CHECK(resumed.steps() == 3 * kBatches);
   CHECK(resumed.epochs_completed() == 3);
   CHECK(resumed.state() == state);

@@ -232,7 +232,13 @@ class Feeder(_core.FeederBase):
 
     def __iter__(self) -> _core.Batches:
         """All batches of the run, across epochs."""
-        return self._batches(None)
+        return self._batches(None, True)
+
+    def _warn_of_empty_loop(self) -> None:
+        self._logger.warning(
+            "this loop has no batches, because the run has ended: epochs=N makes it longer, and feeder.epochs() loops "
+            "over them"
+        )
 
     @property
     def fields(self) -> list[Field]:

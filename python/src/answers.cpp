@@ -132,6 +132,12 @@ SampleError Failures::keep(const nb::python_error& raised) {
   return SampleError(text, kind);
 }
 
+const char* class_of(const Error& error) noexcept {
+  if (dynamic_cast<const ConfigError*>(&error) != nullptr) return "ConfigError";
+  if (dynamic_cast<const WatchdogError*>(&error) != nullptr) return "WatchdogError";
+  return dynamic_cast<const SampleError*>(&error) != nullptr ? "SampleError" : "Error";
+}
+
 // Raises an exception for `error` with the Python exception as its cause ("raise ... from").
 void Failures::explain(const Error& error) {
   const std::string_view message = error.what();
@@ -147,9 +153,7 @@ void Failures::explain(const Error& error) {
     std::rethrow_exception(raised);
   } catch (const nb::python_error& kept) {
     nb::python_error cause = kept;  // a copy: raising moves the value out, and a later call may ask again
-    const bool is_of_sample = dynamic_cast<const SampleError*>(&error) != nullptr;
-    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr(is_of_sample ? "SampleError" : "Error"), "%s",
-                   error.what());
+    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr(class_of(error)), "%s", error.what());
   }
 }
 

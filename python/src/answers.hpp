@@ -20,6 +20,9 @@
 
 namespace forebay::python {
 
+// The name of its class in forebay/errors.py. The most derived types count, because the others are their bases.
+[[nodiscard]] const char* class_of(const Error& error) noexcept;
+
 // Keeps exceptions that Python code raised for samples, in case one of them ends the run. Any
 // thread.
 class Failures {

@@ -176,6 +176,10 @@ void bind_fields(nb::class_<Batch>& batch) {
           "them where the images are.")
       .def_prop_ro("ids", &Batch::ids, nb::sig("def ids(self) -> typing.Any"),
                    "Numbers of the samples in the dataset, [size] of uint64: a copy.")
+      .def("__iter__",
+           [](const Batch& /*self*/) {
+             throw nb::type_error("a batch is no pair: images, labels = batch.torch(), or numpy(), jax(), cupy()");
+           })
       .def(
           "__getitem__", [](const Batch& self, std::string_view name) { return self.field(self.number_of(name)); },
           "name"_a, nb::sig("def __getitem__(self, name: str) -> typing.Any"),

@@ -34,9 +34,9 @@ std::string file_of(const nb::bytes& path) { return {path.c_str(), path.size()};
 // the program still has its object.
 class Batches {
  public:
-  // `stream`: None = the feeder's.
-  Batches(nb::object feeder, nb::handle stream)
-      : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)) {
+  // `stream`: None = the feeder's. `is_whole_run`: warns if there is no batch.
+  Batches(nb::object feeder, nb::handle stream, bool is_whole_run)
+      : object_(std::move(feeder)), feeder_(nb::cast<PythonFeeder*>(object_)), is_whole_run_(is_whole_run) {
     if (!stream.is_none()) stream_.emplace(stream);
   }
 
@@ -44,7 +44,9 @@ class Batches {
     if (last_.is_valid()) nb::cast<Batch*>(last_)->release();
     last_.reset();
     std::optional<Batch> batch = stream_ ? feeder_->next(*stream_) : feeder_->next();
+    if (!batch && is_whole_run_ && !has_served_) object_.attr("_warn_of_empty_loop")();
     if (!batch) throw nb::stop_iteration();
+    has_served_ = true;
     last_ = nb::cast(*std::move(batch));
     return last_;
   }
@@ -52,6 +54,8 @@ class Batches {
  private:
   nb::object object_;
   PythonFeeder* feeder_;
+  bool is_whole_run_;
+  bool has_served_ = false;
   std::optional<GivenStream> stream_;
   nb::object last_;
 };
@@ -148,8 +152,12 @@ void bind_running(nb::class_<PythonFeeder>& feeder) {
       .def("next_epoch", &PythonFeeder::next_epoch,
            "Begins the next epoch, or continues an unfinished one; False when the run has ended.")
       .def(
-          "_batches", [](nb::handle self, nb::handle stream) { return Batches(nb::borrow(self), stream); },
-          "stream"_a.none(), nb::sig("def _batches(self, stream: typing.Any) -> Batches"))
+          "_batches",
+          [](nb::handle self, nb::handle stream, bool is_whole_run) {
+            return Batches(nb::borrow(self), stream, is_whole_run);
+          },
+          "stream"_a.none(), "is_whole_run"_a = false,
+          nb::sig("def _batches(self, stream: typing.Any, is_whole_run: bool = False) -> Batches"))
       .def(
           "_use_streams",
           [](PythonFeeder& self, nb::handle stream, const nb::list& also) {

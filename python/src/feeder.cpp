@@ -152,7 +152,7 @@ void Raised::explain(const Error& error) {
   try {
     std::rethrow_exception(std::exchange(elsewhere_, nullptr));
   } catch (nb::python_error& cause) {
-    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr("Error"), "%s", error.what());
+    nb::raise_from(cause, nb::module_::import_("forebay.errors").attr(class_of(error)), "%s", error.what());
   }
 }
 
@@ -220,13 +220,23 @@ std::string PythonFeeder::place() {
   return ask([this](const Feeder&) { return source_->state(); });
 }
 
-// Waits only if as many batches are held as are allowed: then next() could only fail, while waiting
-// for JAX may free one.
+// Notebooks keep the last error, with the variables of the functions that it passed through: a batch
+// may be among them.
+void forget_last_error() {
+  const nb::object error = nb::getattr(nb::module_::import_("sys"), "last_value", nb::none());
+  if (error.is_none()) return;
+  nb::module_::import_("traceback").attr("clear_frames")(error.attr("__traceback__"));
+  nb::module_::import_("gc").attr("collect")();
+}
+
+// Only if as many batches are held as are allowed: then next() could only fail, while forgetting an
+// error or waiting for JAX may free one.
 void PythonFeeder::wait_for_computations() {
   feeder_->require_own_process();
   const Options& options = feeder_->options();
   const auto most = static_cast<std::uint32_t>(options.queue.max_leases);
   if (leases_->count() < most) return;
+  forget_last_error();
   constexpr std::chrono::duration<double> kPatience{60};  // if no watchdog is configured
   const std::chrono::duration<double> patience{options.policy.watchdog_s};
   const auto begin = std::chrono::steady_clock::now();

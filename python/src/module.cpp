@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "answers.hpp"
 #include "batch.hpp"
 #include "dataset.hpp"
 #include "feeder.hpp"
@@ -16,26 +17,15 @@ namespace nb = nanobind;
 
 // forebay/errors.py defines the types, some of which derive from ValueError or TimeoutError as
 // well.
-void raise_as(const char* type, const std::exception& error) {
-  const nb::object raised = nb::module_::import_("forebay.errors").attr(type);
-  PyObject* const text = PyUnicode_DecodeUTF8(
-      error.what(), static_cast<Py_ssize_t>(std::char_traits<char>::length(error.what())), "replace");
-  PyErr_SetObject(raised.ptr(), text);
-  Py_XDECREF(text);
-}
-
-// The most derived types first, because the others are their bases.
 void translate(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const forebay::ConfigError& error) {
-    raise_as("ConfigError", error);
-  } catch (const forebay::WatchdogError& error) {
-    raise_as("WatchdogError", error);
-  } catch (const forebay::SampleError& error) {
-    raise_as("SampleError", error);
   } catch (const forebay::Error& error) {
-    raise_as("Error", error);
+    const nb::object raised = nb::module_::import_("forebay.errors").attr(forebay::python::class_of(error));
+    PyObject* const text = PyUnicode_DecodeUTF8(
+        error.what(), static_cast<Py_ssize_t>(std::char_traits<char>::length(error.what())), "replace");
+    PyErr_SetObject(raised.ptr(), text);
+    Py_XDECREF(text);
   }
 }
 

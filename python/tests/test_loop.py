@@ -6,6 +6,7 @@ import gc
 import pickle
 import resource
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +289,50 @@ def test_what_is_served_once_is_not_copied(make: Any) -> None:
             assert images.data_ptr() == batch.images.ctypes.data
             images.div_(2)
             assert batch.torch("image", copy=True).data_ptr() != images.data_ptr()
+
+
+def test_a_loop_over_a_run_that_has_ended_warns(make: Any, caplog: Any) -> None:
+    feeder = make(epochs=2)
+    assert len(list(feeder)) == 20 and not caplog.records
+    for _ in range(2):
+        assert list(feeder) == []
+    assert [record.getMessage()[:27] for record in caplog.records] == ["this loop has no batches, b"] * 2
+
+
+def test_the_last_error_of_a_notebook_holds_no_batch(make: Any, monkeypatch: Any) -> None:
+    feeder = make(policy="block", max_leases=2)
+
+    def step(images: Any) -> None:
+        raise ValueError("in the step")
+
+    for _ in range(3):
+        try:
+            for batch in feeder:
+                step(batch.images)
+        except ValueError as error:
+            error.itself = error  # type: ignore[attr-defined]  # a cycle, as IPython makes
+            monkeypatch.setattr(sys, "last_value", error, raising=False)
+        del batch
+    assert sum(1 for _ in feeder) == 7
+
+
+def test_a_batch_is_no_pair(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"images, labels = batch\.torch\(\)"):
+        images, labels = make().next()
+
+
+def test_an_evaluation_passes_over_a_batch_without_samples_whatever_the_program_holds(tmp_path: Path) -> None:
+    for number in [*range(4), *range(8, 12)]:
+        (tmp_path / f"{number}.png").write_bytes(png(number))
+    listed = tmp_path / "list.txt"
+    listed.write_text("".join(f"{number}.png,0\n" for number in range(13)))
+    options = {"batch_size": 4, "size": (SIDE, SIDE), "dtype": "uint8", "eval": True, "max_bad": 0.9, "device": "host"}
+    with forebay.Feeder(dataset=listed, **options) as feeder:
+        sizes = []
+        for batch in feeder:
+            images, _ = batch.numpy()  # held while the next batch is asked for
+            sizes.append(len(images))
+    assert sizes == [4, 4]
 
 
 def test_epochs_that_nobody_loops_over_are_refused(make: Any) -> None:

@@ -138,7 +138,7 @@ def test_exceptions_make_bad_samples(make: Any, processes: int, tmp_path: Path, 
 
 
 def test_a_store_that_fails_for_too_long_ends_the_run(make: Any, tmp_path: Path) -> None:
-    with pytest.raises(forebay.Error, match="sample 5.*busy"):
+    with pytest.raises(forebay.WatchdogError, match="sample 5.*busy"):
         ids_of(make(dataset=Failing(tmp_path, 10**6), watchdog_s=0.5))
 
 

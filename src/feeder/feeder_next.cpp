@@ -28,7 +28,10 @@ std::optional<Lease> Feeder::Impl::next(StreamView stream) {
     std::optional<Lease> lease = step(stream, called);
     // All samples of an evaluation's batch may be bad. Nobody waits for this rank, so it need not
     // be reported.
-    while (lease && lease->size() == 0) lease = step(stream, Clock::now());
+    while (lease && lease->size() == 0) {
+      lease.reset();  // the program may hold all others
+      lease = step(stream, Clock::now());
+    }
     return lease;
   }
   try {

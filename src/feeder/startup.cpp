@@ -398,6 +398,11 @@ void Startup::wait_for_first_batch() {
   run_.startup_s = std::chrono::duration<double>(Run::Clock::now() - began_).count();
   run_.was_stopped = !was_complete() && std::ranges::any_of(stops, [](const auto& stop) { return !stop.empty(); });
   run_.has_ended = was_complete() || run_.was_stopped;
+  if (was_complete() && run_.communicator->rank() == 0) {
+    run_.console->warn(run_.resume_point.describe() +
+                       ": that run was complete, so there are no batches; raise run.epochs or run.steps, or remove "
+                       "that state");
+  }
   run_.ranks->liveness().watch_gathers();
 }
 

@@ -88,7 +88,7 @@ void BadSamples::settle(const read::ReadRequest& request, std::string_view reaso
   if (request.attempt + 1 >= kMostAttempts) {
     throw Error("position " + std::to_string(request.position) + " of epoch " + std::to_string(request.epoch) + ": " +
                 std::to_string(kMostAttempts) + " samples in a row are bad, the last " + path + ": " +
-                std::string(reason) + "; see the quarantine log and check dataset.path");
+                std::string(reason) + "; with telemetry.dir a log names them all");
   }
   read::ReadRequest again = request;
   ++again.attempt;
