@@ -57,6 +57,11 @@ TEST_CASE("VOC's 1-based inclusive corners become half open, clamped at 0, fract
   CHECK(box_of(bndbox(" +12 ", "\n13", "50\t", "61")) == Box{11, 12, 50, 61});
 }
 
+TEST_CASE("a field of boxes keeps VOC's fractions") {
+  const BoxSides sides = parse_object(object("dog", bndbox("10.5", "0.25", "20.5", "30.75"))).sides;
+  CHECK(sides == BoxSides{9.5, 0, 20.5, 30.75});
+}
+
 TEST_CASE("an object that cannot be used says why, the others stay") {
   CHECK(problem_of(bndbox("40", "1", "20", "9")) == "xmin 40 > xmax 20");
   CHECK(problem_of(bndbox("1", "9", "20", "9")) == "ymin 9 = ymax 9, a box without area");

@@ -230,6 +230,34 @@ TEST_CASE("masks beside annotated images are not images of their own") {
   }
 }
 
+TEST_CASE("masks beside images of any kind are no samples of a class folder") {
+  const FolderOf folder{{"benign/benign (1).png", ""},   {"benign/benign (1)_mask.png", ""},
+                        {"benign/benign (2).png", ""},   {"benign/benign (2)_mask_1.png", ""},
+                        {"malignant/1.tif", ""},         {"malignant/1_mask.tif", ""},
+                        {"malignant/with_mask.tif", ""}, {"malignant/face_mask_2.tif", ""}};
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 5);
+  CHECK(skip_reason(*dataset, "(2)_mask_1.png") == "taken for a mask of another image");
+}
+
+TEST_CASE("images that a class folder leaves out are warned of") {
+  const FolderOf folder{{"a/1.jpg", ""},  {"a/1.png", ""}, {"a/2.jpg", ""},  {"a/2.png", ""},
+                        {"b/1.JFIF", ""}, {"b/1.gif", ""}, {"b/2.HEIC", ""}, {"b/3.txt", ""}};
+  DatasetOptions options = options_for(folder.path());
+  const auto warnings_of = [&] {
+    const auto dataset = build_dataset(options);
+    std::string all;
+    for (const Skipped& each : dataset->skipped()) all += each.told ? each.reason + "\n" : "";
+    return all;
+  };
+  CHECK(warnings_of() ==
+        "2 files of a kind of image that is not read, the first: b/1.gif\n"
+        "2 files left out: beside a JPEG of its name, so taken for its mask, the first: a/1.png\n");
+  CHECK(build_dataset(options)->size() == 3);
+  options.fields = {{.name = "mask", .from = "{folder}/{stem}.png", .kind = FieldKind::mask}};
+  CHECK_FALSE(contains(warnings_of(), "taken for its mask"));
+}
+
 TEST_CASE("XML that is not VOC's leaves class folders what they are") {
   const FolderOf folder{{"cat/1.jpg", "jpeg"},
                         {"dog/2.jpg", "jpeg"},

@@ -311,6 +311,12 @@ TEST_CASE("folders that are named like the parts of public datasets are no class
       {{"train_images/0.jpg", "test_images/0.jpg"}, {}},
       {{"fold1/0.jpg", "fold2/0.jpg"}, {}},
       {{"images/0.jpg", "train.csv"}, {"\"SET/train.csv\""}},
+      {{"seg_train/seg_train/sea/0.jpg", "seg_train/seg_train/ice/0.jpg", "seg_pred/seg_pred/1.jpg"}, {}},  // Intel
+      {{"image_train/0.jpg", "image_test/1.jpg", "image_query/2.jpg"}, {}},                                 // VeRi-776
+      {{"images_train/a/0.jpg", "images_test/a/0.jpg"}, {}},
+      {{"trainset/a/0.jpg", "testset/a/0.jpg"}, {}},
+      {{"train/1/0.png", "extra/1/0.png"}, {}},
+      {{"labeled/a/0.jpg", "unlabeled/0.jpg"}, {}},
   };
   for (const Layout& layout : layouts) {
     CAPTURE(layout.files.front());

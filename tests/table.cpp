@@ -292,6 +292,40 @@ TEST_CASE("what a table does not have is refused with its columns") {
   CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), ""), "the table is empty"));
 }
 
+TEST_CASE("classes of a row that something else than | separates are refused, unless they are listed") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder, "image,tags\na.jpg,haze primary\nb.jpg,clear primary\n");
+  options.fields = {field("tags", FieldKind::multilabel)};
+  CHECK(
+      contains(build_error(options), "no row of " + options.path + " has more than one class, and \"clear primary\""));
+  options.fields[0].classes = {"haze primary", "clear primary"};
+  CHECK(build_dataset(options)->size() == 2);
+  options = table_options(folder, "image,tags\na.jpg,hot dog|bun\nb.jpg,bun\n");
+  options.fields = {field("tags", FieldKind::multilabel)};
+  CHECK(build_dataset(options)->fields()[0].classes == std::vector<std::string>{"bun", "hot dog"});
+  options = table_options(folder, "image,tags\na.jpg,1|0|1\nb.jpg,0|1\n");
+  options.fields = {field("tags", FieldKind::multilabel)};
+  CHECK(contains(skip_reason(*build_dataset(options), "t.csv:2"), "\"1|0|1\" names a class twice"));
+}
+
+TEST_CASE("a column of splits that nobody uses is warned of, in tables and in lists") {
+  const TemporaryDirectory folder;
+  const std::string text = "image,label,Data Split,age\na.jpg,cat,train,3\nb.jpg,dog,test,4\n";
+  DatasetOptions table = table_options(folder, text);
+  table.fields = {field("age", FieldKind::numbers)};
+  const auto warning_of = [](const DatasetOptions& options) {
+    const auto dataset = build_dataset(options);
+    CHECK(dataset->size() == 2);
+    return dataset->skipped().empty() ? "" : dataset->skipped().back().reason;
+  };
+  CHECK(contains(warning_of(table), "all of its rows are served, whatever the column \"Data Split\" says"));
+  DatasetOptions list = table_options(folder, text);
+  list.format = "filelist";
+  CHECK(contains(warning_of(list), "all of its rows are served, whatever the column \"Data Split\" says"));
+  table.fields.push_back(field("which", FieldKind::class_number, "Data Split"));
+  CHECK(warning_of(table).empty());
+}
+
 TEST_CASE("a table that has changed makes its saved index stale") {
   const TemporaryDirectory folder;
   DatasetOptions options = table_options(folder, "image,age\na.png,1\n");

@@ -238,6 +238,19 @@ TEST_CASE("labels that are lists: one-hot, and what is no class") {
   CHECK(contains(skip_reason(*without, "x.tar"), "the first sample has .jpg, .target; [fields.label] from"));
 }
 
+TEST_CASE("a label that no sample has is warned of, though there is another field") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.tar",
+             tar_member("a.jpg", kJpeg) + tar_member("a.json", R"({"class_id": 1, "age": 3})") + tar_end());
+  DatasetOptions options = options_for(folder / "x.tar");
+  options.fields = {{.name = "label", .from = "json.clas_id"},
+                    {.name = "age", .from = "json.age", .kind = FieldKind::numbers}};
+  const auto dataset = build_dataset(options);
+  REQUIRE_FALSE(dataset->skipped().empty());
+  CHECK(dataset->skipped().back().told);
+  CHECK(contains(dataset->skipped().back().reason, "no sample has a label, all are -1"));
+}
+
 TEST_CASE("what lies behind the end of an archive is said, and that there is no end") {
   const TemporaryDirectory folder;
   const std::string archive = tar_sample("a", kJpeg, "0");

@@ -10,25 +10,38 @@ import io
 import sys
 import tarfile
 from collections.abc import Iterator
+from typing import Any
 
 
-def rows_of_hdf5(file: str) -> Iterator[tuple[str, bytes, int]]:
+def rows_of_hdf5(file: str) -> Iterator[tuple[str, bytes, Any]]:
     import h5py
     import numpy
 
     with h5py.File(file) as h5:
-        for image, label in zip(h5["images"], h5["labels"]):
+        images, labels = h5["images"], h5["labels"]
+        if labels.shape != (len(images),):
+            raise SystemExit(f"{file}: {len(images)} images and labels of shape {labels.shape}")
+        for image, label in zip(images, labels):
             data = io.BytesIO()
             numpy.save(data, image)
             yield ".npy", data.getvalue(), label  # rows that are JPEG files: ".jpg" and image.tobytes()
 
 
-def rows_of_parquet(file: str) -> Iterator[tuple[str, bytes, int]]:
+def rows_of_parquet(file: str) -> Iterator[tuple[str, bytes, Any]]:
     import pyarrow.parquet
 
     for batch in pyarrow.parquet.ParquetFile(file).iter_batches(1000, columns=["image", "label"]):
         for row in batch.to_pylist():
             yield ".jpg", row["image"]["bytes"], row["label"]
+
+
+def text_of(label: Any) -> bytes:
+    """The number of a class, or its name."""
+    if isinstance(label, (bytes, str)):
+        return label if isinstance(label, bytes) else label.encode()
+    if label != int(label):
+        raise SystemExit(f"the label {label} is no class")
+    return b"%d" % int(label)
 
 
 def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -42,7 +55,7 @@ def main(source: str, target: str) -> None:
     with tarfile.open(target, "w") as tar:
         for number, (ending, image, label) in enumerate(rows):
             add(tar, f"{number:09d}{ending}", image)
-            add(tar, f"{number:09d}.cls", b"%d" % label)
+            add(tar, f"{number:09d}.cls", text_of(label))
 
 
 if __name__ == "__main__":

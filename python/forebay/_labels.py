@@ -92,6 +92,11 @@ def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any],
     """Texts as class numbers or stripped names, "" as -1, and the names of the classes, as in list files. Raises
     ValueError if the texts are neither all numbers nor all names."""
     known = set(classes)
+    for sample, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f'the label {text!r} of sample {sample} is no text, as others are; "" says that it has none'
+            )
     texts = [text if text in known else text.strip() for text in texts]
     numbers = [None if text in known else whole_number(text) for text in texts]
     odd = [sample for sample, number in enumerate(numbers) if texts[sample] and number is None]

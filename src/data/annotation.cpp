@@ -102,8 +102,8 @@ std::string check_order(const XMLElement& bndbox, const char* low_name, double l
   return low_text + " = " + high_text + ", a box without area";
 }
 
-// Sets `box` and returns "", or returns what is wrong with it.
-std::string read_box(const XMLElement& object, Box& box) {
+// Sets `sides` and returns "", or returns what is wrong with the box.
+std::string read_box(const XMLElement& object, BoxSides& sides) {
   const XMLElement* bndbox = object.FirstChildElement("bndbox");
   if (bndbox == nullptr) return "no <bndbox>";
   if (bndbox->NextSiblingElement("bndbox") != nullptr) return "more than one <bndbox>";
@@ -111,11 +111,7 @@ std::string read_box(const XMLElement& object, Box& box) {
   if (auto problem = read_corners(*bndbox, corners); !problem.empty()) return problem;
   if (auto problem = check_order(*bndbox, "xmin", corners.xmin, "xmax", corners.xmax); !problem.empty()) return problem;
   if (auto problem = check_order(*bndbox, "ymin", corners.ymin, "ymax", corners.ymax); !problem.empty()) return problem;
-  // Rounded outward, so that a box with fractional corners loses no pixel that it touches.
-  box.left = static_cast<std::int32_t>(std::max(std::floor(corners.xmin) - 1, 0.0));
-  box.top = static_cast<std::int32_t>(std::max(std::floor(corners.ymin) - 1, 0.0));
-  box.right = static_cast<std::int32_t>(std::ceil(corners.xmax));
-  box.bottom = static_cast<std::int32_t>(std::ceil(corners.ymax));
+  sides = {std::max(corners.xmin - 1, 0.0), std::max(corners.ymin - 1, 0.0), corners.xmax, corners.ymax};
   return {};
 }
 
@@ -125,7 +121,8 @@ AnnotatedObject read_object(const XMLElement& element) {
   object.name = text_of_child(element, "name");
   object.difficult = flag_of_child(element, "difficult");
   object.truncated = flag_of_child(element, "truncated");
-  object.problem = read_box(element, object.box);
+  object.problem = read_box(element, object.sides);
+  object.box = pixels_of(object.sides);
   if (object.name.empty()) object.problem = "no <name>";
   if (object.name.size() > kLongestClass) {
     object.problem = "a <name> of " + std::to_string(object.name.size()) + " bytes";

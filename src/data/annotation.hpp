@@ -16,7 +16,8 @@ namespace forebay::data {
 // One <object> of a Pascal VOC / ILSVRC annotation.
 struct AnnotatedObject {
   std::string name;  // class
-  Box box;           // 0-based, half open; meaningful when problem is empty
+  BoxSides sides{};  // 0-based, half open; meaningful when problem is empty
+  Box box;           // all pixels that it touches
   bool difficult = false;
   bool truncated = false;
   std::string problem;  // why the object cannot be used ("xmin 40 > xmax 20"); empty = usable

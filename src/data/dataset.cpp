@@ -27,6 +27,7 @@
 #include "file_nature.hpp"
 #include "formats.hpp"
 #include "index_image.hpp"
+#include "list.hpp"
 #include "parallel.hpp"
 #include "saved_index.hpp"
 #include "source_files.hpp"
@@ -60,6 +61,9 @@ void refuse_foreign_file(PathContents& contents) {
   const bool is_unread_zip = contents.options().format != "npy" && starts_as_zip(contents.head()) &&
                              (contents.is_pattern() || !formats::npy.detect(contents));
   if (is_unread_zip) nature = "a ZIP archive whose first member is no .npy; unpack it";
+  if (nature.empty() && contents.root().ends_with(".jsonl")) {
+    nature = "JSON lines; make a table of them (pandas: read_json(name, lines=True).to_csv(\"x.csv\", index=False))";
+  }
   if (nature.empty()) return;
   const std::string file = contents.is_pattern() ? contents.files().front() : "the file";
   throw path_error(contents.options(), file + " is " + nature);
@@ -211,12 +215,13 @@ ConfigError no_labels(std::string_view format) {
 
 // Warns of labels from which a run would learn nothing, or the wrong thing. If samples have other
 // targets, missing labels are only a note, which `forebay index` shows, unless there seem to be
-// labels.
+// labels, or the user said where they are.
 void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, const std::string& root) {
   const auto& labels = draft.table.label;
   const auto is_none = [](std::int32_t label) { return label < 0; };
-  // Whether labels are the only target.
-  const bool are_all = options.samples == SampleUnit::objects && draft.table.fields.empty();
+  // Whether labels are the only target, or one that was asked for.
+  const bool are_all =
+      find_field(options, "label") != nullptr || (options.samples == SampleUnit::objects && draft.table.fields.empty());
   if (std::ranges::all_of(labels, is_none)) {
     const auto& [why, seem_there] = draft.skipped.missing_labels();
     if (!seem_there && !are_all && why.empty()) return;
@@ -285,6 +290,8 @@ std::unique_ptr<Dataset> build_dataset_with(const BuildContext& asked) {
     const std::string unused = clip.segment.empty() ? unused_segments(columns_of_table(contents)) : "";
     if (!unused.empty()) draft.skipped.add_warning(contents.root(), unused);
   }
+  const std::string splits = remark_on_split_column(columns_of_table(contents), options.fields);
+  if (!splits.empty()) draft.skipped.add_warning(contents.root(), splits);
   note_doubtful_labels(asked.options, draft, contents.root());
   IndexRecord record;
   record.origin = origin_of(asked.options, std::string(name));

@@ -75,9 +75,30 @@ void report_folders(const std::string& samples, const std::string& root, const s
   }
 }
 
+// Warns of pictures that are not served, which nobody would miss in a run: kinds that are not read, and those that have
+// the name of a JPEG, unless they can be the masks that a field asks for.
+void warn_of_images(const DatasetOptions& options, const Scan& scan, SkipLog& skipped) {
+  if (options.clip.frames > 0) return;
+  const auto warn = [&](const auto& paths, const auto& is_meant, const std::string& what) {
+    const auto count = static_cast<std::uint64_t>(std::ranges::count_if(paths, is_meant));
+    if (count == 0) return;
+    const std::string_view first = *std::ranges::find_if(paths, is_meant);
+    skipped.add_warning(options.path, counted(count, "file") + what + ", the first: " + printable(first));
+  };
+  warn(scan.others.view(), is_unread_image_name, " of a kind of image that is not read");
+  if (std::ranges::any_of(options.fields, [](const auto& field) { return field.kind == FieldKind::mask; })) return;
+  std::vector<std::string_view> beside;
+  for (const Skipped& each : scan.unusable) {
+    if (each.reason == kBesideJpeg) beside.push_back(each.path);
+  }
+  warn(
+      beside, [](std::string_view) { return true; }, " left out: " + std::string(kBesideJpeg));
+}
+
 void report_strays(const DatasetOptions& options, const std::string& root, const Scan& scan, SkipLog& skipped) {
   const std::string no_sample =
       (options.clip.frames > 0 ? "not a video (" : "not an image (") + std::string(sample_endings(options.clip)) + ")";
+  warn_of_images(options, scan, skipped);
   skipped.add_all(root, scan.unusable);
   for (const auto* others : {&scan.others, &scan.annotations}) {
     for (const auto& path : *others) skipped.add_note(join_path(root, path), no_sample);

@@ -33,6 +33,7 @@ struct ParsedChunk {
     std::uint32_t annotation = 0;  // within the chunk
     std::int32_t name = 0;         // index into names, later the label; or kUnused
     RecordTable::Region region;    // object 0: the whole annotation cannot be used
+    LabelledBox box;               // without its label
   };
   std::vector<Object> objects;                // in order; those with a problem are kUnused
   std::vector<std::string> problems;          // of the objects that are kUnused, in order
@@ -66,8 +67,10 @@ void keep(const Annotation& annotation, std::uint32_t index, ParsedChunk& chunk)
     const std::uint32_t flags =
         (object.difficult ? RecordTable::kDifficult : 0U) | (object.truncated ? RecordTable::kTruncated : 0U);
     const bool is_usable = object.problem.empty();
-    chunk.objects.push_back(
-        {index, is_usable ? intern(chunk.names, object.name) : kUnused, {object.box, ++number, flags}});
+    chunk.objects.push_back({index,
+                             is_usable ? intern(chunk.names, object.name) : kUnused,
+                             {object.box, ++number, flags},
+                             labelled_box(object.sides, -1)});
     if (!is_usable) chunk.problems.push_back(object.problem);
   }
 }
@@ -85,7 +88,7 @@ void parse_chunk(const AnnotatedFiles& files, std::size_t begin, std::size_t end
       keep(parse_annotation(load_annotation(path, chunk.states[index])), index, chunk);
     } catch (const SampleError& error) {
       if (error.is_transient()) end_scan(path, error);
-      chunk.objects.push_back({index, kUnused, {}});
+      chunk.objects.push_back({index, kUnused, {}, {}});
       chunk.problems.emplace_back(error.what());
     }
   }
@@ -115,7 +118,7 @@ ClassList list_classes(const BuildContext& context, const std::vector<ParsedChun
 void label_objects(const BuildContext& context, const AnnotatedFiles& files, const ClassList& classes,
                    std::size_t begin, ParsedChunk& chunk, SkipLog& skipped) {
   auto problem = chunk.problems.begin();
-  for (auto& [annotation, name, region] : chunk.objects) {
+  for (auto& [annotation, name, region, box] : chunk.objects) {
     const auto where = [&files, at = begin + annotation, object = region.object] {
       const std::string path = join_path(files.root, files.annotations[at]);
       return object == 0 ? path : path + "#object " + std::to_string(object);
@@ -150,12 +153,10 @@ std::span<const ParsedChunk::Object> objects_of(const std::vector<ParsedChunk>& 
 // Replaces the contents of `found` by the usable objects.
 void take_usable(std::span<const ParsedChunk::Object> objects, std::vector<FoundObject>& found) {
   found.clear();
-  for (const auto& [annotation, name, region] : objects) {
-    if (name < 0) continue;
-    const Box& box = region.box;
-    const BoxSides sides{static_cast<double>(box.left), static_cast<double>(box.top), static_cast<double>(box.right),
-                         static_cast<double>(box.bottom)};
-    found.push_back({region, labelled_box(sides, name)});
+  for (const auto& object : objects) {
+    if (object.name < 0) continue;
+    found.push_back({object.region, object.box});
+    found.back().box.label = object.name;
   }
 }
 

@@ -40,9 +40,13 @@ struct Spellings {
 // From datasets in use: Market-1501 has bounding_box_train and query; GTSRB Final_Training;
 // Cityscapes leftImg8bit and gtFine; CamVid trainannot; Oxford Pets trimaps.
 constexpr std::array kSpellings{
-    Spellings{"train", false, " train training trainval trn final_training bounding_box_train "},
-    Spellings{"val", false, " val valid validation minival dev "},
-    Spellings{"test", false, " test testing final_test bounding_box_test eval evaluation holdout "},
+    Spellings{"train", false, " train training trainset traindata trainval trn final_training bounding_box_train "},
+    Spellings{"val", false, " val valid validation valset minival dev "},
+    Spellings{"test", false,
+              " test testing testset testdata pred prediction predictions final_test bounding_box_test eval evaluation "
+              "holdout "},
+    Spellings{"extra", false, " extra "},
+    Spellings{"labeled", false, " labeled labelled "},
     Spellings{"query", false, " query "},
     Spellings{"gallery", false, " gallery "},
     Spellings{"fold", false, " fold "},
@@ -76,7 +80,8 @@ const Spellings* find_spellings(std::string_view name) {
   return found == kSpellings.end() ? nullptr : &*found;
 }
 
-// A word for targets wins over one for splits: "train_masks" holds masks.
+// A word for targets wins over one for splits, and that over "images": "train_masks" holds masks, and "image_train" is
+// a split.
 Role role_of(std::string_view name) {
   const std::string text = plain_name(name);
   if (const Spellings* whole = find_spellings(text)) return {whole->word, whole->is_target, true};
@@ -84,7 +89,7 @@ Role role_of(std::string_view name) {
   for (const std::string_view each : split(text, '_')) {
     const Spellings* const part = find_spellings(each);
     if (part == nullptr) continue;
-    if (role.word.empty() || part->is_target) role.word = part->word;
+    if (role.word.empty() || role.word == "images" || part->is_target) role.word = part->word;
     role.is_target = role.is_target || part->is_target;
   }
   return role;

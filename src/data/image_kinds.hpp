@@ -20,10 +20,10 @@ namespace forebay::data {
 inline constexpr std::string_view kImageKinds = "JPEG" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_TITLE);
 #undef FOREBAY_KIND_TITLE
 
-// ".jpg, .jpeg, .jpe, .png, ...", and the same without JPEG's endings.
+// ".jpg, .jpeg, .jpe, .jfif, .png, ...", and the same without JPEG's endings.
 #define FOREBAY_KIND_ENDINGS(NAME, TITLE, ENDINGS) ", " ENDINGS
-inline constexpr std::string_view kImageEndings = ".jpg, .jpeg, .jpe" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_ENDINGS);
-inline constexpr std::string_view kOtherImageEndings = kImageEndings.substr(kImageEndings.find(".jpe, ") + 6);
+inline constexpr std::string_view kImageEndings = ".jpg, .jpeg, .jpe, .jfif" FOREBAY_IMAGE_KINDS(FOREBAY_KIND_ENDINGS);
+inline constexpr std::string_view kOtherImageEndings = kImageEndings.substr(kImageEndings.find(".jfif, ") + 7);
 #undef FOREBAY_KIND_ENDINGS
 // The endings of videos.
 inline constexpr std::string_view kVideoEndings = ".mp4, .m4v, .mov, .mkv, .webm, .avi";

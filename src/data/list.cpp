@@ -290,14 +290,7 @@ class ListParser {
 // Accepts more than is_image_name(): the name of an image that Forebay cannot decode is still the
 // name of an image.
 bool is_picture_name(std::string_view name) noexcept {
-  constexpr std::array<std::string_view, 2> kOther{"gif", "jp2"};
-  if (is_image_name(name) || is_video_name(name)) return true;
-  constexpr std::size_t kLongest = 4;
-  const std::string_view end = name.substr(name.size() - std::min(name.size(), kLongest));
-  const auto dot = end.rfind('.');
-  if (dot == kNowhere) return false;
-  const auto extension = end.substr(dot + 1);
-  return std::ranges::any_of(kOther, [&](std::string_view other) { return equals_ignoring_case(extension, other); });
+  return is_image_name(name) || is_video_name(name) || is_unread_image_name(name);
 }
 
 // A tab takes precedence over a comma if every line has one. A blank separates only if there is

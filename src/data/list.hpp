@@ -65,6 +65,11 @@ struct ListColumns {
 [[nodiscard]] std::vector<std::size_t> path_columns(std::span<const std::string_view> names);
 [[nodiscard]] std::vector<std::size_t> label_columns(std::span<const std::string_view> names);
 
+// A warning if a column is named like one that says to which split a row belongs, and no field is made of it; otherwise
+// empty.
+[[nodiscard]] std::string remark_on_split_column(std::span<const std::string> names,
+                                                 std::span<const FieldOptions> fields);
+
 // The interpretation of a header, or nothing if `fields` are not a header. `next` is the first field of the following
 // record, "" if there is none.
 struct HeaderFound {

@@ -70,6 +70,17 @@ std::vector<std::size_t> label_columns(std::span<const std::string_view> names) 
   return columns_named(names, kLabelWords, kKindWords);
 }
 
+std::string remark_on_split_column(std::span<const std::string> names, std::span<const FieldOptions> fields) {
+  constexpr std::array<std::string_view, 14> kWords{"split",     "datasplit", "dataset", "set",   "subset",
+                                                    "partition", "fold",      "kfold",   "usage", "phase",
+                                                    "istrain",   "isval",     "isvalid", "istest"};
+  const auto column = std::ranges::find_if(names, [&](const std::string& name) { return is_one_of(name, kWords); });
+  const auto is_of = [&](const FieldOptions& field) { return field.from.find(*column) != std::string::npos; };
+  if (column == names.end() || std::ranges::any_of(fields, is_of)) return {};
+  return "all of its rows are served, whatever the column \"" + printable(*column) +
+         "\" says; for one split write a file of its rows alone";
+}
+
 // Reports a separator only if the line has no comma or tab, and only if one of its parts looks like
 // a path or is a column name for paths, because other texts may contain semicolons.
 std::string problem_of_separator(std::string_view line) {

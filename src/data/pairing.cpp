@@ -47,15 +47,18 @@ bool lies_in_mask_folder(std::string_view path) {
   return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
 }
 
-// "a/x" for "a/x_mask"; the unchanged place if it does not end in such a word. In many segmentation
+// "a/x" for "a/x_mask" and "a/x_mask_1"; the unchanged place if it does not end in such a word. In many segmentation
 // datasets "x_mask.png" is the mask of x.jpg.
-std::string_view without_mask_word(std::string_view place) noexcept {
+std::string_view without_mask_word(std::string_view whole) noexcept {
+  const std::size_t number = whole.find_last_not_of("0123456789");
+  const bool is_numbered = number != std::string_view::npos && number + 1 < whole.size() && whole[number] == '_';
+  const std::string_view place = is_numbered ? whole.substr(0, number) : whole;
   for (const std::string_view word : {"mask", "masks", "seg", "segmentation", "label", "labels", "gt", "annotation"}) {
     if (place.size() <= word.size() + 1 || !place.ends_with(word)) continue;
     const char before = place[place.size() - word.size() - 1];
     if (before == '_' || before == '-' || before == '.') return place.substr(0, place.size() - word.size() - 1);
   }
-  return place;
+  return whole;
 }
 
 Pairing pair_by_place(const Scan& scan) {
@@ -249,33 +252,39 @@ bool is_voc_annotation(const std::string& path) {
 }
 
 // A mask is hardly ever a JPEG file, because lossy compression would change its classes. So only
-// other files are candidates, and only if there are JPEG files or annotations to which they can
-// belong.
+// other files are candidates: beside a JPEG file of the same name, beside any image whose name lacks
+// the word "mask" or the like, and where there are annotations.
 void leave_out_masks(Scan& scan) {
   if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
+  std::unordered_set<std::string_view> places;
   std::unordered_set<std::string_view> jpegs;
   std::unordered_set<std::string_view> jpeg_stems;
   for (const auto image : scan.images) {
+    places.insert(without_extension(image));
     if (!is_jpeg_name(image)) continue;
     jpegs.insert(without_extension(image));
     if (!scan.annotations.empty()) jpeg_stems.insert(stem_of(image));
   }
   std::unordered_set<std::string_view> annotated;
   for (const auto annotation : scan.annotations) annotated.insert(without_extension(annotation));
+  const auto is_of_jpeg = [&](std::string_view image) {
+    return !is_jpeg_name(image) && jpegs.contains(without_extension(image));
+  };
   const auto is_mask = [&](std::string_view image) {
     if (is_jpeg_name(image)) return false;
     const std::string_view place = without_extension(image);
-    if (jpegs.contains(place) || jpegs.contains(without_mask_word(place))) return true;
+    if (const auto of = without_mask_word(place); of != place && places.contains(of)) return true;
     if (scan.annotations.empty() || annotated.contains(place)) return false;
     return jpeg_stems.contains(stem_of(image)) || lies_in_mask_folder(image);
   };
   PathList images;
   for (const auto image : scan.images) {
-    if (!is_mask(image)) {
+    if (!is_of_jpeg(image) && !is_mask(image)) {
       images.add(image);
       continue;
     }
-    scan.unusable.push_back({.path = std::string(image), .reason = "taken for a mask of another image", .bad = false});
+    const std::string_view reason = is_of_jpeg(image) ? kBesideJpeg : "taken for a mask of another image";
+    scan.unusable.push_back({.path = std::string(image), .reason = std::string(reason), .bad = false});
   }
   scan.images = std::move(images);
 }

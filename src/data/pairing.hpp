@@ -70,8 +70,12 @@ struct Pairing {
 // down is ignored. False if the file cannot be read.
 [[nodiscard]] bool is_voc_annotation(const std::string& path);
 
+// Why an image is left out that has the name of a JPEG beside it.
+inline constexpr std::string_view kBesideJpeg = "beside a JPEG of its name, so taken for its mask";
+
 // Moves images that belong to others, most of them masks, to scan.unusable, as notes. None is a JPEG. They are those
-//  - beside a JPEG of the same name (x.png beside x.jpg), or of the same name and a word for masks (x_mask.png);
+//  - beside a JPEG of the same name (x.png beside x.jpg): kBesideJpeg;
+//  - beside any image, with its name and a word for masks (x_mask.png, x_mask_1.png);
 //  - in a tree with annotations, without one beside them, with the stem of a JPEG elsewhere in the tree
 //    (SegmentationClass/x.png of JPEGImages/x.jpg) or below a folder with "mask" or "segmentation" in its name. Their
 //    annotation would otherwise have two images.

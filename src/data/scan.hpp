@@ -111,6 +111,8 @@ struct Scan {
 [[nodiscard]] bool is_jpeg_name(std::string_view name) noexcept;
 // By kImageEndings.
 [[nodiscard]] bool is_image_name(std::string_view name) noexcept;
+// Whether it has an extension of images that no format reads.
+[[nodiscard]] bool is_unread_image_name(std::string_view name) noexcept;
 // By kVideoEndings.
 [[nodiscard]] bool is_video_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_annotation_name(std::string_view name) noexcept;

@@ -41,12 +41,17 @@ bool has_ending_of(std::string_view name) noexcept {
 
 bool is_jpeg_name(std::string_view name) noexcept {
   return ends_with_ignoring_case(name, ".jpg") || ends_with_ignoring_case(name, ".jpeg") ||
-         ends_with_ignoring_case(name, ".jpe");
+         ends_with_ignoring_case(name, ".jpe") || ends_with_ignoring_case(name, ".jfif");
 }
 
 // JPEG first: nearly every name of a scan is one.
 bool is_image_name(std::string_view name) noexcept {
   return is_jpeg_name(name) || has_ending_of<kOtherImageEndings>(name);
+}
+
+bool is_unread_image_name(std::string_view name) noexcept {
+  static constexpr std::string_view kUnread = ".gif, .avif, .heic, .heif, .jxl, .jp2, .tga";
+  return has_ending_of<kUnread>(name);
 }
 
 bool is_video_name(std::string_view name) noexcept { return has_ending_of<kVideoEndings>(name); }

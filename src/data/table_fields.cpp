@@ -138,7 +138,7 @@ class ClassOfTable final : public TableField {
 class MultilabelOfTable final : public TableField {
  public:
   MultilabelOfTable(const FieldOptions& options, const TableHeader& header)
-      : TableField(options), classes_(options.classes, options.name) {
+      : TableField(options), classes_(options.classes, options.name), are_given_(!options.classes.empty()) {
     require_plain_type();
     set_ = header.find(place_of(options));
     if (set_) return;
@@ -158,6 +158,11 @@ class MultilabelOfTable final : public TableField {
     for (const auto part : split(cells[*set_], '|')) {
       const std::string_view name = without_blanks(part);
       if (name.empty()) continue;
+      const bool is_bit = name == "0" || name == "1";
+      if (is_bit && std::ranges::find(names_, name) != names_.end()) {
+        throw BadRow{"\"" + std::string(cells[*set_]) +
+                     "\" names a class twice; 0 and 1 go into a column for each class, named in `classes`"};
+      }
       classes_.require(name);
       names_.push_back(name);
     }
@@ -165,6 +170,7 @@ class MultilabelOfTable final : public TableField {
   [[nodiscard]] ClassesOfColumn* classes() noexcept override { return &classes_; }
   void accept() override {
     for (const std::string_view name : names_) row_.push_back(classes_.intern(name));
+    has_sets_ = has_sets_ || names_.size() > 1;
   }
   void keep(RecordTable& /*table*/) override {
     members_.insert(members_.end(), row_.begin(), row_.end());
@@ -174,6 +180,7 @@ class MultilabelOfTable final : public TableField {
     Field& field = column_.field;
     field.classes = classes_.finish(file);
     if (field.classes.empty()) throw ConfigError(key_ + ": no row of " + file + " has a class");
+    if (set_ && !has_sets_ && !are_given_) refuse_other_separators(field.classes, file);
     field.shape = {static_cast<std::int64_t>(field.classes.size())};
     std::vector<bool> hot(field.classes.size());
     std::size_t at = 0;
@@ -191,9 +198,20 @@ class MultilabelOfTable final : public TableField {
   }
 
  private:
+  // "haze primary" would become one class, beside "clear primary".
+  void refuse_other_separators(const std::vector<std::string>& classes, const std::string& file) const {
+    const auto several = std::ranges::find_if(
+        classes, [](const std::string& name) { return name.find_first_of(", ") != std::string::npos; });
+    if (several == classes.end()) return;
+    throw ConfigError(key_ + ": no row of " + file + " has more than one class, and \"" + printable(*several) +
+                      "\" would be one; separate the classes of a row by |, or list them all in `classes`");
+  }
+
   std::optional<std::size_t> set_;
   std::vector<std::size_t> columns_;
   ClassesOfColumn classes_;
+  bool are_given_;
+  bool has_sets_ = false;
   std::vector<std::string_view> names_;  // of the row
   std::vector<std::int32_t> row_;
   std::vector<std::int32_t> members_;  // of all rows

@@ -111,7 +111,9 @@ class PnmCodec final : public Codec {
     }
     // A blank follows every number, even the last; without it the file may have been cut within the
     // number.
-    if (at_ >= bytes_.size()) throw ends_early();
+    if (at_ >= bytes_.size()) {
+      throw refusal("the file ends with a digit, so its last number may be cut short; if it is whole, add a line end");
+    }
     return static_cast<std::uint32_t>(value);
   }
   std::uint32_t header_number(const char* name) {
