@@ -99,6 +99,20 @@ TEST_CASE("each epoch ends on all ranks at one step, after its last batch and be
 
 // Ranks have unequal numbers of the 7 shards. If batches are handed over, an epoch may take fewer
 // steps.
+TEST_CASE("ranks without a batch of their own are warned of") {
+  Parts made;
+  made.dataset = std::make_shared<MemoryDataset>(8);
+  std::string said;
+  made.log = [&said](LogLevel level, std::string_view line) { said += level == LogLevel::warning ? line : ""; };
+  Options options = memory_options(4);
+  options.run.epochs = 2;
+  Feeder feeder(options, world(), std::move(made));
+  while (feeder.next()) {
+  }
+  CHECK(contains(said, "2 of 4 ranks have no batch of their own, because an epoch has 2 batches") ==
+        (world().size() == 4 && world().rank() == 0));
+}
+
 TEST_CASE("a feeder says how many steps an epoch has, in every order of the samples") {
   for (const SampleOrder order : {SampleOrder::global, SampleOrder::shards, SampleOrder::local}) {
     for (const MpiMode mode : {MpiMode::local, MpiMode::lockstep}) {

@@ -91,6 +91,7 @@ class Loop:
 
     def _next(self) -> Any:
         # A loop that was left after its last batch leaves nothing of its epoch: the next epoch then begins.
+        is_new = False
         while True:
             if self._batches is None:
                 self.give_order()

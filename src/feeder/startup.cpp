@@ -214,6 +214,7 @@ void Startup::open_logs() {
       warn(operations_notice_);
       warn(parts_notice_);
       warn(job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition())));
+      warn(job::ranks_without_batches(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
       if (!remark.empty()) is_warning ? warn(remark) : run_.console->info(remark);

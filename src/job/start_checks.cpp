@@ -261,6 +261,17 @@ std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches) {
          "run.steps = 0 evaluates all";
 }
 
+std::string ranks_without_batches(const RunOptions& run, const order::Partition& partition) {
+  std::uint64_t without = 0;
+  for (std::uint32_t rank = 0; rank < partition.ranks; ++rank) {
+    if (order::batches_of(partition, rank) == 0) ++without;
+  }
+  if (run.eval || without == 0) return {};
+  return std::to_string(without) + " of " + std::to_string(partition.ranks) +
+         " ranks have no batch of their own, because an epoch has " + std::to_string(partition.batches) +
+         " batches: they serve the same one at every step; lower dataset.batch_size or start fewer ranks";
+}
+
 std::vector<std::string> index_warnings(std::span<const Skipped> skipped) {
   constexpr std::size_t kNamed = 8;
   std::vector<std::string> warnings;

@@ -127,9 +127,9 @@ void Coordinator::resume_step(bool stop_requested) {
 
 // A step that was begun but not served is the first that this rank does not make. The report that
 // says so can be posted only if no other was posted at that step.
-void Coordinator::leave(std::string_view cause, bool in_step) {
+void Coordinator::leave(std::string_view cause, bool in_step, bool at_epoch_end) {
   left_step_ = steps_ - (in_step && steps_ > 0 ? 1 : 0);
-  liveness_.leave(*left_step_, cause);
+  liveness_.leave(*left_step_, cause, at_epoch_end);
   has_left_ = !in_step && verdict_ == Verdict::proceed && census_.has_room();
   if (has_left_) census_.post({.left = true});
 }

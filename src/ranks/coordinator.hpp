@@ -99,8 +99,8 @@ class Coordinator {
   // Tracks which ranks take part.
   [[nodiscard]] Liveness& liveness() noexcept { return liveness_; }
   // Reports that this rank makes no further step, nor the last one begun if that was not served; the others throw
-  // `cause`.
-  void leave(std::string_view cause, bool in_step);
+  // `cause`. `at_epoch_end`: that step ended an epoch, and nothing else has kept this rank from it.
+  void leave(std::string_view cause, bool in_step, bool at_epoch_end);
   // After leave(): whether others have made a step without this rank. Never blocks.
   [[nodiscard]] bool others_went_on();
 

@@ -32,6 +32,7 @@ constexpr std::string_view kHere = "here";       // EVENT: the speaker waits in 
 constexpr std::string_view kOn = "on";           // STEP: the speaker makes it, although no report shows that
 constexpr std::string_view kBusy = "busy";       // the speaker is busy with what is waited for
 constexpr std::string_view kHasLeft = "left";    // STEP GATHERS CAUSE: a Departure
+constexpr std::string_view kPaused = "left-at";  // the same, at the end of an epoch
 constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
 
 std::string one_decimal(double number) {
@@ -59,6 +60,7 @@ void Liveness::watch_gathers() {
 
 void Liveness::begin(std::uint64_t step) {
   step_ = step;
+  goes_on_ = false;
   if (is_over()) throw Error(over_);
   hear();
   require_all(false);
@@ -117,12 +119,13 @@ void Liveness::understand(const Notice& notice) {
     has_spoken_.at(notice.rank) = true;
   }
   if (kind == kBusy && patience_.time != nullptr) began_ = patience_.time->now();
-  if (kind != kHasLeft && kind != kGaveUp) return;
+  if (kind != kHasLeft && kind != kPaused && kind != kGaveUp) return;
   // No reason to break a wait: the earlier steps are complete, and a slower rank is entitled to its
   // batches.
   Departure departure;
   departure.rank = notice.rank;
   departure.gave_up = kind == kGaveUp;
+  departure.at_epoch_end = kind == kPaused;
   if (departure.gave_up && !given_up_at_) given_up_at_ = std::chrono::steady_clock::now();
   text >> departure.step >> departure.gathers;
   text.get();
@@ -131,10 +134,12 @@ void Liveness::understand(const Notice& notice) {
   std::ranges::sort(departures_, {}, [](const Departure& d) { return std::tuple(d.step, d.rank); });
 }
 
-// A rank that left after completing a gather took part in it, however late this rank gets there.
+// A rank that left after completing a gather took part in it, however late this rank gets there. Likewise one that left
+// when an epoch had ended: this rank may not have come to the report that says so.
 void Liveness::end_if_missed(bool gathers) {
   const auto gone = std::ranges::find_if(departures_, [&](const Departure& departure) {
-    return gathers ? departure.gathers <= communicator_.gathers() : departure.step <= step_;
+    if (gathers) return departure.gathers <= communicator_.gathers();
+    return departure.step < step_ || (departure.step == step_ && (goes_on_ || !departure.at_epoch_end));
   });
   if (gone == departures_.end()) return;
   if (gone->gave_up) end_together();
@@ -174,7 +179,11 @@ void Liveness::end_together() {
 
 // Needed because the census of this step was taken as the last one of an epoch, so no report will
 // show that the step is made.
-void Liveness::go_on() { communicator_.tell(std::string(kOn) + " " + std::to_string(step_)); }
+void Liveness::go_on() {
+  goes_on_ = true;
+  require_all(false);
+  communicator_.tell(std::string(kOn) + " " + std::to_string(step_));
+}
 
 bool Liveness::has_gone_on(std::uint64_t step) {
   hear();
@@ -182,10 +191,10 @@ bool Liveness::has_gone_on(std::uint64_t step) {
 }
 
 // After its own end a rank sends nothing more: what it would say is already known.
-void Liveness::leave(std::uint64_t step, std::string_view cause) {
+void Liveness::leave(std::uint64_t step, std::string_view cause, bool at_epoch_end) {
   if (is_over()) return;
   over_ = cause;
-  tell_departure(kHasLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
+  tell_departure(at_epoch_end ? kPaused : kHasLeft, {.step = step, .gathers = communicator_.gathers(), .cause = over_});
 }
 
 void Liveness::tell_departure(std::string_view kind, const Departure& departure) {

@@ -63,13 +63,14 @@ class Liveness {
   // Called if a report says that its rank has left. Throws Error naming it.
   [[noreturn]] void name_leaver();
 
-  // Tells the others that this rank makes the last step begun, which no report shows.
+  // Tells the others that this rank makes the last step begun, with which an epoch ended; no report shows that.
   void go_on();
   // Whether another rank has said that it makes step `step` or a later one. Never blocks.
   [[nodiscard]] bool has_gone_on(std::uint64_t step);
 
   // Tells the others that this rank makes no step from `step` on; they throw `cause` when they reach it.
-  void leave(std::uint64_t step, std::string_view cause);
+  // `at_epoch_end`: it has reported `step`, with which an epoch ended; they throw if they make the step all the same.
+  void leave(std::uint64_t step, std::string_view cause, bool at_epoch_end = false);
   // Whether this rank has left, or has thrown an error that names another one.
   [[nodiscard]] bool is_over() const noexcept { return !over_.empty(); }
   // The cause; empty if is_over() is false.
@@ -85,6 +86,7 @@ class Liveness {
     std::uint32_t rank = 0;
     std::uint64_t gathers = 0;  // number of gathers that it completed
     bool gave_up = false;       // because others did not arrive
+    bool at_epoch_end = false;  // it has reported that step, which ended an epoch
     std::string cause;
   };
 
@@ -110,6 +112,7 @@ class Liveness {
   Patience patience_;
   bool watches_gathers_ = false;
   std::uint64_t step_ = 0;
+  bool goes_on_ = false;  // makes step_, although an epoch ended with its report
   std::uint64_t posts_ = 0;
   std::optional<std::chrono::steady_clock::time_point> wished_;  // when this rank first wanted to end
   bool has_alerted_ = false;

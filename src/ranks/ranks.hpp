@@ -128,7 +128,9 @@ class Ranks {
   [[nodiscard]] bool interrupted() { return coordinator_.interrupted(stop_requested_()); }
   // Reports that this rank makes no further step because it throws `cause`, or leaves without an error. `in_step`: nor
   // does it make the step that it has agreed to.
-  void leave(std::string_view cause, bool in_step = false) { coordinator_.leave(cause, in_step || step_is_agreed_); }
+  void leave(std::string_view cause, bool in_step = false) {
+    coordinator_.leave(cause, in_step || step_is_agreed_, step_is_agreed_ && !in_step);
+  }
   // After leave(): others have made a step that this rank has left. Never blocks.
   [[nodiscard]] bool others_went_on() { return coordinator_.others_went_on(); }
   [[nodiscard]] Liveness& liveness() noexcept { return coordinator_.liveness(); }
