@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from ._core import FieldSpec
-from ._fields import as_type, boxes_of, part_of, spec_of
+from ._fields import as_type, boxes_of, listed, part_of, spec_of
 from ._labels import as_classes, class_names, in_order
 from .errors import ConfigError
 
@@ -21,6 +21,11 @@ class Column(NamedTuple):
     values: Any  # bytes
     ends: Any  # where the values of each sample end, uint64; empty = all have the same size
     paths: list[bytes]
+
+
+def absolute(paths: Iterable[bytes]) -> list[bytes]:
+    """The paths from the root, so that they mean the same files wherever the program goes later."""
+    return [os.path.join(os.getcwdb(), path) if path and not os.path.isabs(path) else path for path in paths]
 
 
 def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Sequence[str]) -> list[Column]:
@@ -56,14 +61,14 @@ def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> 
 
 def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[list[list[Any]], list[str]]:
     """The classes of each sample, with texts interpreted as in lists (as_classes()), and the names of all classes."""
-    listed = [_items(some) for some in parts]
-    texts = [each for some in listed for each in some if isinstance(each, str)]
+    sets = [[] if some is None else listed(some) for some in parts]
+    texts = [each for some in sets for each in some if isinstance(each, str)]
     try:
         known, names = as_classes(texts, list(classes))
     except ValueError as error:
         raise ConfigError(f"fields[{name!r}]: {error}") from None
     rest = iter(known)
-    return [[next(rest) if isinstance(each, str) else each for each in some] for some in listed], names
+    return [[next(rest) if isinstance(each, str) else each for each in some] for some in sets], names
 
 
 def _each(name: str, values: Iterable[Any], paths: Sequence[bytes], convert: Callable[[Any], Any]) -> list[Any]:
@@ -131,20 +136,16 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     field = spec_of(name, keys, _known(kind, values))
     parts = _each(name, values, paths, lambda value: part_of(field, value))
     if parts and all(isinstance(part, str) for part in parts):
-        return Column(field, b"", b"", [os.fsencode(part) for part in parts])
+        return Column(field, b"", b"", absolute(map(os.fsencode, parts)))
     odd = next((sample for sample, part in enumerate(parts) if isinstance(part, str)), None)
     if odd is not None:
         raise _refuse(name, paths, odd, "it is a path, and others are values; give either for all samples")
     return _joined(field, parts)
 
 
-def _items(some: Any) -> list[Any]:
-    return [] if some is None else some.tolist() if hasattr(some, "tolist") else list(some)
-
-
 def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict[str, Any]]:
     """Turns sets of classes given as texts into sets of names; leaves zeros and ones as they are."""
-    sets = [_items(some) for some in values]
+    sets = [[] if some is None else listed(some) for some in values]
     named = [sample for sample, some in enumerate(sets) if some and all(isinstance(each, str) for each in some)]
     if not named:
         return values, keys

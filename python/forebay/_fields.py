@@ -88,7 +88,7 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
     boxes["sides"] = sides
     boxes["label"] = -1
     if labels is not None:
-        labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+        labels = listed(labels)
         if len(labels) != len(sides):
             raise ValueError(f"{len(sides)} boxes and {len(labels)} labels")
         for number, label in enumerate(labels):
@@ -99,10 +99,17 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
     return boxes
 
 
+def listed(some: Any) -> list[Any]:
+    """The classes of one sample. A text is divided at each "|", as in the cells of tables."""
+    if isinstance(some, str):
+        return [name for name in map(str.strip, some.split("|")) if name]
+    return some.tolist() if hasattr(some, "tolist") else list(some)
+
+
 def bits_of(value: Any, classes: Sequence[str]) -> Any:
     """A zero or one for each class, from zeros and ones or from the names of the classes that apply. Raises ValueError;
     class numbers are refused, because they look like bits."""
-    values = value.tolist() if hasattr(value, "tolist") else list(value)
+    values = listed(value)
     if all(isinstance(each, str) for each in values):
         bits = numpy.zeros(len(classes))
         for name in values:
@@ -116,6 +123,15 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
     )
 
 
+def _class_numbers(array: Any) -> Any:
+    """A mask as uint8: libraries have class numbers as wide integers and as floats. Raises ValueError."""
+    try:
+        return as_type(array, "uint8")
+    except ValueError:
+        problem = f"a mask of {array.dtype} with values other than the whole numbers from 0 to 255"
+        raise ValueError(f'{problem}; dtype "int32" of its field takes others') from None
+
+
 def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
     """A field of one sample as the library reads it: the path of a file (a str), or bytes. Raises ValueError."""
     if isinstance(value, os.PathLike):
@@ -126,6 +142,8 @@ def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
         return value
     if spec.kind in ("image", "mask"):
         array = numpy.asarray(value)
+        if spec.kind == "mask" and spec.dtype == "uint8" and array.dtype.kind in "iuf":
+            array = _class_numbers(array)
         return npy_of(array.astype(numpy.uint8) if array.dtype == bool else array)
     if spec.kind == "boxes":
         return boxes_of(value, spec.classes, labels).tobytes()

@@ -131,7 +131,7 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         values = numpy.array(_sound(dataset.data.column(label)).to_pylist(), object)
         is_text = any(isinstance(value, str) for value in values)
         listed = [("" if is_text else -1) if value is None else value for value in _chosen(dataset, values)]
-        labels, classes = numbers_of(listed, None)
+        labels, classes = numbers_of(listed, None, len(listed))
     elif label is not None:
         numbers = _sound(dataset.data.column(label)).to_pandas().fillna(-1).to_numpy()
         labels = [int(number) for number in _chosen(dataset, numbers)]

@@ -11,13 +11,15 @@ from typing import Any
 from .errors import ConfigError
 
 
-def numbers_of(labels: Any, classes: Sequence[str] | None) -> tuple[list[int], list[str]]:
-    """Labels as class numbers, and the names of the classes. Labels may themselves be names."""
+def numbers_of(labels: Any, classes: Sequence[str] | None, count: int) -> tuple[list[int], list[str]]:
+    """Labels of so many samples as class numbers, and the names of the classes. Labels may themselves be names."""
     if labels is None:
         return [], class_names(classes)
     classes = class_names(classes)
-    _refuse_other_order(in_order(labels, "labels"), classes)
+    _refuse_other_order(one_column(labels, "labels"), classes)
     labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if count and not labels:
+        raise ConfigError("labels are empty: give one for each sample, or None; an iterator can be read only once")
     if any(isinstance(label, str) for label in labels):
         strange = next((label for label in labels if not isinstance(label, str)), None)
         if strange is not None:
@@ -86,6 +88,13 @@ def in_order(values: Any, what: str) -> Any:
         return values
     advice = "[by_path[path] for path in paths]" if isinstance(values, Mapping) else "a list in their order"
     raise ConfigError(f"{what} are a {type(values).__name__}, not one for each path in turn: give {advice}")
+
+
+def one_column(values: Any, what: str) -> Any:
+    """The same, but a table is refused, too: to loop over one gives the names of its columns."""
+    if hasattr(values, "columns"):
+        raise ConfigError(f"{what} are a {type(values).__name__}: give one of its columns, such as table['path']")
+    return in_order(values, what)
 
 
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:

@@ -53,7 +53,7 @@ _NAMES.update((section, _NAMES[f"{section}_{main}"]) for section, main in _MAIN_
 
 def _toml(value: Any, where: str) -> str:
     """A value as TOML."""
-    if hasattr(value, "tolist"):  # from NumPy or PyTorch
+    if hasattr(value, "tolist") and not isinstance(value, type):  # from NumPy or PyTorch
         value = value.tolist()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
@@ -99,6 +99,11 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
         if section in _SECTIONS:
             first = next(key.name for key in _KEYS if key.section == section)
             raise ConfigError(f"{where}: {section} is a section: give its keys, {section}={{{first!r}: {value!r}}}")
+    earlier: dict[str, str] = {}
+    for key, _, where in given:
+        if key in earlier:
+            raise ConfigError(f"{earlier[key]} and {where} are the same key, {key}: give one of them")
+        earlier[key] = where
     fields = options.get("fields", {})
     if not isinstance(fields, Mapping) or not all(isinstance(keys, Mapping) for keys in fields.values()):
         raise ConfigError("fields is a dictionary of dictionaries: fields={'mask': {'kind': 'mask'}}")
@@ -148,10 +153,34 @@ def full_name_of(keyword: str) -> str:
     return keys[0].full_name if keys is not None and len(keys) == 1 else keyword
 
 
-def load(config: str | None, options: Mapping[str, Any]) -> _core.Options:
+# How a dataset at a path is read; a dataset of the program itself says all of this.
+_OF_PATHS = ("path", "format", "labels", "classes", "samples", "difficult", "index")
+
+
+def of_paths(options: Mapping[str, Any]) -> list[str]:
+    """The options that would have no effect on a dataset of the program. One that is set to its default has none on
+    any dataset."""
+    defaults = {key.full_name: key.default for key in _KEYS if key.section == "dataset" and key.name in _OF_PATHS}
+    names = {name: full_name_of(name) for name in options}
+    return [name for name, key in names.items() if key in defaults and _toml(options[name], name) != defaults[key]]
+
+
+def refuse_of_paths(options: Mapping[str, Any]) -> None:
+    """Raises ConfigError for options that a dataset of the program would leave without effect."""
+    for name in of_paths(options):
+        raise ConfigError(
+            f"{name}={options[name]!r} is for a dataset at a path, and this one is the program's own: give its files, "
+            "labels and classes to forebay.Files, or make them attributes of the forebay.Dataset"
+        )
+
+
+def load(config: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> _core.Options:
     """The checked configuration from a file and the keywords that override it."""
     base = _core.default_options()
     if config is not None:
+        if isinstance(config, Mapping):
+            raise ConfigError("the first argument is a configuration file; give options as keywords: Feeder(**options)")
+        config = os.fspath(config)
         if not os.path.exists(config):
             raise NotFoundError(f"{config}: there is no such configuration file", config)
         if os.path.isdir(config):

@@ -25,7 +25,12 @@ def image_of(item: Any) -> Any:
     if isinstance(item, Mapping):
         raise TypeError(
             "__getitem__ returned a dictionary, and the dataset declares no fields: give the class an attribute "
-            '`fields`, such as fields = {"mask": {"kind": "mask"}}'
+            '`fields`, such as fields = {"mask": {"kind": "mask"}}. Labels are its attribute `labels`'
+        )
+    if isinstance(item, (tuple, list)):
+        raise TypeError(
+            f"__getitem__ returned a {type(item).__name__}: it returns the image alone; the labels of all samples are "
+            "the dataset's attribute `labels`, and other targets are fields"
         )
     array = numpy.asarray(item)
     if array.dtype not in (numpy.uint8, numpy.uint16):
@@ -48,6 +53,11 @@ def answer_of(item: Any, fields: Sequence[FieldSpec]) -> Any:
         )
     if "image" not in item:
         raise KeyError(f"__getitem__ returned no 'image', but {', '.join(map(repr, item)) or 'nothing'}")
+    label = next((name for name in ("label", "labels") if name in item), None)
+    if label is not None and all(field.name != label for field in fields):
+        raise KeyError(
+            f"__getitem__ returned a {label!r}, which nothing reads: labels are the dataset's attribute `labels`"
+        )
     parts = [image_of(item["image"])]
     for field in fields:
         if field.name not in item:

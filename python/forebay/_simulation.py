@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ _PASSED_ON = ("ranks", "mode", "steps", "seeds", "seed", *_SOURCE)
 class Recommendation:
     """The settings that would have suited a recorded run: ``forebay.Feeder(..., **recommendation.options)``."""
 
-    options: dict[str, dict[str, Any]]  # the sections queue and policy
+    options: dict[str, Any]  # the sections queue and policy
     table: list[dict[str, Any]]  # as recorded; as predicted for the run's options, for these options, and with a cap
     text: str  # the same as text, and as a configuration file
 
@@ -33,12 +33,14 @@ class Recommendation:
 
 
 def _run(config: Any, options: dict[str, Any], arguments: Sequence[str]) -> str:
-    settings = _options.load(os.fspath(config) if config is not None else None, options)
+    settings = _options.load(config, options)
     command = Path(__file__).with_name("bin") / "forebay"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "feed.toml"
-        file.write_text(settings.to_toml())
-        done = subprocess.run([command, "simulate", file, *arguments], capture_output=True, text=True)
+        file.write_text(settings.to_toml(), encoding="utf-8")
+        done = subprocess.run(
+            [command, "simulate", file, *arguments], capture_output=True, encoding="utf-8", errors="backslashreplace"
+        )
     if done.returncode != 0:
         raise ConfigError(done.stderr.strip() or f"forebay simulate ended with {done.returncode}")
     return done.stdout
@@ -48,7 +50,7 @@ def simulate(
     config: str | os.PathLike[str] | None = None,
     *,
     policies: str | Sequence[str] = "all",
-    ratios: float | Sequence[float] = 3.0,
+    ratios: float | Iterable[float] = 3.0,
     source: str = "exponential",
     trace: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -65,7 +67,7 @@ def simulate(
         arguments += ["--trace", os.fspath(trace)]
     else:
         arguments += ["--source", source]
-        for ratio in ratios if isinstance(ratios, Sequence) else [ratios]:
+        for ratio in ratios if isinstance(ratios, Iterable) else [ratios]:
             arguments += ["-R", repr(float(ratio))]
     for name in _PASSED_ON:
         if name in options:

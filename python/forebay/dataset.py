@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import _core, _huggingface
-from ._columns import columns_of
+from ._columns import absolute, columns_of
 from ._fields import specs_of
-from ._labels import in_order, names_of, numbers_of
+from ._labels import names_of, numbers_of, one_column
 from ._samples import answer_of
 from .errors import ConfigError
 
@@ -44,8 +44,8 @@ class Files:
                 f"forebay.Files takes a list of paths; for a folder or a list in a file give "
                 f"dataset={paths!r} to the feeder"
             )
-        names = [os.fsencode(path) for path in in_order(paths, "paths")]
-        numbers, self.classes = numbers_of(labels, classes)
+        names = absolute(map(os.fsencode, one_column(paths, "paths")))
+        numbers, self.classes = numbers_of(labels, classes, len(names))
         declared = dict(fields or {})
         if boxes is not None:
             if "boxes" in declared:
@@ -109,9 +109,12 @@ class Dataset:
 
 
 def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
-    labels, classes = numbers_of(dataset.labels, dataset.classes)
+    labels, classes = numbers_of(dataset.labels, dataset.classes, len(dataset))
     fields = specs_of(dataset.fields)
-    digest = hashlib.sha256(os.fsencode(dataset.identity())).hexdigest()
+    identity = dataset.identity()
+    if not isinstance(identity, (str, bytes, os.PathLike)):
+        raise ConfigError(f"identity() returned {identity!r}: it returns a text, such as str(version)")
+    digest = hashlib.sha256(os.fsencode(identity)).hexdigest()
     listed = (len(dataset), labels, names_of(classes), fields, digest)
     if processes == 0:
         return _core.object_dataset(lambda i: answer_of(dataset[i], fields), *listed)
@@ -134,8 +137,8 @@ def is_configured(dataset: Any) -> bool:
 def given_dataset(dataset: Any, processes: int) -> _core.DatasetBase | None:
     """The library's dataset for the program's argument; None for None. ``processes`` of them read a forebay.Dataset; 0:
     threads."""
-    if processes < 0:
-        raise ConfigError(f"processes={processes}: a number of processes, 0 for none")
+    if not hasattr(processes, "__index__") or processes < 0:
+        raise ConfigError(f"processes={processes!r}: a number of processes, 0 for none")
     if isinstance(dataset, Dataset):
         return _made_of(dataset, processes)
     if processes:

@@ -169,7 +169,9 @@ class Feeder(_core.FeederBase):
                         "fields= describes a dataset at a path; the fields of forebay.Files are its own argument, and "
                         "those of a forebay.Dataset its attribute"
                     )
-                settings = _options.load(os.fspath(config) if config is not None else None, keys)
+                if dataset is not None:
+                    _options.refuse_of_paths(keys)
+                settings = _options.load(config, keys)
                 resumed, traced = (os.fsencode(file) if file is not None else b"" for file in (resume, trace))
                 seconds = float(trace_s)
                 self._logger = logger if isinstance(logger, logging.Logger) else logging.getLogger(logger or "forebay")

@@ -78,6 +78,7 @@ class _Evaluation:
         self._make: Callable[[], DataLoader[Any]] = lambda: DataLoader(dataset, native="require", **options)
         self._loader: DataLoader[Any] | None = self._make()
         self._length, feeder = len(self._loader), self._loader.feeder
+        self.classes = feeder.classes
         if feeder.batches_per_epoch < feeder.ranks:
             raise ConfigError(
                 f"the held-out data are {feeder.batches_per_epoch} batches for {feeder.ranks} ranks, so that some have "
@@ -100,6 +101,10 @@ class _Evaluation:
                 yield last
         finally:
             loader.close()
+
+
+def _is_path(dataset: Any) -> bool:
+    return isinstance(dataset, (str, os.PathLike))
 
 
 def _has_transform(dataset: Any) -> bool:
@@ -138,6 +143,7 @@ class DataModule(LightningDataModule):
         self._evaluation = evaluation or {}
         self._comm = comm
         self._loader: DataLoader[Any] | None = None
+        self._classes: list[str] = []  # of the training data
         self._training: _Training | None = None
         self._resumed: Mapping[str, Any] | None = None
 
@@ -151,11 +157,12 @@ class DataModule(LightningDataModule):
             if self._datasets["train"] is None:
                 raise ConfigError("this data module has no train data: DataModule(train=...)")
             # The library's own order, which resumes on any number of ranks.
-            options = {"dataset_shuffle": self._options["shuffle"], **self._options}
+            options = {"dataset_shuffle": self._options["shuffle"], **self._options_for("train")}
             self._loader = DataLoader(
                 self._datasets["train"], comm=self._ranks(), native="require", restart=False, **options
             )
             feeder = self._loader.feeder
+            self._classes = feeder.classes
             is_sized = feeder._values()["policy.name"] == '"block"'
             if self._resumed is not None:
                 self._loader.load_state_dict(self._resumed["train"])
@@ -212,12 +219,27 @@ class DataModule(LightningDataModule):
             crops = [way for name, way in _options.flat(self._options).items() if name in ("crop", "transform_crop")]
             if crops != ["random"]:  # an evaluation crops the centre instead
                 own["crop"] = "center"
-        if isinstance(dataset, (str, os.PathLike)) and self._is_fitting():
+        if self._is_fitting():
             self.train_dataloader()
-            if self.feeder is not None:
-                own["dataset_classes"] = self.feeder.classes  # the same numbers for the same names
-        options = _options.overridden(_options.overridden(self._options, own), self._evaluation)
-        return _Evaluation(dataset, {**options, "comm": self._ranks()})
+        classes = self._classes if name != "predict" else []
+        if _is_path(dataset) and classes:
+            own["dataset_classes"] = classes  # the same numbers for the same names
+        options = _options.overridden(_options.overridden(self._options_for(name), own), self._evaluation)
+        held_out = _Evaluation(dataset, {**options, "comm": self._ranks()})
+        if any(mine != theirs for mine, theirs in zip(held_out.classes, classes)):
+            raise ConfigError(
+                f"{name} has the classes {held_out.classes}, and the training data {classes}: equal names would have "
+                "different numbers. Give both the same classes="
+            )
+        return held_out
+
+    def _options_for(self, name: str) -> dict[str, Any]:
+        """The options for one of the datasets. If others are at a path, what says how to read those is not for it."""
+        options = _options.flat(self._options)
+        if not _is_path(self._datasets[name]) and any(map(_is_path, self._datasets.values())):
+            for key in _options.of_paths(options):
+                del options[key]
+        return options
 
     def _is_fitting(self) -> bool:
         return self._datasets["train"] is not None and self.trainer is not None and self.trainer.state.fn == "fit"

@@ -45,6 +45,9 @@ def test_files_say_what_does_not_fit(folder: Path) -> None:
         (([],), "no samples"),
         ((str(folder),), "takes a list"),
         ((paths, ["cat", 1] * (COUNT // 2)), "not both"),
+        ((paths, []), "labels are empty"),
+        ((SimpleNamespace(columns=["path", "label"]),), "paths are a SimpleNamespace: give one of its columns"),
+        ((paths, SimpleNamespace(columns=["label"])), "labels are a SimpleNamespace: give one of its columns"),
     ):
         with pytest.raises(ValueError, match=message):
             forebay.Files(*arguments)
@@ -52,6 +55,29 @@ def test_files_say_what_does_not_fit(folder: Path) -> None:
         forebay.Files(paths, [3] * COUNT, classes=["a", "b"])
     with pytest.raises(ValueError, match="none of the classes"):
         forebay.Files(paths, ["c"] * COUNT, classes=["a", "b"])
+
+
+def test_labels_that_have_been_read_already_are_refused(make: Any, folder: Path) -> None:
+    labels = (number % 2 for number in range(COUNT))
+    forebay.Files(paths_of(folder), labels)
+    with pytest.raises(forebay.ConfigError, match="an iterator can be read only once"):
+        forebay.Files(paths_of(folder), labels)
+    pictures = Pictures(folder, "path")
+    pictures.labels = iter(pictures.labels)
+    make(dataset=pictures)
+    with pytest.raises(forebay.ConfigError, match="an iterator can be read only once"):
+        make(dataset=pictures)
+
+
+def test_relative_paths_are_those_of_the_folder_where_files_was_made(
+    make: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(folder)
+    names = [path.relative_to(folder) for path in paths_of(folder)]
+    files = forebay.Files(names, fields={"mask": {"kind": "mask", "values": names}})
+    monkeypatch.chdir(tmp_path)
+    for batch in make(dataset=files, on_bad="fail"):
+        assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all() and (batch["mask"][:, 0, 0] == 5 * batch.ids).all()
 
 
 def test_a_missing_file_is_a_bad_sample(make: Any, folder: Path, tmp_path: Path) -> None:
@@ -87,6 +113,18 @@ def test_a_class_of_its_own(make: Any, folder: Path, kind: str) -> None:
         assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all() and (batch.labels == batch.ids % 3).all()
         seen.extend(batch.ids)
     assert sorted(seen) == list(range(COUNT))
+
+
+def test_what_a_class_of_its_own_must_say(make: Any, folder: Path) -> None:
+    class Numbered(Pictures):
+        def identity(self) -> Any:
+            return 7
+
+    with pytest.raises(forebay.ConfigError, match=r"identity\(\) returned 7: it returns a text"):
+        make(dataset=Numbered(folder, "path"))
+    for processes in ("2", 1.5, -1):
+        with pytest.raises(forebay.ConfigError, match=f"processes={processes!r}: a number of processes"):
+            make(dataset=Pictures(folder, "path"), processes=processes)
 
 
 def test_half_the_data_is_not_replaced_by_default(make: Any, folder: Path, tmp_path: Path) -> None:
@@ -205,6 +243,35 @@ def test_what_a_folder_would_call_is_not_ignored_silently(make: Any, folder: Pat
         make(dataset=SimpleNamespace(samples=samples, classes=["a"], loader=lambda path: path))
 
 
+@pytest.mark.parametrize("kind", ["files", "class", "folder"])
+def test_what_says_how_to_read_a_path_is_refused_beside_other_data(
+    make: Any, folder: Path, tmp_path: Path, kind: str
+) -> None:
+    paths = paths_of(folder)
+    dataset: Any = {
+        "files": forebay.Files(paths, [0] * COUNT, classes=["a"]),
+        "class": Pictures(folder, "path"),
+        "folder": SimpleNamespace(samples=[(str(path), 0) for path in paths], classes=["a"]),
+    }[kind]
+    for options in (
+        {"classes": ["b", "a"]},
+        {"dataset_classes": np.array(["b"])},
+        {"labels": "labels.csv"},
+        {"dataset_format": "folder"},
+        {"path": folder},
+        {"samples": "images"},
+        {"difficult": False},
+        {"index": tmp_path / "index"},
+    ):
+        (name,) = options
+        with pytest.raises(forebay.ConfigError, match=f"^{name}=.* is for a dataset at a path"):
+            make(dataset=dataset, **options)
+    make(dataset=dataset, classes=[], dataset_index="", difficult=True)  # the defaults
+    shared = tmp_path / "feed.toml"
+    shared.write_text('[dataset]\nclasses = ["b", "a"]\n')
+    assert make(config=shared, dataset=dataset).classes != ["b", "a"]
+
+
 @pytest.mark.parametrize(
     ("labels", "expected", "classes"),
     [
@@ -218,7 +285,7 @@ def test_what_a_folder_would_call_is_not_ignored_silently(make: Any, folder: Pat
 def test_labels_as_text_follow_the_rule_of_lists(folder: Path, labels: Any, expected: Any, classes: Any) -> None:
     from forebay._labels import numbers_of
 
-    assert numbers_of(labels, None) == (expected, classes)
+    assert numbers_of(labels, None, 4) == (expected, classes)
     listed = forebay.Files(paths_of(folder)[:4], labels)
     assert listed.classes == classes
 

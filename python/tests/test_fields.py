@@ -113,6 +113,55 @@ def test_what_says_nothing_of_each_class_is_refused(paths: list[Path], value: An
         forebay.Files(paths, fields={"found": found})
 
 
+def test_a_text_of_several_classes_is_divided_as_in_tables(make: Any, paths: list[Path]) -> None:
+    texts = ["mass|edema", "mass", "", " edema |"] * (COUNT // 4)
+
+    class Listed(forebay.Dataset):
+        fields = {"found": {"kind": "multilabel", "classes": ["edema", "mass"]}}
+
+        def __len__(self) -> int:
+            return COUNT
+
+        def __getitem__(self, index: int) -> Any:
+            return {"image": paths[index], "found": texts[index]}
+
+    expected = np.array([[1, 1], [0, 1], [0, 0], [1, 0]])
+    for values in (texts, np.array(texts)):
+        for data in (forebay.Files(paths, fields={"found": {"kind": "multilabel", "values": values}}), Listed()):
+            feeder = make(dataset=data, on_bad="fail")
+            assert feeder.fields[-1].classes == ["edema", "mass"]
+            assert all((batch["found"] == expected[batch.ids.astype(int) % 4]).all() for batch in feeder)
+    one = forebay.Files(paths, boxes=[{"boxes": [[0, 0, 4, 4]], "labels": "dog"}] * COUNT)
+    assert ["dog"] in [field.classes for field in make(dataset=one).fields]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint16", "int8", "float32", "bool"])
+def test_masks_are_class_numbers_of_any_type(make: Any, paths: list[Path], dtype: str) -> None:
+    def mask_of(number: int) -> Any:
+        return np.full((SIDE, SIDE), number % 2).astype(dtype)
+
+    class Masks(forebay.Dataset):
+        fields = {"mask": {"kind": "mask"}}
+
+        def __len__(self) -> int:
+            return COUNT
+
+        def __getitem__(self, index: int) -> Any:
+            return {"image": paths[index], "mask": mask_of(index)}
+
+    listed = {"kind": "mask", "values": [mask_of(number) for number in range(COUNT)]}
+    for data in (forebay.Files(paths, fields={"mask": listed}), Masks()):
+        for batch in make(dataset=data, on_bad="fail"):
+            assert batch["mask"].dtype == np.uint8 and (batch["mask"] == (batch.ids % 2)[:, None, None]).all()
+
+
+@pytest.mark.parametrize("value", [256, -1, 0.5, float("nan")])
+def test_masks_that_eight_bits_do_not_hold_are_refused(paths: list[Path], value: float) -> None:
+    masks = [np.full((SIDE, SIDE), 3), np.full((SIDE, SIDE), value), *[np.full((SIDE, SIDE), 255)] * (COUNT - 2)]
+    with pytest.raises(forebay.ConfigError, match=r'sample 1 .* other than the whole numbers from 0 to 255; .*"int32"'):
+        forebay.Files(paths, fields={"mask": {"kind": "mask", "values": masks}})
+
+
 def test_boxes_have_classes_beside_those_of_images(make: Any, paths: list[Path]) -> None:
     kinds = ["cat", "dog"] * (COUNT // 2)
     boxes = [{"boxes": sides_of(number), "labels": labels_of(number)} for number in range(COUNT)]
@@ -274,6 +323,25 @@ def test_wrong_answers_say_what_to_do(make: Any) -> None:
 
     with pytest.raises(forebay.Error, match=r'field "flow": it has the shape \[2, 2\], and \[3\] is declared'):
         ids_of(make(dataset=Shapeless(), on_bad="fail"))
+
+    class Labelled(Scenes):
+        def __getitem__(self, index: int) -> Any:
+            return {**super().__getitem__(index), self.left_out: 3}
+
+    class Pair(Scenes):
+        fields = None
+
+        def __getitem__(self, index: int) -> Any:
+            return [np.zeros((SIDE, SIDE), np.uint8), 3] if self.left_out == "list" else (png(0), 3)
+
+    for data, message in (
+        (Labelled("label"), r"returned a 'label', which nothing reads: labels are the dataset's attribute `labels`"),
+        (Labelled("labels"), r"returned a 'labels', which nothing reads"),
+        (Pair("tuple"), r"__getitem__ returned a tuple: it returns the image alone; the labels of all samples are"),
+        (Pair("list"), r"__getitem__ returned a list: it returns the image alone"),
+    ):
+        with pytest.raises(forebay.Error, match=message):
+            ids_of(make(dataset=data, on_bad="fail"))
     with pytest.raises(forebay.ConfigError, match="its attribute"):
         make(dataset=Scenes(), fields={"mask": {"kind": "mask"}})
 

@@ -85,7 +85,7 @@ def module(folder: Path) -> Any:
 
     def one(**options: Any) -> Any:
         data = {"train": folder, "val": folder, "test": folder}
-        made.append(forebay.lightning.DataModule(**data, **{**PLAIN, **options}))
+        made.append(forebay.lightning.DataModule(**{**data, **PLAIN, **options}))
         return made[-1]
 
     yield one
@@ -165,6 +165,40 @@ def test_held_out_data_of_a_padded_crop_are_the_middle(module: Any) -> None:
     seen = [images for images, _ in padded.val_dataloader()]
     assert sorted(int(value) // 5 for images in seen for value in images[:, 0, 0, 0]) == EVERYTHING
     assert all((images == images[:, :, :1, :1]).all() for images in seen)
+
+
+@pytest.mark.parametrize("stage", ["fit", "test"])
+def test_held_out_data_number_the_classes_as_the_training_does(
+    module: Any, folder: Path, tmp_path: Path, stage: str
+) -> None:
+    paths = sorted(folder.glob("*/*.png"))
+    kinds = [path.parent.name for path in paths]
+    dogs = [path for path, kind in zip(paths, kinds) if kind == "dog"]
+
+    class Labels(Model):
+        def validation_step(self, batch: Any, step: int) -> None:
+            assert set(batch[1].tolist()) == {1}
+
+        test_step = validation_step
+
+    def run(train: Any, held_out: Any, **options: Any) -> None:
+        data = module(train=train, val=held_out, test=held_out, **options)
+        trained = trainer(tmp_path, max_epochs=1, limit_val_batches=1.0 if stage == "fit" else 0)
+        trained.fit(Labels(), data)
+        if stage == "test":
+            trained.test(Labels(), data)
+
+    (tmp_path / "held out" / "dog").mkdir(parents=True)
+    for path in dogs:
+        (tmp_path / "held out" / "dog" / path.name).write_bytes(path.read_bytes())
+    alike = forebay.Files(dogs, ["dog"] * len(dogs), classes=["cat", "dog"])
+    run(forebay.Files(paths, kinds), alike)
+    run(forebay.Files(paths, kinds), tmp_path / "held out")
+    run(folder, alike, dataset={"format": "folder", "classes": ["cat", "dog"]})
+    with pytest.raises(forebay.ConfigError, match=r"has the classes \['dog'\], and the training data \['cat', 'dog'\]"):
+        run(folder, forebay.Files(dogs, ["dog"] * len(dogs)))
+    with pytest.raises(forebay.ConfigError, match="classes=.* is for a dataset at a path"):
+        run(forebay.Files(paths, kinds), alike, classes=["cat", "dog"])
 
 
 PROGRAM = """

@@ -98,3 +98,24 @@ def test_a_source_distribution_can_be_compiled(tmp_path: Path) -> None:
         [sys.executable, "-c", text, str(tmp_path)], cwd=tmp_path / root, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0 and done.stdout.strip().endswith(f"{root}.dist-info"), done.stderr
+
+
+TYPED = """
+import forebay
+found = forebay.recommend("run")
+forebay.Feeder(dataset="data", **found.options)
+forebay.simulate(ratios=(ratio for ratio in (1.0, 2.0)))
+"""
+
+
+def test_type_checkers_accept_what_the_pages_say(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "program.py").write_text(TYPED)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

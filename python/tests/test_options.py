@@ -61,6 +61,10 @@ def test_values_that_toml_would_misread() -> None:
         ({"dataset": 7}, "dataset=int"),
         ({"comm": 7}, "comm=7 is no communicator"),
         ({"fields": {"mask": 1}}, "fields={'mask': {'kind'"),
+        ({"path": "data"}, r"path='data' and dataset=.* are the same key, dataset\.path: give one"),
+        ({"dataset_batch_size": 8}, r"batch_size=4 and dataset_batch_size=8 are the same key, dataset\.batch_size"),
+        ({"dtype": np.float32}, "dtype=<class 'numpy.float32'>: a configuration value is"),
+        ({"config": {"batch_size": 4}}, "first argument is a configuration file; give options as keywords"),
     ],
 )
 def test_wrong_options_are_value_errors(make: Any, options: dict[str, Any], message: str) -> None:

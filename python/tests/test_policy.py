@@ -9,7 +9,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, ids_of, pairs
+from conftest import COUNT, ids_of, pairs, run_program
 
 
 class EveryOther(forebay.Policy):
@@ -189,7 +189,14 @@ def test_a_table_of_policies() -> None:
     table = forebay.simulate(policies=["block", "greedy"], ratios=[1.5, 3], source="constant", steps=500, capacity=4)
     assert len(table) == 4 and {row["policy"] for row in table} == {"block", "greedy"}
     assert {row["R"] for row in table} == {1.5, 3}
+    assert {row["R"] for row in forebay.simulate(policies="greedy", ratios=np.array([1, 2]), steps=100)} == {1, 2}
     assert len({row["policy"] for row in forebay.simulate(steps=100, ratios=2)}) > 3
+
+
+def test_simulations_do_not_depend_on_the_locale() -> None:
+    program = "import forebay; print(len(forebay.simulate(policies='greedy', steps=100, dataset='\\u00fcmlaut')))"
+    ascii_only = ("env", "LC_ALL=C", "PYTHONUTF8=0", "PYTHONCOERCECLOCALE=0")
+    assert run_program(program, command=ascii_only) == "1\n"
 
 
 def test_what_cannot_be_simulated_is_a_value_error(tmp_path: Path) -> None:
