@@ -3,6 +3,7 @@
 #include "order/ledger.hpp"
 #include "order/mixing.hpp"
 #include "order/schedule.hpp"
+#include "order/selection.hpp"
 #include "test.hpp"
 
 // The order of samples: permutations, batches, windows, partitions over ranks, and the random
@@ -167,6 +168,21 @@ TEST_CASE("replacements try every other sample once before any twice, and never 
       CHECK(order.replacement(1, position, 50) == order.replacement(1, position, 1));
     }
   }
+}
+
+TEST_CASE("replacements in an order that the program gives are samples of that order, and all of them are tried") {
+  const auto given = std::make_shared<GivenOrder>(50, 6);
+  given->give(0, {40, 3, 17, 3, 8, 21});
+  given->give(1, {1, 2, 4, 5, 6, 9});
+  const Order order(OrderOptions{
+      .samples = 6, .batch_size = 4, .shuffle = false, .selection = std::make_shared<const Selection>(given)});
+  std::set<std::uint64_t> tried;
+  for (std::uint32_t attempt = 1; attempt < 6; ++attempt) tried.insert(order.replacement(0, 0, attempt));
+  CHECK(tried == std::set<std::uint64_t>{3, 8, 17, 21});
+  tried.clear();
+  for (std::uint32_t attempt = 1; attempt < 6; ++attempt) tried.insert(order.replacement(1, 2, attempt));
+  CHECK(tried == std::set<std::uint64_t>{1, 2, 5, 6, 9});
+  CHECK(order.replacement(1, 2, 6) == order.replacement(1, 2, 1));
 }
 
 TEST_CASE("replacements differ by epoch, position and attempt, and never change") {

@@ -127,16 +127,21 @@ PositionRange Order::window(std::uint64_t position) const noexcept {
 }
 
 // The sample that replaces a bad one: walks over all other samples in an order that depends on the
-// position. It never returns the bad sample, and no other sample twice before all were tried.
+// position. It never returns the bad sample, and no other sample twice before all were tried. In an
+// order given by the program it walks over the epoch's other places instead, so that what the
+// program left out (held-out data, weights of 0) stays out; the same sample may be at several.
 std::uint64_t Order::replacement(std::uint64_t epoch, std::uint64_t position, std::uint32_t attempt) const noexcept {
-  const std::uint64_t samples = options_.selection ? options_.selection->samples() : options_.samples;
+  const Selection* const selection = options_.selection.get();
+  const bool is_given = selection != nullptr && selection->is_given();
+  const std::uint64_t samples = selection != nullptr && !is_given ? selection->samples() : options_.samples;
   const std::uint64_t others = samples - 1;
-  std::uint64_t number = number_at(epoch, position);
+  std::uint64_t number = is_given ? place_at(epoch, position) : number_at(epoch, position);
   if (others > 0 && attempt > 0) {
     const Permutation walk(others, key64(options_.seed, epoch, kReplacementKey), position);
     number = (number + 1 + walk((attempt - 1) % others)) % samples;
   }
-  return options_.selection ? options_.selection->id(number) : number;
+  if (selection == nullptr) return number;
+  return is_given ? selection->at(epoch, number) : selection->id(number);
 }
 
 }  // namespace forebay
