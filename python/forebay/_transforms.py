@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ _NEAR = {
     "RandomSolarize": 'operations=["solarise"], solarise={"probability": 0.5, "threshold": 128}',
     "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
 }
-_IGNORED = ("Identity", "ToPureTensor", "RGB")  # images are already RGB
+_IGNORED = ("Identity", "ToPureTensor")
 
 
 def _sides(size: Any) -> list[int]:
@@ -38,11 +39,12 @@ def _both(size: Any) -> tuple[int, int]:
     return _sides(size)[0], _sides(size)[-1]
 
 
-def _steps(transform: Any) -> Iterable[Any]:
+def steps_of(transform: Any) -> Iterable[Any]:
+    """The transforms of a chain, in order."""
     kind = type(transform)
     if (kind.__module__.split(".")[0], kind.__name__) in (("torchvision", "Compose"), ("torch", "Sequential")):
         for inner in transform.transforms if kind.__name__ == "Compose" else transform:
-            yield from _steps(inner)
+            yield from steps_of(inner)
     else:
         yield transform
 
@@ -175,6 +177,15 @@ class _Reading:
         self.options["mirror"] = p + before - 2 * p * before  # exactly one of the two flips
 
     def _ToTensor(self, step: Any) -> None:
+        torch: Any = sys.modules.get("torch")
+        if torch is not None and torch.get_default_dtype() != torch.float32:
+            raise NoCounterpart(
+                f"transform: {type(step).__name__} makes tensors of {torch.get_default_dtype()}, PyTorch's default "
+                "type, and Forebay of torch.float32: convert the batch in the training loop"
+            )
+        self._scale(step)
+
+    def _scale(self, step: Any) -> None:
         self.is_tensor = self.is_scaled = True
 
     def _PILToTensor(self, step: Any) -> None:
@@ -213,13 +224,20 @@ class _Reading:
             raise NoCounterpart("transform: Grayscale is taken to one channel, before Normalize")
         self.channels = self.options["channels"] = 1
 
+    def _RGB(self, step: Any) -> None:
+        if self.channels == 1:
+            raise NoCounterpart(
+                "transform: RGB makes three channels of a grey image: remove it and repeat the channel in the training "
+                "loop"
+            )
+
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)
         if self.resized or "padding" in self.options:
             raise NoCounterpart("transform: the preset of the weights resizes; remove Resize and Pad before it")
         self.resized = _sides(step.resize_size)
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
-        self._ToTensor(step)
+        self._scale(step)
         self._Normalize(step)
 
     def finish(self) -> dict[str, Any]:
@@ -256,6 +274,6 @@ class _Reading:
 def options_of(transform: Any, sides: tuple[int, int] | None = None, channels: int = 3) -> dict[str, Any]:
     """The options equivalent to the transform. If there are none, raises ConfigError and says what to do."""
     reading = _Reading(sides, channels)
-    for step in _steps(transform):
+    for step in steps_of(transform):
         reading.read(step)
     return reading.finish()

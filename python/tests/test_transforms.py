@@ -147,6 +147,7 @@ def test_the_usual_chains(transform: Any, options: dict[str, Any]) -> None:
         ([step("Resize", size=(8, 8), interpolation="bicubic"), TENSOR], "resizes by bicubic"),
         ([TENSOR, step("Resize", size=(8, 8), antialias=None)], "without antialiasing"),
         ([step("Grayscale", num_output_channels=3), RANDOM, TENSOR], "to one channel"),
+        ([step("Grayscale", num_output_channels=1), step("RGB"), RANDOM, TENSOR], "RGB makes three channels"),
         ([RANDOM], "ToTensor"),
         ([RANDOM, NORMAL, TENSOR], "Normalize is taken once, after ToTensor"),
         ([RANDOM, step("ToImage"), step("ToDtype", dtype="torch.float32", scale=False)], "scale=True"),
@@ -175,6 +176,14 @@ def test_images_of_one_size_with_a_border_have_one_size_too(resize: Any) -> None
     assert (found["crop"], found["size"], found.get("resize", [])) == ("random", (height + 6, width + 4), resize)
     cut = options_of(chain(step("CenterCrop", size=24), TENSOR), (28, 30))
     assert (cut["crop"], cut["size"], cut["resize"]) == ("center", (24, 24), [28, 30])
+
+
+def test_tensors_are_of_pytorchs_default_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch, "get_default_dtype", lambda: torch.float64)
+    with pytest.raises(ValueError, match="ToTensor makes tensors of torch.float64"):
+        options_of(chain(RANDOM, TENSOR))
+    assert options_of(chain(RANDOM, step("PILToTensor")))["dtype"] == "uint8"
 
 
 def test_a_function_of_the_program_is_not_mistaken_for_torchvisions() -> None:
