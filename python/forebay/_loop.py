@@ -74,6 +74,7 @@ class Loop:
             # This many batches are a whole epoch, even if nobody has asked for another one.
             self._loader._is_left = not self._loader._is_once or self._fresh < self._loader._length
             self._loader._is_drawn &= self._loader._is_left
+            self._ask_on()
         return self._loader._handed_over(self.feeder, batch)
 
     def give_order(self) -> None:
@@ -88,6 +89,15 @@ class Loop:
         epoch = self.feeder.epochs_completed
         epoch += orders.has(epoch)  # that epoch was served, but nobody asked for its end
         orders.give(epoch, self._loader._asked.order(self.feeder.dataset_size))
+        if is_current:
+            self._ask_on()
+
+    def _ask_on(self) -> None:
+        """Asks the sampler to its end once PyTorch's loader, which may fetch batches ahead, has done so: with the last
+        batch at the latest, so that a state taken then is that of the end."""
+        asked = self._loader._asked
+        if asked is not None and self._fresh + self._loader._ahead >= self._loader._length:
+            asked.end()
 
     def _next(self) -> Any:
         # A loop that was left after its last batch leaves nothing of its epoch: the next epoch then begins.
@@ -109,6 +119,24 @@ class Loop:
             self.feeder.close()
         else:
             self._loader._is_left = self._loader._is_drawn = False
+            if self._loader._asked is not None:
+                self._loader._asked.end()
+
+
+def fetched_ahead(loader: Any, places: int) -> int:
+    """For how many batches more than it has served PyTorch's loader asks its sampler."""
+    by = loader.batch_sampler
+    is_whole = by.drop_last or places % by.batch_size == 0  # then only one more request shows that nothing is left
+    ahead: int = loader.num_workers * (loader.prefetch_factor or 0) - is_whole
+    return max(ahead, 0)
+
+
+LEFT = (
+    "the last loop was left before its epoch ended, and the rest of that epoch is dropped. With a policy that reuses, "
+    "an epoch has more than len(loader) steps: for a trainer that stops after those say restart=False, so that the "
+    "next loop continues, or use forebay.lightning.DataModule"
+)
+_Theirs = torch.utils.data.DataLoader  # a program may put Forebay's in its place
 
 
 class Workers:
@@ -125,7 +153,7 @@ class Workers:
         return loader
 
     def __iter__(self) -> Any:
-        return torch.utils.data.DataLoader.__iter__(self._alive())
+        return _Theirs.__iter__(self._alive())
 
     def __len__(self) -> int:
-        return torch.utils.data.DataLoader.__len__(self._alive())
+        return _Theirs.__len__(self._alive())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy
@@ -22,6 +23,9 @@ from .errors import ConfigError
 
 class Unlike(ConfigError):
     """A part of the program's own that only PyTorch's workers can handle."""
+
+
+Part = tuple[str, Any, Any]  # its name, and itself, and what else is compared with ==
 
 
 class Source(NamedTuple):
@@ -67,6 +71,8 @@ def source_of(dataset: Any, is_library: bool) -> Source:
     samples, classes, transform = _listed(dataset)
     options = {} if transform is None else _transforms.options_of(transform)
     try:
+        if {type(label) for _, label in samples} & {bool, float}:  # PyTorch's batches keep that type
+            raise TypeError("their labels are no whole numbers")
         files = Files([path for path, _ in samples], [label for _, label in samples], classes=classes)
     except (TypeError, ValueError) as error:
         raise Unlike(f"the samples of {type(dataset).__name__} are no files with class numbers ({error})") from None
@@ -140,12 +146,48 @@ def _in_memory(dataset: Any) -> Source | None:
     files[:, : len(head)], files[:, len(head) :] = head, pixels.reshape(len(pixels), -1)
     rows = numpy.arange(len(files)) if chosen is None else numpy.asarray(chosen) % len(files)
     addresses = (files.ctypes.data + rows * files.shape[1]).astype(numpy.uint64)
-    labels = numpy.asarray(dataset.targets)[rows].tolist()
+    targets = numpy.asarray(dataset.targets)
+    if targets.dtype != numpy.int64 or targets.min(initial=0) < -1 or targets.max(initial=0) >= len(dataset.classes):
+        raise Unlike(f"the targets of {type(dataset).__name__} are no class numbers")
+    labels = targets[rows].tolist()
     identity = f"{sides} {hashlib.sha256(files[rows].tobytes()).hexdigest()}"
     sizes = numpy.full(len(rows), files.shape[1], numpy.uint64)
     names = [str(name).encode() for name in dataset.classes]
     made = _core.memory_dataset([files], addresses, sizes, labels, names, [], identity)
     return Source(made, len(rows), {"channels": channels, **options})
+
+
+def parts_of_loader(loader: Any) -> list[Part]:
+    """What the program can replace although the loader has been made. With the rest PyTorch refuses that."""
+    own: list[Part] = [("collate_fn", loader.collate_fn, None)]
+    by = loader.batch_sampler
+    if by is not None:
+        own.append(("the batch_sampler", by.sampler, (by.batch_size, by.drop_last)))
+    return own + parts_of(loader.dataset)
+
+
+def require_same(parts: list[Part], parts_now: list[Part]) -> None:
+    """Refuses a loader of which a part was changed, which would be without effect."""
+    for then, now in zip_longest(parts, parts_now, fillvalue=("the dataset", None, None)):
+        if then[1] is not now[1] or then[2] != now[2]:
+            raise ConfigError(
+                f"{then[0]} was changed after this loader was made, and Forebay's threads use what it was then: make a "
+                'new loader, or say native="off"'
+            )
+
+
+def parts_of(dataset: Any) -> list[Part]:
+    """What source_of() has read of a dataset and does not read again."""
+    if type(dataset) is data.ConcatDataset:
+        return [part for each in dataset.datasets for part in parts_of(each)]
+    held = getattr(dataset, "__dict__", {})
+    names = ["indices", "samples", "data", "loader", "transform", "target_transform"]
+    found: list[Part] = []
+    for name in names + ["targets"] * ("data" in held):  # an ImageFolder has targets too, but does not read them
+        part: Any = held.get(name)
+        found.append((f"the dataset's {name}", part, len(part) if hasattr(part, "__len__") else 0))
+    found += [("the dataset's transform", step, repr(step)) for step in _transforms.steps_of(held.get("transform"))]
+    return found + (parts_of(dataset.dataset) if type(dataset) is data.Subset else [])
 
 
 def refuse_shared_files(options: Mapping[str, Any]) -> None:

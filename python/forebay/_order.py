@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy
 import torch
 from torch.utils import data
 
+from . import _options
 from ._native import Unlike, require_plain
 from ._ranks import SOLO, group_size
 
@@ -64,9 +66,38 @@ def order_of(sampler: Any, length: int | None, comm: Any, is_job: bool) -> Order
     raise Unlike(f"the {kind.__name__} does not draw each sample once, and comm= or an option asks for that")
 
 
-def draw_base_seed(generator: Any) -> None:
+def _is_random(settings: Mapping[str, str]) -> bool:
+    """Whether what a batch shows of its samples depends on the seed."""
+    if settings["run.eval"] == "true":
+        return False
+    shares = ("transform.mirror", "mixup.probability", "cutmix.probability")
+    is_cropped = settings["transform.crop"] in ('"random"', '"random_resized"')
+    return is_cropped or settings["transform.operations"] != "[]" or any(float(settings[each]) > 0 for each in shares)
+
+
+def awaits_seed(order: Order, settings: Mapping[str, str], options: Mapping[str, Any]) -> bool:
+    """Whether the seed is the one that the first loop draws, so that two loaders augment differently, as PyTorch's do:
+    unless the program, a saved state or the ranks together determine it, or nothing depends on it."""
+    if order.ranks not in (None, SOLO) or {"seed", "resume"} & {_options.full_name_of(name) for name in options}:
+        return False
+    if order.sampler is not None:
+        return _is_random(settings)
+    return order.seed is None and (order.shuffle or _is_random(settings))
+
+
+def draw_base_seed(generator: Any) -> int:
     """Draws the number that PyTorch's loader draws for its workers when a loop begins."""
-    torch.empty((), dtype=torch.int64).random_(generator=generator)
+    return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
+
+
+def next_base_seed(generator: Any) -> int:
+    """The number that will be drawn next, which stays to be drawn."""
+    source = torch.default_generator if generator is None else generator
+    before = source.get_state()
+    try:
+        return draw_base_seed(generator)
+    finally:
+        source.set_state(before)
 
 
 def _text(state: torch.Tensor) -> str:
@@ -83,6 +114,7 @@ class Asked:
         # The random states from which the order of this epoch was drawn and that of the next will be drawn.
         self._drawn_from: Mapping[str, Any] = {}
         self._resumed: Mapping[str, Any] | None = None
+        self._given: Iterator[int] = iter(())
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -96,10 +128,21 @@ class Asked:
             self._random.set_state(torch.frombuffer(bytearray.fromhex(resumed["random"]), dtype=torch.uint8))
             if "epoch" in resumed:
                 self._sampler.epoch = resumed["epoch"]
-        places = numpy.array(list(self._sampler), numpy.int64)
-        if resumed is not None and self._random is torch.default_generator:
-            self._random.set_state(before)  # it belongs to the program
+        # Only as many as there are: at its end a sampler may draw once more, which a loop that is left does not reach.
+        self._given = iter(self._sampler)
+        places = numpy.array(list(islice(self._given, len(self._sampler))), numpy.int64)
+        if resumed is not None and self._random is torch.default_generator and resumed["random"] != now["random"]:
+            self._random.set_state(before)  # it belongs to the program, which has not restored it
         return numpy.where(places < 0, places + samples, places).astype("uint32")
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether a state was loaded and no order has been drawn since."""
+        return self._resumed is not None
+
+    def end(self) -> None:
+        """PyTorch's loader would have asked the sampler to its end."""
+        next(self._given, None)
 
     def state(self, is_in_epoch: bool, is_to_draw: bool) -> Mapping[str, Any]:
         """The random states to save. ``is_to_draw``: no loop has begun for which the sampler has still to be asked."""
@@ -107,7 +150,7 @@ class Asked:
             return self._drawn_from
         with torch.random.fork_rng(devices=[]):
             before = self._random.get_state()
-            if is_to_draw:
+            if is_to_draw and (self._generator or torch.default_generator) is self._random:
                 draw_base_seed(self._generator)
             found = {"random": _text(self._random.get_state())}
             self._random.set_state(before)

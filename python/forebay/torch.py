@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import torch
 
 from . import _native, _options, _transforms
-from ._loop import Loop, Served, Way, Workers
-from ._order import ORDER_KEYS, Asked, Order, draw_base_seed, order_of
+from ._loop import LEFT, Loop, Served, Way, Workers, fetched_ahead
+from ._order import ORDER_KEYS, Asked, Order, awaits_seed, draw_base_seed, next_base_seed, order_of
 from ._ranks import SOLO, group_size, refuse_launched
 from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
 from ._reuse import Reuse
@@ -81,6 +81,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._reuse: Any = None
         self._is_left = False  # the last loop ended in the middle of an epoch
         self._is_drawn = False  # the sampler has given the order of an epoch that has not ended
+        self._has_base_seed = False  # the next loop draws none: workers persist, or the epoch had begun before a state
         self._loop: Callable[[], Loop | None] = lambda: None
         logger = options.get("logger") or "forebay"
         self._log: logging.Logger = logging.getLogger(logger) if isinstance(logger, str) else logger
@@ -170,12 +171,13 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
         self._make = make
         self._asked = None if order.sampler is None else Asked(order.sampler, self.generator)
-        self._feeder, self._orders = make(self._seed)
+        self._parts = _native.parts_of_loader(self)
+        self._renew()
         settings = self._feeder._values()
         self._is_eval = settings["run.eval"] == "true"
         self._is_once = self._is_eval or settings["policy.name"] == '"block"'
         self._leases = max(_LEASES, int(settings["queue.max_leases"]))
-        self._length = self._feeder.steps_per_epoch
+        self._awaits_seed = not isinstance(shown, Served) and awaits_seed(order, settings, options)
         self._fields = [field.name for field in self._feeder.fields]
         self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
         if isinstance(shown, Served):
@@ -234,22 +236,37 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def __len__(self) -> int:
         """This rank's fresh batches per epoch; also its steps, unless the policy reuses."""
-        return self._length if self.is_native else super().__len__()
+        return self._length if self.is_native and not self._has_other_length() else super().__len__()
+
+    def _has_other_length(self) -> bool:
+        """Whether the sampler's length has changed since the feeder was made."""
+        return self._asked is not None and len(self._asked) != self._places
+
+    def _must_renew(self) -> bool:
+        # What was loaded for other places is not dropped here: the library refuses them.
+        return self._asked is not None and not self._asked.is_resumed and self._has_other_length()
 
     def __iter__(self) -> Any:
         if self._reuse is not None:
+            if self.restart and self._reuse._is_open and self._reuse._settings["policy.name"] != '"block"':
+                self._say(logging.WARNING, LEFT)
             return iter(self._reuse)
         if not self.is_native:
             return super().__iter__()
+        _native.require_same(self._parts, _native.parts_of_loader(self))
         last = self._loop()
         is_open = last is not None and not last.is_over and last.feeder is self._feeder
         if self._is_eval and self._feeder.epochs_completed > 0:  # an evaluation is one epoch
             self._begin_anew(is_open)
-        elif self.restart and (self._is_left or is_open):
+        elif (self.restart and (self._is_left or is_open)) or (not self._is_left and self._must_renew()):
+            if self._is_left and not self._is_once:
+                self._say(logging.WARNING, LEFT)
             self._seed = (self._seed + 1) % 2**63
             self._begin_anew(is_open)
         if not isinstance(self.dataset, Served):
-            draw_base_seed(self.generator)
+            if not self._has_base_seed:
+                self._take_seed(draw_base_seed(self.generator))
+            self._has_base_seed = self.persistent_workers
         loop = Loop(self, self._feeder, self._orders)
         if self.num_workers > 0:  # workers ask the sampler at once
             loop.give_order()
@@ -259,8 +276,20 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def _begin_anew(self, is_used: bool) -> None:
         if not is_used:  # otherwise its loop closes it
             self._feeder.close()
-        self._feeder, self._orders = self._make(self._seed, resume=None, trace=None)
+        self._renew(resume=None, trace=None)
         self._is_left = self._is_drawn = False
+
+    def _renew(self, **once: Any) -> None:
+        self._feeder, self._orders = self._make(self._seed, **once)
+        self._length = self._feeder.steps_per_epoch
+        if self._asked is not None:
+            self._places, self._ahead = len(self._asked), fetched_ahead(self, len(self._asked))
+
+    def _take_seed(self, seed: int) -> None:
+        if self._awaits_seed:
+            self._seed, self._awaits_seed = seed, False
+            self._feeder.close()
+            self._renew()
 
     def _handed_over(self, feeder: Feeder, batch: Any) -> Any:
         copy = self.copy
@@ -293,10 +322,13 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         return ring.state_dict if ring is not None else self._state
 
     def _state(self) -> dict[str, Any]:
-        state = {**self._feeder.state_dict(), "seed": self._seed}
+        if self._awaits_seed:
+            self._take_seed(next_base_seed(self.generator))
+        loop, is_within = self._loop(), self._is_left or self._is_drawn
+        is_drawn = self._has_base_seed or is_within or (loop is not None and loop.orders is not None)
+        state = {**self._feeder.state_dict(), "seed": self._seed, "has_base_seed": is_drawn}
         if self._asked is not None:
-            loop = self._loop()
-            state["order"] = self._asked.state(self._is_left or self._is_drawn, loop is None or loop.orders is None)
+            state["order"] = self._asked.state(is_within, not is_drawn)
         return state
 
     @property
@@ -310,11 +342,14 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if isinstance(state, Mapping) and ("order" in state) != (self._asked is not None):
             there, here = ("sampler", "library")[:: 1 if "order" in state else -1]
             raise ConfigError(f"this state is of a run in which the {there} said the order, and here the {here} does")
-        if seed != self._seed or self._feeder.steps > 0 or self._is_left or self._is_drawn:
+        self._awaits_seed = False
+        is_used = self._feeder.steps > 0 or self._is_left or self._is_drawn
+        if seed != self._seed or is_used or self._has_other_length():
             self._seed = seed
             self._begin_anew(False)
             self._loop = lambda: None
         self._feeder.load_state_dict(state)
+        self._has_base_seed = bool(state.get("has_base_seed"))
         if self._asked is not None:
             self._asked.resume(state["order"])
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import json
@@ -68,7 +69,6 @@ def test_what_a_class_overrides_is_called(pictures: Any, caplog: pytest.LogCaptu
 
 
 def test_it_is_a_loader_of_pytorch(pictures: Any) -> None:
-    import copy
     import pickle
 
     data = torch.utils.data
@@ -205,6 +205,11 @@ def test_a_sample_that_cannot_be_read_ends_an_evaluation(load: Any, folder: Path
     with pytest.raises(forebay.SampleError, match=r"^/nowhere/of.png: (?!/nowhere)"):
         list(load(missing, 4))
     assert len(greys(load(missing, 4, shuffle=True, max_bad=5))) == COUNT
+    some = torch.utils.data.SubsetRandomSampler(range(10))  # held-out samples do not replace it
+    held = load(missing, 4, sampler=some, max_bad=5)
+    for _ in range(3):
+        served = greys(held)
+        assert len(served) == 10 and set(served) <= set(range(10)) - {3}
 
 
 def test_images_in_memory_and_folders_behind_each_other(pictures: Any) -> None:
@@ -229,6 +234,11 @@ def test_images_in_memory_and_folders_behind_each_other(pictures: Any) -> None:
             assert images.dtype == their_images.dtype and images.shape == their_images.shape
             assert torch.allclose(images.float(), their_images.float(), atol=1e-5) and torch.equal(labels, their_labels)
         ours.close()
+    for targets in ([label + 0.5 for label in photos.targets], [7 * label for label in photos.targets]):
+        photos.targets = targets
+        general = forebay.torch.DataLoader(photos, 20)
+        assert not general.is_native and next(iter(general))[1].tolist() == targets
+    photos.targets = digits.targets.tolist()
     reflected = transforms.RandomCrop(32, padding=4, padding_mode="reflect")
     photos.transform = transforms.Compose([reflected, chain])
     assert not forebay.torch.DataLoader(photos, 3).is_native
@@ -315,6 +325,14 @@ def test_both_ways_serve_the_same(pictures: Any) -> None:
         assert found[0] == found[1], f"seed {seed}"
 
 
+def test_labels_keep_their_type(pictures: Any) -> None:
+    for label in (1.0, True):
+        dataset = pictures()
+        dataset.samples = [(path, label) for path, _ in dataset.samples]
+        loader = forebay.torch.DataLoader(dataset, 4)
+        assert not loader.is_native and next(iter(loader))[1].tolist() == [label] * 4
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_policy_stands_behind_pytorchs_workers(workers: int) -> None:
     numbers = torch.utils.data.TensorDataset(torch.arange(20.0))
@@ -334,6 +352,13 @@ def test_a_policy_stands_behind_pytorchs_workers(workers: int) -> None:
     assert not hasattr(plain, "state_dict") and [len(batch) for (batch,) in plain] == [4] * 5
     with pytest.raises(AttributeError, match="has no state: give a policy"):
         plain.state_dict()
+
+
+def test_a_program_may_put_it_in_the_place_of_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.utils.data, "DataLoader", forebay.torch.DataLoader)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(20.0)), 4, policy="block")
+    assert len(loader) == len(list(loader)) == 5
+    loader.close()
 
 
 def test_the_generator_of_a_loader_is_part_of_its_state() -> None:
