@@ -156,8 +156,8 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             given["seed"] = 17 if order.seed is None else order.seed
         elif isinstance(shown, Served):
             given["seed"] = int(torch.empty((), dtype=torch.int64).random_(generator=order.generator).item())
-        else:  # so that the same random numbers are drawn as by PyTorch's loader
-            given["seed"] = (order.generator or torch).initial_seed() % 2**63
+        else:  # drawn by the first loop, as by PyTorch's; until then the one that it would draw now
+            given["seed"] = next_base_seed(self.generator)
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
 
@@ -176,6 +176,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         settings = self._feeder._values()
         self._is_eval = settings["run.eval"] == "true"
         self._is_once = self._is_eval or settings["policy.name"] == '"block"'
+        if self._feeder.ranks > 1 and not (order.shuffle or order.sampler is not None or self._is_eval):
+            self._say(
+                logging.WARNING,
+                "not shuffled, and divided among ranks: some batches are served twice, so that all ranks make as many "
+                "steps; run_eval=True counts each sample once",
+            )
         self._leases = max(_LEASES, int(settings["queue.max_leases"]))
         self._awaits_seed = not isinstance(shown, Served) and awaits_seed(order, settings, options)
         self._fields = [field.name for field in self._feeder.fields]
@@ -286,10 +292,11 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             self._places, self._ahead = len(self._asked), fetched_ahead(self, len(self._asked))
 
     def _take_seed(self, seed: int) -> None:
-        if self._awaits_seed:
-            self._seed, self._awaits_seed = seed, False
+        if self._awaits_seed and seed != self._seed:  # random numbers were drawn since the loader was made
+            self._seed = seed
             self._feeder.close()
             self._renew()
+        self._awaits_seed = False
 
     def _handed_over(self, feeder: Feeder, batch: Any) -> Any:
         copy = self.copy
