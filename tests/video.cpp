@@ -102,6 +102,7 @@ constexpr auto kVideos = std::to_array<Made>({
     {"lossless.mkv", "-c:v ffv1"},
     {"whole-colours.mp4", "-c:v libx264 -pix_fmt yuv444p -g 12"},
     {"grey.mkv", "-c:v ffv1 -pix_fmt gray"},
+    {"grey-16.mkv", "-c:v ffv1 -pix_fmt gray16le"},
     {"bt709.mp4", "-c:v libx264 -g 12 -colorspace bt709 -color_primaries bt709 -color_trc bt709"},
     {"full-range.mp4", "-c:v libx264 -g 12 -pix_fmt yuvj420p"},
     {"fragments.mp4", "-c:v libx264 -g 12 -movflags +frag_keyframe+empty_moov"},
@@ -149,21 +150,45 @@ TEST_CASE("of a video that is too short the last frame is repeated") {
 TEST_CASE("rows of a frame are those of the whole frame") {
   const Videos videos;
   if (!videos.can_make()) return;
-  for (const char* arguments : {"-c:v mpeg4 -g 12", "-c:v ffv1 -pix_fmt yuv444p", "-c:v ffv1 -pix_fmt bgr0"}) {
+  for (const char* arguments :
+       {"-c:v mpeg4 -g 12", "-c:v ffv1 -pix_fmt yuv444p", "-c:v ffv1 -pix_fmt bgr0", "-c:v ffv1 -pix_fmt yuv420p10le",
+        "-c:v ffv1 -pix_fmt yuv422p -vf noise=alls=60:allf=t", "-c:v ffv1 -pix_fmt yuv410p -vf noise=alls=60:allf=t",
+        "-c:v ffv1 -pix_fmt yuv440p", "-c:v ffv1 -pix_fmt yuv420p -vf scale=96:68,noise=alls=60:allf=t",
+        "-c:v ffv1 -pix_fmt yuv410p -vf scale=96:68", "-c:v ffv1 -pix_fmt yuv420p -vf scale=96:67"}) {
     CAPTURE(arguments);
     const auto path = videos.make("rows.mkv", arguments, 20);
     REQUIRE(path);
     const ClipRule rule{.frames = 2, .stride = 3};
     const auto bytes = read_clip(*path, IndexedVideo(index_of(*path)).clip(3, 1, rule));
+    const auto row = static_cast<std::ptrdiff_t>(Videos::kWidth) * 3;
     ClipDecoder decoder;
     const auto whole = decode(decoder, bytes, 0, rule);
-    for (const ClipDecoder::Rows rows : {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {17, 66}, {65, 66}}) {
+    const auto height = static_cast<std::int32_t>(std::ssize(whole[0]) / row);
+    for (const ClipDecoder::Rows rows :
+         {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {8, 61}, {17, height}, {30, 31}, {height - 1, height}}) {
       CAPTURES(rows.first, rows.last);
       const auto some = decode(decoder, bytes, 0, rule, rows);
-      for (std::size_t n = 0; n < 2; ++n) {
-        const auto row = static_cast<std::ptrdiff_t>(Videos::kWidth) * 3;
+      for (std::size_t n = 0; n < 2; ++n)
         CHECK(some[n] == Pixels(whole[n].begin() + row * rows.first, whole[n].begin() + row * rows.last));
-      }
+    }
+  }
+}
+
+TEST_CASE("rows have all their pixels, whatever the width and whatever was decoded before") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  ClipDecoder decoder;
+  const auto larger = videos.make("larger.mkv", "-c:v ffv1 -pix_fmt yuv420p -vf negate,scale=200:90", 2);
+  REQUIRE(larger);
+  const ClipRule rule{.frames = 2};
+  for (int width = 82; width < 98; ++width) {
+    CAPTURE(width);
+    const auto path = videos.make(
+        "width.mkv", "-c:v ffv1 -pix_fmt yuv420p -vf scale=" + std::to_string(width) + ":66:flags=bilinear", 2);
+    REQUIRE(path);
+    for (const auto& [file, size] : {std::pair{*larger, std::pair{200, 90}}, {*path, {width, 66}}}) {
+      const auto frames = decode(decoder, read_clip(file, IndexedVideo(index_of(file)).clip(0, 1, rule)), 0, rule);
+      CHECK(frames == videos.frames_of(file, size.first, size.second));
     }
   }
 }
