@@ -48,9 +48,10 @@ std::vector<Pixels> decode(ClipDecoder& decoder, std::span<const std::byte> byte
 }
 
 // Checks that clips of all lengths and starts show the same as the whole video.
-void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed) {
+void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed,
+                 int width = Videos::kWidth, int height = Videos::kHeight) {
   CAPTURE(path.filename().string());
-  const std::vector<Pixels> truth = videos.frames_of(path);
+  const std::vector<Pixels> truth = videos.frames_of(path, width, height);
   const std::vector<std::byte> table = index_of(path);
   const IndexedVideo video(table);
   const VideoFacts facts = video.facts();
@@ -122,6 +123,45 @@ TEST_CASE("every clip is what the whole video shows there") {
     const auto path = videos.make(made.file, made.arguments);
     if (path) check_clips(videos, *path, seed++);
   }
+}
+
+TEST_CASE("decoding begins at key frames, whatever the container calls one") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const Made& made :
+       {Made{"h263.avi", "-c:v h263 -g 12 -vf scale=176:144"}, {"h263p.mkv", "-c:v h263p -g 12 -vf scale=176:144"}}) {
+    if (const auto path = videos.make(made.file, made.arguments)) check_clips(videos, *path, 1, 176, 144);
+  }
+  // Without the table of its key frames each packet of an mp4 file is one.
+  const auto without_table = [&](const std::filesystem::path& path) {
+    std::string bytes = read_text(path);
+    const std::size_t at = bytes.find("stss");
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, 4, "skip");
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  if (const auto path = videos.make("hevc.mp4", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12")) {
+    without_table(*path);
+    check_clips(videos, *path, 2);
+  }
+  if (const auto path = videos.make("index.avi", "-c:v msmpeg4v2 -g 12")) {
+    std::string bytes = read_text(*path);
+    constexpr std::size_t kEntry = 16;
+    for (std::size_t at = bytes.rfind("idx1") + 8; at + kEntry <= bytes.size(); at += kEntry) bytes[at + 4] = 0x10;
+    std::ofstream(*path, std::ios::binary) << bytes;
+    check_clips(videos, *path, 3);
+  }
+  const auto path = videos.make("cinepak.mov", "-c:v cinepak -vf scale=96:64", 5);
+  if (!path) return;
+  without_table(*path);
+  const auto table = index_of(*path);
+  ClipDecoder decoder;
+  const auto frame = [&](std::uint64_t number) {
+    const ClipRule rule{.frames = 1};
+    return decode(decoder, read_clip(*path, IndexedVideo(table).clip(number, 1, rule)), 0, rule)[0];
+  };
+  CHECK(frame(0) == videos.frames_of(*path, 96, 64)[0]);
+  CHECK(contains(error_of<SampleError>([&] { return frame(1); }), "calls a frame a key frame that is none"));
 }
 
 TEST_CASE("edit lists cut off what they cut off") {

@@ -59,7 +59,7 @@ struct ClipDecoder::Tools {
   };
   std::vector<Use> uses;
   std::uint32_t missing = 0;
-  std::uint32_t run_rank = 0;  // of the packet that the run began with
+  std::uint32_t run_begin = 0;  // the packet that the run began with
 
   void plan(std::uint64_t start, const ClipRule& rule);
   void feed(std::optional<std::uint32_t> number, Rows rows, const Take& take);
@@ -113,7 +113,7 @@ void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, c
   bool has_begun = false;
   for (std::uint32_t i = 0; i < tools.uses.size(); ++i) {
     if (tools.uses[i].is_fed) {
-      if (!has_begun) tools.run_rank = tools.clip.packets[i].rank;
+      if (!has_begun) tools.run_begin = i;
       tools.feed(i, rows, take);
       has_begun = true;
     } else if (has_begun && !tools.clip.packets[i].is_disposable) {
@@ -184,7 +184,11 @@ void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
   // Others may be made of this frame. One that is shown before the run's first refers to what was not fed, and is not
   // wanted.
   const bool is_damaged = frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-  if (is_damaged && clip.packets[number].rank >= run_rank) throw SampleError("damaged: a frame of the clip has errors");
+  if (is_damaged && clip.packets[number].rank >= clip.packets[run_begin].rank)
+    throw SampleError("damaged: a frame of the clip has errors");
+  if (number == run_begin && clip.packets[number].is_key && tells_keys(clip.stream.codec) && !is_key(*frame)) {
+    throw SampleError("its container calls a frame a key frame that is none; encode it anew: ffmpeg -i IN OUT.mp4");
+  }
   Use& use = uses[number];
   if (use.first == use.last) return;
   if (frame->width != clip.stream.width || frame->height != clip.stream.height) {

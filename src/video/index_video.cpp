@@ -259,6 +259,7 @@ class OrderByDecoding {
       : packet_(libav().av_packet_alloc()), frame_(libav().av_frame_alloc()) {
     if (!packet_ || !frame_) throw std::bad_alloc();
     if (stream.codec == "h264") stream.delay = 16;  // the most there is
+    tells_keys_ = tells_keys(stream.codec);
     context_ = open_decoder(stream, kMostPixels);
   }
   // The next packet.
@@ -273,6 +274,7 @@ class OrderByDecoding {
     std::vector<std::int64_t> times(packets.size(), kNone);
     for (std::size_t i = 0; i < order_.size(); ++i)
       times[static_cast<std::size_t>(order_[i])] = static_cast<std::int64_t>(i);
+    for (const std::int64_t number : no_keys_) packets[static_cast<std::size_t>(number)].is_key = false;
     for (std::size_t i = packets.size(); i-- > 0;) {
       packets[i].is_hidden = times[i] == kNone;
       if (packets[i].is_hidden && i + 1 < packets.size()) times[i] = times[i + 1];
@@ -285,7 +287,9 @@ class OrderByDecoding {
     const Libav& av = libav();
     if (const int result = av.avcodec_send_packet(context_.get(), packet); result < 0) Input::fail("damaged", result);
     while (av.avcodec_receive_frame(context_.get(), frame_.get()) >= 0) {
-      if (frame_->pts >= 0 && frame_->pts < added_) order_.push_back(frame_->pts);
+      if (frame_->pts < 0 || frame_->pts >= added_) continue;
+      order_.push_back(frame_->pts);
+      if (tells_keys_ && !is_key(*frame_)) no_keys_.push_back(frame_->pts);
     }
   }
 
@@ -294,6 +298,8 @@ class OrderByDecoding {
   LibavOwner<AVFrame> frame_;
   std::vector<std::uint8_t> memory_;
   std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> no_keys_;
+  bool tells_keys_ = true;
   std::int64_t added_ = 0;
 };
 
