@@ -106,6 +106,8 @@ constexpr auto kVideos = std::to_array<Made>({
     {"grey-16.mkv", "-c:v ffv1 -pix_fmt gray16le"},
     {"bt709.mp4", "-c:v libx264 -g 12 -colorspace bt709 -color_primaries bt709 -color_trc bt709"},
     {"full-range.mp4", "-c:v libx264 -g 12 -pix_fmt yuvj420p"},
+    {"matrix-outside.mkv", "-c:v ffv1 -pix_fmt yuv420p -colorspace bt709 -color_range pc"},
+    {"matrix-outside.mp4", "-c:v mpeg4 -g 12 -color_range pc -colorspace bt709 -movflags write_colr"},
     {"fragments.mp4", "-c:v libx264 -g 12 -movflags +frag_keyframe+empty_moov"},
     {"fast-start.mp4", "-c:v libx264 -g 12 -movflags +faststart"},
     {"with-sound.mp4", "-f lavfi -i sine=duration=2.4 -c:v libx264 -g 12 -c:a aac"},
@@ -375,6 +377,8 @@ TEST_CASE("tables are what they were, and damaged ones are refused") {
                               .bits_per_sample = 24,
                               .width = 640,
                               .height = 360,
+                              .colour_range = 2,
+                              .matrix = 9,
                               .delay = 1},
                    .orientation = 6};
   table.packets = {{.offset = 1000, .bytes = 70'000, .is_key = true},

@@ -239,6 +239,8 @@ StreamParameters parameters_of(const AVStream& stream) {
   parameters.bits_per_sample = from.bits_per_coded_sample;
   parameters.width = from.width;
   parameters.height = from.height;
+  parameters.colour_range = from.color_range;
+  parameters.matrix = from.color_space;
   return parameters;
 }
 
