@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::int64_t kMaxPixels = 1'000'000;
 
-std::vector<std::byte> index_of(const std::filesystem::path& path) {
+std::vector<std::byte> index_of(const std::filesystem::path& path, std::vector<double>* shown_at = nullptr) {
   const OpenFile file = open_regular(path.string());
-  return index_video({.bytes = file.size, .read = [&](std::uint64_t offset, std::span<std::byte> to) {
-                        read_at(file, static_cast<std::size_t>(offset), to);
-                      }});
+  return index_video({.bytes = file.size,
+                      .read = [&](std::uint64_t offset,
+                                  std::span<std::byte> to) { read_at(file, static_cast<std::size_t>(offset), to); }},
+                     shown_at);
 }
 
 // The bytes that a reader passes to a decoder.
@@ -174,6 +175,56 @@ TEST_CASE("edit lists cut off what they cut off") {
   const auto cut = videos.convert(*whole, "cut.mp4", "-c copy", "-ss 0.7");
   CHECK(IndexedVideo(index_of(cut)).facts().frames < 60);
   check_clips(videos, cut, 1);
+}
+
+TEST_CASE("a cut in an open group hides the frames that refer to what it took away") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const auto& [name, arguments] :
+       {std::pair{"h264",
+                  "-c:v libx264 -x264-params "
+                  "keyint=12:min-keyint=12:open-gop=1:scenecut=0:bframes=3:b-adapt=0"},
+        {"hevc", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12:min-keyint=12:open-gop=1:bframes=4"},
+        {"mpeg2", "-c:v mpeg2video -g 12 -bf 2"}}) {
+    CAPTURE(std::string(name));
+    const auto whole = videos.make("whole.mp4", arguments);
+    if (!whole) continue;
+    const auto stream = videos.convert(*whole, "whole.ts", "-c copy");
+    const auto cut = videos.convert(stream, "cut.mkv", "-c copy", "-ss 1");
+    check_clips(videos, cut, 1);
+  }
+}
+
+TEST_CASE("an avi's empty chunks are times at which it shows nothing new") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path =
+      videos.make("dropped.avi", "-c:v huffyuv -vf select='not(between(n,10,14))' -fps_mode passthrough", 25);
+  REQUIRE(path);
+  std::vector<double> at;
+  (void)index_of(*path, &at);
+  REQUIRE(at.size() == 20);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    CHECK(at[i] == doctest::Approx(static_cast<double>(i < 10 ? i : i + 5) / 25));
+}
+
+TEST_CASE("frames have their own size, whatever the container states") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path = videos.make("size.webm", "-c:v libvpx -g 12 -cpu-used 8");
+  if (!path) return;
+  std::string bytes = read_text(*path);
+  const std::size_t at = bytes.find("\xb0\x81\x60\xba\x81\x42");  // PixelWidth 96, PixelHeight 66
+  REQUIRE(at != std::string::npos);
+  bytes[at + 2] = '\x30';
+  std::ofstream(*path, std::ios::binary) << bytes;
+  const auto video = IndexedVideo(index_of(*path));
+  CHECK(video.facts().width == Videos::kWidth);
+  CHECK(video.facts().height == Videos::kHeight);
+  const ClipRule rule{.frames = 2, .stride = 5};
+  ClipDecoder decoder;
+  CHECK(decode(decoder, read_clip(*path, video.clip(7, 1, rule)), 0, rule)[1].size() ==
+        std::size_t{3} * Videos::kWidth * Videos::kHeight);
 }
 
 TEST_CASE("of a video that is too short the last frame is repeated") {

@@ -181,16 +181,16 @@ void ClipDecoder::Tools::feed(std::optional<std::uint32_t> number, Rows rows, co
 void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
   if (frame->pts < 0 || static_cast<std::uint64_t>(frame->pts) >= uses.size()) return;
   const auto number = static_cast<std::size_t>(frame->pts);
-  // Others may be made of this frame. One that is shown before the run's first refers to what was not fed, and is not
-  // wanted.
+  // Others may be made of this frame. One that is shown before the run's first refers to what was not fed.
   const bool is_damaged = frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-  if (is_damaged && clip.packets[number].rank >= clip.packets[run_begin].rank)
+  Use& use = uses[number];
+  const bool is_wanted = use.first != use.last;
+  if (is_damaged && (is_wanted || clip.packets[number].rank >= clip.packets[run_begin].rank))
     throw SampleError("damaged: a frame of the clip has errors");
   if (number == run_begin && clip.packets[number].is_key && tells_keys(clip.stream.codec) && !is_key(*frame)) {
     throw SampleError("its container calls a frame a key frame that is none; encode it anew: ffmpeg -i IN OUT.mp4");
   }
-  Use& use = uses[number];
-  if (use.first == use.last) return;
+  if (!is_wanted) return;
   if (frame->width != clip.stream.width || frame->height != clip.stream.height) {
     throw SampleError("a frame has " + std::to_string(frame->width) + " x " + std::to_string(frame->height) +
                       " pixels where its video has " + std::to_string(clip.stream.width) + " x " +
