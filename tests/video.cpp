@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::int64_t kMaxPixels = 1'000'000;
 
-std::vector<std::byte> index_of(const std::filesystem::path& path) {
+std::vector<std::byte> index_of(const std::filesystem::path& path, std::vector<double>* shown_at = nullptr) {
   const OpenFile file = open_regular(path.string());
-  return index_video({.bytes = file.size, .read = [&](std::uint64_t offset, std::span<std::byte> to) {
-                        read_at(file, static_cast<std::size_t>(offset), to);
-                      }});
+  return index_video({.bytes = file.size,
+                      .read = [&](std::uint64_t offset,
+                                  std::span<std::byte> to) { read_at(file, static_cast<std::size_t>(offset), to); }},
+                     shown_at);
 }
 
 // The bytes that a reader passes to a decoder.
@@ -48,9 +49,10 @@ std::vector<Pixels> decode(ClipDecoder& decoder, std::span<const std::byte> byte
 }
 
 // Checks that clips of all lengths and starts show the same as the whole video.
-void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed) {
+void check_clips(const Videos& videos, const std::filesystem::path& path, std::uint64_t seed,
+                 int width = Videos::kWidth, int height = Videos::kHeight) {
   CAPTURE(path.filename().string());
-  const std::vector<Pixels> truth = videos.frames_of(path);
+  const std::vector<Pixels> truth = videos.frames_of(path, width, height);
   const std::vector<std::byte> table = index_of(path);
   const IndexedVideo video(table);
   const VideoFacts facts = video.facts();
@@ -102,8 +104,11 @@ constexpr auto kVideos = std::to_array<Made>({
     {"lossless.mkv", "-c:v ffv1"},
     {"whole-colours.mp4", "-c:v libx264 -pix_fmt yuv444p -g 12"},
     {"grey.mkv", "-c:v ffv1 -pix_fmt gray"},
+    {"grey-16.mkv", "-c:v ffv1 -pix_fmt gray16le"},
     {"bt709.mp4", "-c:v libx264 -g 12 -colorspace bt709 -color_primaries bt709 -color_trc bt709"},
     {"full-range.mp4", "-c:v libx264 -g 12 -pix_fmt yuvj420p"},
+    {"matrix-outside.mkv", "-c:v ffv1 -pix_fmt yuv420p -colorspace bt709 -color_range pc"},
+    {"matrix-outside.mp4", "-c:v mpeg4 -g 12 -color_range pc -colorspace bt709 -movflags write_colr"},
     {"fragments.mp4", "-c:v libx264 -g 12 -movflags +frag_keyframe+empty_moov"},
     {"fast-start.mp4", "-c:v libx264 -g 12 -movflags +faststart"},
     {"with-sound.mp4", "-f lavfi -i sine=duration=2.4 -c:v libx264 -g 12 -c:a aac"},
@@ -123,6 +128,45 @@ TEST_CASE("every clip is what the whole video shows there") {
   }
 }
 
+TEST_CASE("decoding begins at key frames, whatever the container calls one") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const Made& made :
+       {Made{"h263.avi", "-c:v h263 -g 12 -vf scale=176:144"}, {"h263p.mkv", "-c:v h263p -g 12 -vf scale=176:144"}}) {
+    if (const auto path = videos.make(made.file, made.arguments)) check_clips(videos, *path, 1, 176, 144);
+  }
+  // Without the table of its key frames each packet of an mp4 file is one.
+  const auto without_table = [&](const std::filesystem::path& path) {
+    std::string bytes = read_text(path);
+    const std::size_t at = bytes.find("stss");
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, 4, "skip");
+    std::ofstream(path, std::ios::binary) << bytes;
+  };
+  if (const auto path = videos.make("hevc.mp4", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12")) {
+    without_table(*path);
+    check_clips(videos, *path, 2);
+  }
+  if (const auto path = videos.make("index.avi", "-c:v msmpeg4v2 -g 12")) {
+    std::string bytes = read_text(*path);
+    constexpr std::size_t kEntry = 16;
+    for (std::size_t at = bytes.rfind("idx1") + 8; at + kEntry <= bytes.size(); at += kEntry) bytes[at + 4] = 0x10;
+    std::ofstream(*path, std::ios::binary) << bytes;
+    check_clips(videos, *path, 3);
+  }
+  const auto path = videos.make("cinepak.mov", "-c:v cinepak -vf scale=96:64", 5);
+  if (!path) return;
+  without_table(*path);
+  const auto table = index_of(*path);
+  ClipDecoder decoder;
+  const auto frame = [&](std::uint64_t number) {
+    const ClipRule rule{.frames = 1};
+    return decode(decoder, read_clip(*path, IndexedVideo(table).clip(number, 1, rule)), 0, rule)[0];
+  };
+  CHECK(frame(0) == videos.frames_of(*path, 96, 64)[0]);
+  CHECK(contains(error_of<SampleError>([&] { return frame(1); }), "calls a frame a key frame that is none"));
+}
+
 TEST_CASE("edit lists cut off what they cut off") {
   const Videos videos;
   if (!videos.can_make()) return;
@@ -131,6 +175,56 @@ TEST_CASE("edit lists cut off what they cut off") {
   const auto cut = videos.convert(*whole, "cut.mp4", "-c copy", "-ss 0.7");
   CHECK(IndexedVideo(index_of(cut)).facts().frames < 60);
   check_clips(videos, cut, 1);
+}
+
+TEST_CASE("a cut in an open group hides the frames that refer to what it took away") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  for (const auto& [name, arguments] :
+       {std::pair{"h264",
+                  "-c:v libx264 -x264-params "
+                  "keyint=12:min-keyint=12:open-gop=1:scenecut=0:bframes=3:b-adapt=0"},
+        {"hevc", "-c:v libx265 -x265-params log-level=none:ctu=16:keyint=12:min-keyint=12:open-gop=1:bframes=4"},
+        {"mpeg2", "-c:v mpeg2video -g 12 -bf 2"}}) {
+    CAPTURE(std::string(name));
+    const auto whole = videos.make("whole.mp4", arguments);
+    if (!whole) continue;
+    const auto stream = videos.convert(*whole, "whole.ts", "-c copy");
+    const auto cut = videos.convert(stream, "cut.mkv", "-c copy", "-ss 1");
+    check_clips(videos, cut, 1);
+  }
+}
+
+TEST_CASE("an avi's empty chunks are times at which it shows nothing new") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path =
+      videos.make("dropped.avi", "-c:v huffyuv -vf select='not(between(n,10,14))' -fps_mode passthrough", 25);
+  REQUIRE(path);
+  std::vector<double> at;
+  (void)index_of(*path, &at);
+  REQUIRE(at.size() == 20);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    CHECK(at[i] == doctest::Approx(static_cast<double>(i < 10 ? i : i + 5) / 25));
+}
+
+TEST_CASE("frames have their own size, whatever the container states") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  const auto path = videos.make("size.webm", "-c:v libvpx -g 12 -cpu-used 8");
+  if (!path) return;
+  std::string bytes = read_text(*path);
+  const std::size_t at = bytes.find("\xb0\x81\x60\xba\x81\x42");  // PixelWidth 96, PixelHeight 66
+  REQUIRE(at != std::string::npos);
+  bytes[at + 2] = '\x30';
+  std::ofstream(*path, std::ios::binary) << bytes;
+  const auto video = IndexedVideo(index_of(*path));
+  CHECK(video.facts().width == Videos::kWidth);
+  CHECK(video.facts().height == Videos::kHeight);
+  const ClipRule rule{.frames = 2, .stride = 5};
+  ClipDecoder decoder;
+  CHECK(decode(decoder, read_clip(*path, video.clip(7, 1, rule)), 0, rule)[1].size() ==
+        std::size_t{3} * Videos::kWidth * Videos::kHeight);
 }
 
 TEST_CASE("of a video that is too short the last frame is repeated") {
@@ -149,21 +243,45 @@ TEST_CASE("of a video that is too short the last frame is repeated") {
 TEST_CASE("rows of a frame are those of the whole frame") {
   const Videos videos;
   if (!videos.can_make()) return;
-  for (const char* arguments : {"-c:v mpeg4 -g 12", "-c:v ffv1 -pix_fmt yuv444p", "-c:v ffv1 -pix_fmt bgr0"}) {
+  for (const char* arguments :
+       {"-c:v mpeg4 -g 12", "-c:v ffv1 -pix_fmt yuv444p", "-c:v ffv1 -pix_fmt bgr0", "-c:v ffv1 -pix_fmt yuv420p10le",
+        "-c:v ffv1 -pix_fmt yuv422p -vf noise=alls=60:allf=t", "-c:v ffv1 -pix_fmt yuv410p -vf noise=alls=60:allf=t",
+        "-c:v ffv1 -pix_fmt yuv440p", "-c:v ffv1 -pix_fmt yuv420p -vf scale=96:68,noise=alls=60:allf=t",
+        "-c:v ffv1 -pix_fmt yuv410p -vf scale=96:68", "-c:v ffv1 -pix_fmt yuv420p -vf scale=96:67"}) {
     CAPTURE(arguments);
     const auto path = videos.make("rows.mkv", arguments, 20);
     REQUIRE(path);
     const ClipRule rule{.frames = 2, .stride = 3};
     const auto bytes = read_clip(*path, IndexedVideo(index_of(*path)).clip(3, 1, rule));
+    const auto row = static_cast<std::ptrdiff_t>(Videos::kWidth) * 3;
     ClipDecoder decoder;
     const auto whole = decode(decoder, bytes, 0, rule);
-    for (const ClipDecoder::Rows rows : {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {17, 66}, {65, 66}}) {
+    const auto height = static_cast<std::int32_t>(std::ssize(whole[0]) / row);
+    for (const ClipDecoder::Rows rows :
+         {ClipDecoder::Rows{0, 1}, {1, 2}, {3, 40}, {8, 61}, {17, height}, {30, 31}, {height - 1, height}}) {
       CAPTURES(rows.first, rows.last);
       const auto some = decode(decoder, bytes, 0, rule, rows);
-      for (std::size_t n = 0; n < 2; ++n) {
-        const auto row = static_cast<std::ptrdiff_t>(Videos::kWidth) * 3;
+      for (std::size_t n = 0; n < 2; ++n)
         CHECK(some[n] == Pixels(whole[n].begin() + row * rows.first, whole[n].begin() + row * rows.last));
-      }
+    }
+  }
+}
+
+TEST_CASE("rows have all their pixels, whatever the width and whatever was decoded before") {
+  const Videos videos;
+  if (!videos.can_make()) return;
+  ClipDecoder decoder;
+  const auto larger = videos.make("larger.mkv", "-c:v ffv1 -pix_fmt yuv420p -vf negate,scale=200:90", 2);
+  REQUIRE(larger);
+  const ClipRule rule{.frames = 2};
+  for (int width = 82; width < 98; ++width) {
+    CAPTURE(width);
+    const auto path = videos.make(
+        "width.mkv", "-c:v ffv1 -pix_fmt yuv420p -vf scale=" + std::to_string(width) + ":66:flags=bilinear", 2);
+    REQUIRE(path);
+    for (const auto& [file, size] : {std::pair{*larger, std::pair{200, 90}}, {*path, {width, 66}}}) {
+      const auto frames = decode(decoder, read_clip(file, IndexedVideo(index_of(file)).clip(0, 1, rule)), 0, rule);
+      CHECK(frames == videos.frames_of(file, size.first, size.second));
     }
   }
 }
@@ -242,38 +360,6 @@ TEST_CASE("damage ends in an error or in frames, and never in anything else") {
   }
 }
 
-TEST_CASE("where decoding may begin for a frame") {
-  Random random = random_from(11);
-  for (int round = 0; round < 200; ++round) {
-    VideoTable table;
-    std::vector<std::int64_t> times;
-    for (std::uint64_t i = random.below(20) + 1; i > 0; --i) {
-      table.packets.push_back({.is_key = random.below(3) == 0});
-      times.push_back(static_cast<std::int64_t>(random.below(12)));
-    }
-    table.rank_by(times);
-    std::vector<std::uint32_t> some;
-    for (std::uint32_t i = 0; i < table.packets.size(); ++i) {
-      if (random.below(3) > 0) some.push_back(i);
-    }
-    const std::vector<std::uint32_t> entries = table.entries(some);
-    REQUIRE(entries.size() == some.size());
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      std::uint32_t wanted = some[i];
-      while (wanted > 0 && !(table.packets[wanted].is_key && table.packets[wanted].rank <= table.packets[some[i]].rank))
-        --wanted;
-      CHECK(entries[i] == wanted);
-    }
-  }
-  // A table of a long video takes time in proportion to its length, whatever its packets claim.
-  constexpr std::uint32_t kLong = 1U << 20U;
-  VideoTable backwards;
-  for (std::uint32_t i = 0; i < kLong; ++i) backwards.packets.push_back({.rank = kLong - 1 - i, .is_key = true});
-  std::vector<std::uint32_t> all(kLong);
-  std::iota(all.begin(), all.end(), 0U);
-  CHECK(backwards.entries(all) == all);
-}
-
 TEST_CASE("a file is read once when it is indexed") {
   const Videos videos;
   if (!videos.can_make()) return;
@@ -298,42 +384,6 @@ TEST_CASE("a file is read once when it is indexed") {
           "behind the end"));
     }
   }
-}
-
-TEST_CASE("tables are what they were, and damaged ones are refused") {
-  VideoTable table{.stream = {.codec = "h264",
-                              .pixel_format = "yuv420p",
-                              .extradata = {std::byte{1}, std::byte{2}},
-                              .tag = 7,
-                              .profile = -99,
-                              .level = 30,
-                              .bits_per_sample = 24,
-                              .width = 640,
-                              .height = 360,
-                              .delay = 1},
-                   .orientation = 6};
-  table.packets = {{.offset = 1000, .bytes = 70'000, .is_key = true},
-                   {.offset = 90'000, .bytes = 5, .is_disposable = true},
-                   {.offset = 80'000, .bytes = 300, .is_hidden = true}};
-  table.rank_by(std::array<std::int64_t, 3>{-512, 2048, 1024});
-  CHECK(delay_of(table.packets) == 1);
-  CHECK(table.shown() == std::vector<std::uint32_t>{0, 1});
-  const auto bytes = table.serialize();
-  std::size_t length = 0;
-  const VideoTable back = VideoTable::parse(bytes, length);
-  CHECK(length == bytes.size());
-  CHECK(back.stream == table.stream);
-  CHECK(back.serialize() == bytes);
-  CHECK(back.packets[1].rank == 2);
-  CHECK(back.packets[1].offset == 90'000);
-  const auto refusal = [&](std::span<const std::byte> from) {
-    return error_of<SampleError>([&] { return VideoTable::parse(from, length); });
-  };
-  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK(refusal(std::span(bytes).first(size)) != "");
-  table.packets[1].rank = 1;  // same as another packet's
-  CHECK(refusal(table.serialize()) != "");
-  table.packets[1].rank = 3;
-  CHECK(refusal(table.serialize()) != "");
 }
 
 }  // namespace forebay::test_video

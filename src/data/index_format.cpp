@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes. Older indexes are not read: the error says to
 // delete the file, and it is built again.
-constexpr std::uint32_t kVersion = 10;
+constexpr std::uint32_t kVersion = 11;
 
 // Written as it is in memory. It must have no padding, as the assertion checks, because the
 // checksum would otherwise cover indeterminate bytes.

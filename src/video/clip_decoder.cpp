@@ -59,7 +59,7 @@ struct ClipDecoder::Tools {
   };
   std::vector<Use> uses;
   std::uint32_t missing = 0;
-  std::uint32_t run_rank = 0;  // of the packet that the run began with
+  std::uint32_t run_begin = 0;  // the packet that the run began with
 
   void plan(std::uint64_t start, const ClipRule& rule);
   void feed(std::optional<std::uint32_t> number, Rows rows, const Take& take);
@@ -113,7 +113,7 @@ void ClipDecoder::decode(std::uint64_t start, const ClipRule& rule, Rows rows, c
   bool has_begun = false;
   for (std::uint32_t i = 0; i < tools.uses.size(); ++i) {
     if (tools.uses[i].is_fed) {
-      if (!has_begun) tools.run_rank = tools.clip.packets[i].rank;
+      if (!has_begun) tools.run_begin = i;
       tools.feed(i, rows, take);
       has_begun = true;
     } else if (has_begun && !tools.clip.packets[i].is_disposable) {
@@ -181,12 +181,16 @@ void ClipDecoder::Tools::feed(std::optional<std::uint32_t> number, Rows rows, co
 void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
   if (frame->pts < 0 || static_cast<std::uint64_t>(frame->pts) >= uses.size()) return;
   const auto number = static_cast<std::size_t>(frame->pts);
-  // Others may be made of this frame. One that is shown before the run's first refers to what was not fed, and is not
-  // wanted.
+  // Others may be made of this frame. One that is shown before the run's first refers to what was not fed.
   const bool is_damaged = frame->decode_error_flags != 0 || (frame->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-  if (is_damaged && clip.packets[number].rank >= run_rank) throw SampleError("damaged: a frame of the clip has errors");
   Use& use = uses[number];
-  if (use.first == use.last) return;
+  const bool is_wanted = use.first != use.last;
+  if (is_damaged && (is_wanted || clip.packets[number].rank >= clip.packets[run_begin].rank))
+    throw SampleError("damaged: a frame of the clip has errors");
+  if (number == run_begin && clip.packets[number].is_key && tells_keys(clip.stream.codec) && !is_key(*frame)) {
+    throw SampleError("its container calls a frame a key frame that is none; encode it anew: ffmpeg -i IN OUT.mp4");
+  }
+  if (!is_wanted) return;
   if (frame->width != clip.stream.width || frame->height != clip.stream.height) {
     throw SampleError("a frame has " + std::to_string(frame->width) + " x " + std::to_string(frame->height) +
                       " pixels where its video has " + std::to_string(clip.stream.width) + " x " +
@@ -200,40 +204,54 @@ void ClipDecoder::Tools::hand_over(Rows rows, const Take& take) {
 }
 
 // With the matrix and the range that the stream states, and BT.601 where it states none, as FFmpeg does. Of frames with
-// planes only the rows that are wanted, from one that begins a row of their colours.
+// planes only the rows that are wanted and, as colours are interpolated, a row of colours on each side; five at least,
+// as libswscale interpolates fewer with a shorter filter. An even number, and never of a height that rows of colours do
+// not divide: it takes such a frame another way, and places its colours by its height.
 void ClipDecoder::Tools::convert(Rows rows) {
   const Libav& av = libav();
-  const AVPixFmtDescriptor* format = av.av_pix_fmt_desc_get(static_cast<AVPixelFormat>(frame->format));
+  const auto format_number = static_cast<AVPixelFormat>(frame->format);
+  const AVPixFmtDescriptor* format = av.av_pix_fmt_desc_get(format_number);
   if (format == nullptr) throw SampleError("damaged: a frame of unknown kind");
-  const bool can_cut = (format->flags & AV_PIX_FMT_FLAG_PLANAR) != 0 && format->nb_components >= 3;
-  const int sub = can_cut ? format->log2_chroma_h : 0;
-  const int first = can_cut ? rows.first >> sub << sub : 0;
-  const int last =
-      can_cut ? std::min(((rows.last - 1) >> sub << sub) + (1 << sub), clip.stream.height) : clip.stream.height;
+  const int width = clip.stream.width;
+  const int height = clip.stream.height;
+  const int unit = 1 << std::max<int>(format->log2_chroma_h, 1);
+  const bool can_cut =
+      (format->flags & AV_PIX_FMT_FLAG_PLANAR) != 0 && format->nb_components >= 3 && height % unit == 0;
+  const int least = 5 * unit;
+  int first = can_cut ? std::max((rows.first / unit - 1) * unit, 0) : 0;
+  const int last = can_cut ? std::min(std::max(((rows.last - 1) / unit + 2) * unit, first + least), height) : height;
+  first = std::max(std::min(first, last - least), 0);
 
-  const AVPixelFormat kind = plain_kind(static_cast<AVPixelFormat>(frame->format));
-  const bool is_whole_range = frame->color_range == AVCOL_RANGE_JPEG || kind != frame->format;
-  SwsContext* made = av.sws_getCachedContext(scaler.release(), clip.stream.width, last - first, kind, clip.stream.width,
-                                             last - first, AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
+  const AVPixelFormat kind = plain_kind(format_number);
+  const bool is_grey = format->nb_components <= 2 && (format->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL)) == 0;
+  const bool is_whole_range = frame->color_range == AVCOL_RANGE_JPEG || kind != frame->format ||
+                              (is_grey && frame->color_range == AVCOL_RANGE_UNSPECIFIED);
+  SwsContext* made = av.sws_getCachedContext(scaler.release(), width, last - first, kind, width, last - first,
+                                             AV_PIX_FMT_RGB24, SWS_BILINEAR, nullptr, nullptr, nullptr);
   scaler.reset(made);
   if (!scaler) throw SampleError("frames of the kind " + std::string(format->name) + " cannot be made RGB");
   const int* matrix =
       av.sws_getCoefficients(frame->colorspace == AVCOL_SPC_UNSPECIFIED ? SWS_CS_DEFAULT : frame->colorspace);
   (void)av.sws_setColorspaceDetails(made, matrix, is_whole_range ? 1 : 0, av.sws_getCoefficients(SWS_CS_DEFAULT), 1, 0,
                                     1 << 16, 1 << 16);
-  const std::size_t row = static_cast<std::size_t>(clip.stream.width) * 3;
-  // libswscale writes up to some vectors past what it is asked for.
+  // libswscale leaves out the last group of a row's pixels where it would not fit, and writes up to some vectors past
+  // the end.
+  constexpr std::size_t kGroup = 16;
   constexpr std::size_t kPast = 64;
-  rgb.resize(row * static_cast<std::size_t>(clip.stream.height) + kPast);
+  const std::size_t row = static_cast<std::size_t>(width) * 3;
+  const std::size_t step = (static_cast<std::size_t>(width) + kGroup - 1) / kGroup * kGroup * 3;
+  rgb.resize(step * static_cast<std::size_t>(height) + kPast);
   std::array<const std::uint8_t*, 4> from{};
   for (std::size_t plane = 0; plane < from.size(); ++plane) {
     if (frame->data[plane] == nullptr) continue;
-    const int skipped = plane == 1 || plane == 2 ? first >> sub : first;
+    const int skipped = plane == 1 || plane == 2 ? first >> format->log2_chroma_h : first;
     from[plane] = frame->data[plane] + std::ptrdiff_t{frame->linesize[plane]} * skipped;
   }
-  const std::array<std::uint8_t*, 4> to{rgb.data() + row * static_cast<std::size_t>(first)};
-  const std::array<int, 4> steps{static_cast<int>(row)};
+  const std::array<std::uint8_t*, 4> to{rgb.data() + step * static_cast<std::size_t>(first)};
+  const std::array<int, 4> steps{static_cast<int>(step)};
   (void)av.sws_scale(made, from.data(), frame->linesize, 0, last - first, to.data(), steps.data());
+  for (auto y = static_cast<std::size_t>(first); step != row && y < static_cast<std::size_t>(last); ++y)
+    std::memmove(rgb.data() + y * row, rgb.data() + y * step, row);
 }
 
 }  // namespace forebay::video

@@ -16,7 +16,6 @@
 #include <bit>
 #include <exception>
 #include <forebay/error.hpp>
-#include <optional>
 #include <string>
 
 #include "libav.hpp"
@@ -239,6 +238,8 @@ StreamParameters parameters_of(const AVStream& stream) {
   parameters.bits_per_sample = from.bits_per_coded_sample;
   parameters.width = from.width;
   parameters.height = from.height;
+  parameters.colour_range = from.color_range;
+  parameters.matrix = from.color_space;
   return parameters;
 }
 
@@ -251,28 +252,33 @@ void require_alone(const AVPacket& packet) {
   }
 }
 
-// The order in which frames are shown, where the container does not say it, as some avi files do not: by decoding them.
-class OrderByDecoding {
+// What decoding shows of a video and its container does not say: the order in which frames are shown, as in some avi
+// files; whether they are shown; how large they are.
+class Rehearsal {
  public:
-  // `stream`: of which the delay is not known yet.
-  explicit OrderByDecoding(StreamParameters stream)
+  explicit Rehearsal(const StreamParameters& stream)
       : packet_(libav().av_packet_alloc()), frame_(libav().av_frame_alloc()) {
     if (!packet_ || !frame_) throw std::bad_alloc();
-    if (stream.codec == "h264") stream.delay = 16;  // the most there is
+    tells_keys_ = tells_keys(stream.codec);
     context_ = open_decoder(stream, kMostPixels);
+    context_->flags &= ~AV_CODEC_FLAG_OUTPUT_CORRUPT;  // as players do
   }
-  // The next packet.
-  void add(std::span<const std::byte> bytes) {
+  // The next packet; libavcodec's result.
+  int add(std::span<const std::byte> bytes) {
     fill_packet(*packet_, bytes, added_++, memory_);
-    take(packet_.get());
+    return take(packet_.get());
   }
+  // Of its first frame, which may differ from what a container states; 0 where there is none yet.
+  [[nodiscard]] std::int32_t width() const noexcept { return width_; }
+  [[nodiscard]] std::int32_t height() const noexcept { return height_; }
   // Times that say the order. A packet that gives no frame is hidden, and has that of the packet behind it.
   std::vector<std::int64_t> finish(std::span<Packet> packets) {
-    take(nullptr);
+    if (const int result = take(nullptr); result < 0) Input::fail("damaged", result);
     constexpr std::int64_t kNone = INT64_MAX;
     std::vector<std::int64_t> times(packets.size(), kNone);
     for (std::size_t i = 0; i < order_.size(); ++i)
       times[static_cast<std::size_t>(order_[i])] = static_cast<std::int64_t>(i);
+    for (const std::int64_t number : no_keys_) packets[static_cast<std::size_t>(number)].is_key = false;
     for (std::size_t i = packets.size(); i-- > 0;) {
       packets[i].is_hidden = times[i] == kNone;
       if (packets[i].is_hidden && i + 1 < packets.size()) times[i] = times[i + 1];
@@ -281,12 +287,16 @@ class OrderByDecoding {
   }
 
  private:
-  void take(const AVPacket* packet) {
+  int take(const AVPacket* packet) {
     const Libav& av = libav();
-    if (const int result = av.avcodec_send_packet(context_.get(), packet); result < 0) Input::fail("damaged", result);
+    if (const int result = av.avcodec_send_packet(context_.get(), packet); result < 0) return result;
     while (av.avcodec_receive_frame(context_.get(), frame_.get()) >= 0) {
-      if (frame_->pts >= 0 && frame_->pts < added_) order_.push_back(frame_->pts);
+      if (frame_->pts < 0 || frame_->pts >= added_) continue;
+      order_.push_back(frame_->pts);
+      if (width_ == 0) width_ = frame_->width, height_ = frame_->height;
+      if (tells_keys_ && !is_key(*frame_)) no_keys_.push_back(frame_->pts);
     }
+    return 0;
   }
 
   LibavOwner<AVCodecContext> context_;
@@ -294,8 +304,36 @@ class OrderByDecoding {
   LibavOwner<AVFrame> frame_;
   std::vector<std::uint8_t> memory_;
   std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> no_keys_;
+  bool tells_keys_ = true;
+  std::int32_t width_ = 0;
+  std::int32_t height_ = 0;
   std::int64_t added_ = 0;
 };
+
+// Frames whose time is not behind that of the first packet's are not shown if they refer to what a cut in an open group
+// took away.
+void hide_leading(KeptBlocks& file, std::span<const std::int64_t> times, VideoTable& table) {
+  const auto is_leading = [&](std::size_t i) { return times[i] <= times[0] && !table.packets[i].is_hidden; };
+  std::size_t count = table.packets.size();
+  while (count > 1 && !is_leading(count - 1)) --count;
+  if (count <= 1) return;
+  // H.264's decoder treats the last frames in another way.
+  constexpr std::size_t kMore = 32;
+  std::vector<Packet> decoded = table.packets;
+  decoded.resize(std::min(count + kMore, decoded.size()));
+  Rehearsal rehearsal(table.stream);
+  std::vector<std::byte> bytes;
+  for (const Packet& packet : decoded) {
+    bytes.resize(packet.bytes);
+    file.read(packet.offset, bytes);
+    (void)rehearsal.add(bytes);  // what cannot be decoded is not shown
+  }
+  (void)rehearsal.finish(decoded);
+  for (std::size_t i = 1; i < count; ++i) {
+    if (is_leading(i)) table.packets[i].is_hidden = decoded[i].is_hidden;
+  }
+}
 
 // The end of an mkv or webm file that was cut short looks like any other to libavformat. Its Segment has the size of
 // all that follows, or all ones where that was not known when it was written (RFC 8794, 4.4 and 6.2; RFC 9559, 5.1).
@@ -342,27 +380,33 @@ std::vector<std::byte> index_video(const VideoSource& source, std::vector<double
   const int number = video_stream_of(format);
   VideoTable table{.stream = parameters_of(*format.streams[number]),
                    .orientation = orientation_of(*format.streams[number])};
-  (void)open_decoder(table.stream, kMostPixels);  // one that does not start is better known now
   const PacketNature nature(table.stream.codec, table.stream.extradata);
-  std::optional<OrderByDecoding> order;
-  if (format.iformat->name == std::string_view("avi")) order.emplace(table.stream);
+  const bool is_avi = format.iformat->name == std::string_view("avi");
+  StreamParameters rehearsed = table.stream;
+  if (is_avi && rehearsed.codec == "h264") rehearsed.delay = 16;  // not known yet: the most there is
+  Rehearsal rehearsal(rehearsed);
 
   const LibavOwner<AVPacket> packet(av.av_packet_alloc());
   if (!packet) throw std::bad_alloc();
   std::vector<std::int64_t> times;
+  std::vector<std::int64_t>
+      clock;  // of an avi, which shows a frame at each of its ticks, and no byte where it has none
   std::vector<std::uint8_t> layers;
   std::uint8_t highest = 0;
   bool is_packed = false;
   while (input.next(*packet)) {
     if (packet->stream_index == number && packet->size > 0) {
-      if (packet->pts == AV_NOPTS_VALUE && !order)
-        throw SampleError(
-            "a packet has no timestamp; copy it to an mp4 file: ffmpeg -fflags +genpts -i IN -c copy OUT.mp4");
+      if (packet->pts == AV_NOPTS_VALUE && !is_avi)
+        throw SampleError("a packet has no timestamp; encode it anew: ffmpeg -i IN OUT.mp4");
       if ((packet->flags & AV_PKT_FLAG_CORRUPT) != 0) throw SampleError("damaged: a packet is cut short");
       if (table.packets.size() >= VideoTable::kMostPackets) throw SampleError("it has more than 2^24 packets");
       require_alone(*packet);
       const auto bytes = std::as_bytes(std::span(packet->data, static_cast<std::size_t>(packet->size)));
-      if (order) order->add(bytes);
+      constexpr std::size_t kFirst = 64;  // of other containers only the size is asked for
+      if (is_avi || (rehearsal.width() == 0 && table.packets.size() < kFirst)) {
+        if (const int failure = rehearsal.add(bytes); is_avi && failure < 0) Input::fail("damaged", failure);
+      }
+      if (is_avi) clock.push_back(packet->dts);
       times.push_back(packet->pts);
       layers.push_back(nature.layer_of(bytes));
       is_packed = is_packed || nature.is_packed(bytes);
@@ -374,19 +418,27 @@ std::vector<std::byte> index_video(const VideoSource& source, std::vector<double
     }
     av.av_packet_unref(packet.get());
   }
-  if (order) times = order->finish(table.packets);
+  if (is_avi) times = rehearsal.finish(table.packets);
+  if (rehearsal.width() > 0) {
+    table.stream.width = rehearsal.width();
+    table.stream.height = rehearsal.height();
+  }
   table.rank_by(times);
   table.stream.delay = delay_of(table.packets);
+  if (!is_avi && !table.packets.empty()) hide_leading(file, times, table);
   for (std::size_t i = 0; i < layers.size(); ++i) table.packets[i].is_disposable = !is_packed && layers[i] == highest;
   const std::vector<std::uint32_t> shown = table.shown();
   if (shown.empty()) throw SampleError("it has no frame that is shown");
   if (shown_at == nullptr) return table.serialize();
   const AVStream& stream = *format.streams[number];
-  const double rate = av_q2d(stream.avg_frame_rate);
-  if (order && !(rate > 0)) throw SampleError("it states no frame rate, so that no part of it can be named in seconds");
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    shown_at->push_back(order ? static_cast<double>(i) / rate
-                              : static_cast<double>(times[shown[i]] - times[shown[0]]) * av_q2d(stream.time_base));
+  const double tick = av_q2d(stream.time_base);
+  if (!(tick > 0)) throw SampleError("it states no frame rate, so that no part of it can be named in seconds");
+  std::vector<std::int64_t> at;
+  for (const std::uint32_t i : shown) at.push_back(is_avi ? clock[i] : times[i]);
+  std::ranges::sort(at);
+  for (const std::int64_t time : at) {
+    // A file may state times whose difference is no 64-bit number.
+    shown_at->push_back((static_cast<double>(time) - static_cast<double>(at.front())) * tick);
   }
   return table.serialize();
 }

@@ -18,11 +18,11 @@ struct VideoSource {
   std::function<void(std::uint64_t offset, std::span<std::byte>)> read;
 };
 
-// Reads a whole video (mp4, mov, mkv, webm, avi) without decoding it, and returns its table: the decoder parameters of
-// its first video stream, and each packet's place, timestamp and role in decoding; about 5 bytes per frame. `shown_at`,
-// if not null, receives the time of each shown frame, in presentation order, in seconds since the first; for an avi
-// file, by its frame rate. Throws SampleError, which says what is wrong (no video, no timestamps, damaged, truncated),
-// and what `read` throws. Any thread. REQUIRES: problem_of_videos() is empty.
+// Reads a whole video (mp4, mov, mkv, webm, avi), decodes its first frame, or all of an avi, and returns its table: the
+// decoder parameters of its first video stream, and each packet's place, timestamp and role in decoding; about 5 bytes
+// per frame. `shown_at`, if not null, receives the time of each shown frame, in presentation order, in seconds since
+// the first; for an avi file, by its frame rate. Throws SampleError, which says what is wrong (no video, no timestamps,
+// damaged, truncated), and what `read` throws. Any thread. REQUIRES: problem_of_videos() is empty.
 [[nodiscard]] std::vector<std::byte> index_video(const VideoSource& source, std::vector<double>* shown_at = nullptr);
 
 }  // namespace forebay::video

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -69,6 +70,17 @@ struct Libav {
 
 // Loads the libraries at the first call. Any thread.
 [[nodiscard]] const Libav& libav();
+
+// Whether its decoder says that the frame refers to no other.
+[[nodiscard]] inline bool is_key(const AVFrame& frame) {
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 7, 100)
+  return (frame.flags & AV_FRAME_FLAG_KEY) != 0;
+#else
+  return frame.key_frame != 0;
+#endif
+}
+// Whether decoders of the codec say so of all frames where decoding may begin.
+[[nodiscard]] inline bool tells_keys(std::string_view codec) { return codec != "h264" && codec != "h261"; }
 
 struct FreeLibav {
   void operator()(AVPacket* packet) const { libav().av_packet_free(&packet); }

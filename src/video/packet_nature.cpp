@@ -1,6 +1,6 @@
 // NAL units of H.264 (ITU-T H.264, 7.3.1 and table 7-1) and HEVC (ITU-T H.265, 7.3.1.2 and table
 // 7-1), each preceded by its length as in mp4 and mkv (ISO/IEC 14496-15); VOPs of MPEG-4 (ISO/IEC
-// 14496-2, 6.2.5).
+// 14496-2, 6.2.5); picture headers of H.263 (ITU-T H.263, 5.1.3 and 5.1.4).
 
 #include "packet_nature.hpp"
 
@@ -63,6 +63,14 @@ int recovers_at_once(std::span<const std::byte> unit) noexcept {
   return -1;
 }
 
+// Whether a picture of H.263 refers to no other.
+bool is_intra_h263(std::span<const std::byte> packet) noexcept {
+  constexpr unsigned kExtended = 7;  // source format: PLUSPTYPE follows
+  if ((at(packet, 4) >> 2U & 7U) != kExtended) return (at(packet, 4) & 2U) == 0;
+  const bool has_format = ((at(packet, 4) & 3U) << 1U | at(packet, 5) >> 7U) == 1;
+  return ((has_format ? at(packet, 7) >> 2U : at(packet, 5) >> 4U) & 7U) == 0;
+}
+
 // How many VOPs a packet has, and the vop_coding_type of the first.
 struct Vops {
   int count = 0;
@@ -88,6 +96,7 @@ PacketNature::PacketNature(std::string_view codec, std::span<const std::byte> ex
   constexpr std::size_t kLengthInAvcc = 4;
   constexpr std::size_t kLengthInHvcc = 21;
   if (codec == "mpeg4") codec_ = Codec::mpeg4;
+  if (codec == "h263") codec_ = Codec::h263;
   const bool is_box = at(extradata, 0) == 1;  // configurationVersion; a start code begins with 0
   if (codec == "h264" && is_box && extradata.size() > kLengthInAvcc) {
     codec_ = Codec::h264;
@@ -123,7 +132,19 @@ bool PacketNature::is_entry(std::span<const std::byte> packet) const {
   // None is larger (libavcodec/mpeg4videodec.c has this bound, too).
   constexpr std::size_t kLargestNotCoded = 19;
   if (codec_ == Codec::mpeg4) return packet.size() > kLargestNotCoded && vops_of(packet).first_type == kIntra;
-  if (codec_ != Codec::h264) return true;
+  if (codec_ == Codec::h263) return is_intra_h263(packet);
+  if (codec_ == Codec::other) return true;
+  if (codec_ == Codec::hevc) {
+    constexpr unsigned kFirstRandomAccess = 16;
+    constexpr unsigned kLastRandomAccess = 23;
+    constexpr unsigned kParameters = 32;  // and all that is no slice
+    unsigned type = kParameters;          // of the first slice
+    (void)for_each_unit(packet, length_bytes_, [&](std::span<const std::byte> unit) {
+      type = (at(unit, 0) >> 1U) & 0x3fU;
+      return type >= kParameters;
+    });
+    return type >= kFirstRandomAccess && type <= kLastRandomAccess;
+  }
   bool is_idr = false;
   int at_once = -1;
   (void)for_each_unit(packet, length_bytes_, [&](std::span<const std::byte> unit) {

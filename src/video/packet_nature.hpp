@@ -24,11 +24,11 @@ class PacketNature {
   // after it, and so on, so that none of the video may be left out.
   [[nodiscard]] bool is_packed(std::span<const std::byte> packet) const;
   // Whether decoding may begin at a packet that the container calls a key frame: in H.264 some are only where a picture
-  // begins to be refreshed bit by bit.
+  // begins to be refreshed bit by bit, and some containers call every packet one.
   [[nodiscard]] bool is_entry(std::span<const std::byte> packet) const;
 
  private:
-  enum class Codec : std::uint8_t { h264, hevc, mpeg4, other };
+  enum class Codec : std::uint8_t { h263, h264, hevc, mpeg4, other };
 
   Codec codec_ = Codec::other;
   std::size_t length_bytes_ = 0;  // of a NAL unit's length; 0: units begin with start codes, or it is another codec

@@ -26,6 +26,8 @@ LibavOwner<AVCodecContext> open_decoder(const StreamParameters& stream, std::int
   context->bits_per_coded_sample = stream.bits_per_sample;
   context->width = context->coded_width = stream.width;
   context->height = context->coded_height = stream.height;
+  context->color_range = static_cast<AVColorRange>(stream.colour_range);
+  context->colorspace = static_cast<AVColorSpace>(stream.matrix);
   context->pix_fmt = av.av_get_pix_fmt(stream.pixel_format.c_str());
   // Of a stream that does not say how far frames are reordered, H.264's decoder would drop those that surprise it.
   context->has_b_frames = static_cast<int>(stream.delay);

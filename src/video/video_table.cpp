@@ -19,7 +19,7 @@
 namespace forebay::video {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 constexpr std::uint32_t kMostDelay = 16;  // of any codec
 
 class Writer {
@@ -153,8 +153,8 @@ std::vector<std::byte> VideoTable::serialize() const {
   for (const std::string* name : {&stream.codec, &stream.pixel_format}) out.block(std::as_bytes(std::span(*name)));
   out.block(stream.extradata);
   for (const std::uint32_t value : {stream.tag, stream.delay}) out.number(value);
-  for (const std::int32_t value :
-       {stream.profile, stream.level, stream.bits_per_sample, stream.width, stream.height, orientation}) {
+  for (const std::int32_t value : {stream.profile, stream.level, stream.bits_per_sample, stream.width, stream.height,
+                                   stream.colour_range, stream.matrix, orientation}) {
     out.folded(value);
   }
   for (const std::uint64_t value : {first, starts, end}) out.number(value);
@@ -180,13 +180,16 @@ VideoTable VideoTable::parse(std::span<const std::byte> bytes, std::size_t& leng
   const auto extradata = in.block(StreamParameters::kLongestExtradata);
   stream.extradata.assign(extradata.begin(), extradata.end());
   for (std::uint32_t* value : {&stream.tag, &stream.delay}) *value = static_cast<std::uint32_t>(in.number(UINT32_MAX));
-  for (std::int32_t* value :
-       {&stream.profile, &stream.level, &stream.bits_per_sample, &stream.width, &stream.height, &table.orientation}) {
+  for (std::int32_t* value : {&stream.profile, &stream.level, &stream.bits_per_sample, &stream.width, &stream.height,
+                              &stream.colour_range, &stream.matrix, &table.orientation}) {
     *value = in.small();
   }
   for (std::uint64_t* value : {&table.first, &table.starts, &table.end}) *value = in.number(kMostPackets);
   const std::uint64_t count = in.number(kMostPackets);
-  if (stream.width < 1 || stream.height < 1 || stream.delay > kMostDelay || table.orientation < 1 ||
+  constexpr std::int32_t kMostRange = 2;
+  constexpr std::int32_t kMostMatrix = 255;
+  if (stream.colour_range < 0 || stream.colour_range > kMostRange || stream.matrix < 0 || stream.matrix > kMostMatrix ||
+      stream.width < 1 || stream.height < 1 || stream.delay > kMostDelay || table.orientation < 1 ||
       table.orientation > 8 || count > in.left()) {
     fail();
   }

@@ -23,6 +23,9 @@ struct StreamParameters {
   std::int32_t bits_per_sample = 0;
   std::int32_t width = 0;
   std::int32_t height = 0;
+  // What a bitstream that states neither is shown with; both numbers are fixed (the matrix: ITU-T H.273).
+  std::int32_t colour_range = 0;
+  std::int32_t matrix = 2;
   std::uint32_t delay = 0;  // the most frames by which the orders of decoding and of presentation differ
 
   friend bool operator==(const StreamParameters&, const StreamParameters&) = default;
