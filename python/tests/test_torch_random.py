@@ -41,8 +41,18 @@ def test_each_loader_augments_anew(pictures: Any) -> None:
         one, other = seeds(1, 2, **options)
         assert one != other and seeds(1, **options) == [one] != seeds(2, **options)
         assert seeds(1, 2, **options, seed=5) == [5, 5]
+
+    def is_made_once(draws: int) -> bool:
+        loader: Any = forebay.torch.DataLoader(dataset, 4, shuffle=True, native="require")
+        feeder = loader.feeder
+        torch.rand(draws)
+        list(loader)
+        loader.close()
+        return loader.feeder is feeder
+
+    assert is_made_once(0) and not is_made_once(1)
     dataset.transform = transforms.Compose([transforms.Resize((8, 8)), transforms.PILToTensor()])
-    assert seeds(1, 2, shuffle=True) == [1, 1]  # nothing to draw: the feeder is made once
+    assert is_made_once(1)  # nothing is random but the order
 
 
 def test_a_loop_leaves_pytorchs_random_states(pictures: Any) -> None:
