@@ -221,6 +221,28 @@ TEST_CASE("a dataset without a good sample ends in an error, not in a search wit
   CHECK_THROWS_WITH_AS((void)run(memory_options(5), dataset), doctest::Contains("samples in a row are bad"), Error);
 }
 
+TEST_CASE("more bad samples than max_bad allows end a wait for a batch, at the start and later") {
+  using namespace std::chrono_literals;
+  Options options = memory_options(5);
+  options.max_bad = std::int64_t{3};
+  options.workers.io = 1;
+  std::atomic<std::uint64_t> good{0};
+  SUBCASE("no batch comes") { good = 0; }
+  SUBCASE("some batches come") { good = 40; }
+  const auto dataset = std::make_shared<MemoryDataset>(1000, [&good](std::uint64_t) {
+    if (good > 0) {
+      --good;
+      return;
+    }
+    std::this_thread::sleep_for(10ms);
+    throw SampleError("is gone");
+  });
+  const auto began = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH_AS((void)run(options, dataset), doctest::Contains("is gone"), Error);
+  CHECK_THROWS_WITH_AS((void)run(options, dataset), doctest::Contains("max_bad allows 3"), Error);
+  CHECK(std::chrono::steady_clock::now() - began < 5s);
+}
+
 TEST_CASE("an evaluation that ends because too much is bad says once what it had left out") {
   Options options = memory_options(2);
   options.run.eval = true;

@@ -124,6 +124,32 @@ TEST_CASE("a recommendation is a configuration that can be used as it stands") {
   CHECK(results({(dir / "recommended.toml").string(), "--steps", "100"}).size() == 1);
 }
 
+TEST_CASE("more memory is not recommended to a run whose batches always come in time") {
+  const TemporaryDirectory dir;
+  {
+    std::ofstream out(dir / "steps.0.jsonl");
+    for (int step = 0; step < 3000; ++step) {  // of 10 ms; a batch could come every 2.5 ms
+      out << Json{{"step", step},
+                  {"epoch", 0},
+                  {"batch", step},
+                  {"use_index", 0},
+                  {"depth", 16},
+                  {"wait_s", 0},
+                  {"t_s", 0.01 * step},
+                  {"produced", 17 + step},
+                  {"step_s", step == 0 ? 0 : 0.01},
+                  {"blocked_producer_s", 0.0075 * step}}
+                 .dump()
+          << "\n";
+    }
+  }
+  const Outcome outcome = simulate({"--trace", dir.path().string(), "--recommend"});
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.code == 0);
+  CHECK(says(outcome, "R 0.25"));
+  CHECK(says(outcome, "capacity = 4\n"));
+}
+
 TEST_CASE("the configuration says how the ranks decide, unless the command does") {
   const std::vector<std::string> lockstep{"--set", "mpi.mode=lockstep", "--ranks", "2", "--steps", "100"};
   CHECK(results(lockstep)[0].at("mode") == "lockstep");

@@ -141,8 +141,7 @@ Feeder::Impl::Clock::time_point Feeder::Impl::keep_pace(Clock::time_point called
 bool Feeder::Impl::agree_to_continue(Clock::time_point entered) {
   if (is_agreed_) return true;
   feeder::Run& run = *run_;
-  run.pipeline->bad_samples().collect(
-      [&run](std::uint64_t id, std::string_view reason) { run.ranks->report_bad(id, reason); });
+  run.report_bad();
   const auto [verdict, has_work] = run.ranks->agree(run.report(entered), run.count());
   for (; completed_ < epochs_completed(); ++completed_) run.server->forget(completed_);
   if (has_work) {

@@ -113,6 +113,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   }
   // Called every few milliseconds of a wait: whether a rank wants to end. Throws what the program's hook throws.
   [[nodiscard]] bool interrupted();
+  // Tells the other ranks, with the next step, of bad samples found since.
+  void report_bad();
   // Steps since the run began; the server counts those of this process.
   [[nodiscard]] std::uint64_t steps() const noexcept { return resume_point.steps() + server->counts().steps; }
   // Samples known to have been served fresh by the job since the run began.
@@ -157,6 +159,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void say_where_the_recording_ends();
 
  private:
+  void fail_if_too_much_is_bad();
   void end_files();
   void end_saves() noexcept;
   void log_end() noexcept;
@@ -165,6 +168,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   [[nodiscard]] std::uint64_t entries() const noexcept;
   [[nodiscard]] ranks::Progress progress(Clock::time_point now) noexcept;
 
+  std::string last_bad_;                        // the last bad sample and its reason; "" = none
   std::optional<order::JobState> job_;          // once it was asked for
   std::unique_ptr<EndingWork> production_end_;  // once it was begun
   bool is_left_behind_ = false;

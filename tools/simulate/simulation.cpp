@@ -90,6 +90,7 @@ class Job {
     for (RankModel& rank : ranks_) {
       outcome_.produced += rank.produced();
       outcome_.left += rank.depth();
+      outcome_.could_serve += std::min<std::uint64_t>(rank.fresh() + rank.depth(), outcome_.steps);
       outcome_.capacity = std::max(outcome_.capacity, rank.capacity());
       outcome_.fresh_of.push_back(rank.fresh());
       rank.finish();

@@ -35,7 +35,8 @@ struct Outcome {
   std::uint64_t reused = 0;
   std::uint64_t exhausted_steps = 0;  // steps that found the queue empty
   std::uint64_t produced = 0;
-  std::uint64_t left = 0;  // batches ready at the end
+  std::uint64_t left = 0;         // batches ready at the end
+  std::uint64_t could_serve = 0;  // fresh, and those of `left` that the rank's steps had room for
   double fresh_fraction = 0;
   double stall_s = 0;  // time, after the first batch, in which any rank waited and so held up all others
   double wall_s = 0;

@@ -345,10 +345,8 @@ Prediction choose(std::vector<Prediction> predictions) {
   // Policies that do not wait never stall.
   std::erase_if(predictions, stalls);
   // Batches still ready at the end are not lost: in a short recording, a reserve must not count as
-  // waste.
-  const auto fresh = [](const Prediction& prediction) {
-    return static_cast<double>(prediction.outcome.fresh + prediction.outcome.left);
-  };
+  // waste. Nor are they a gain beyond one for each step: a queue that is always full serves no more.
+  const auto fresh = [](const Prediction& prediction) { return static_cast<double>(prediction.outcome.could_serve); };
   const double most = fresh(std::ranges::max(predictions, {}, fresh));
   std::erase_if(predictions, [&](const Prediction& one) { return fresh(one) < kEnoughFresh * most; });
   const auto evenness = [](const Prediction& prediction) { return prediction.outcome.evenness; };
