@@ -443,6 +443,29 @@ TEST_CASE("a damaged block that is forgotten takes nothing") {
   CHECK(cache->held() == 10 * kBlock);
 }
 
+TEST_CASE("a file whose head is damaged is removed when the blocks are checked, one that is being made is not") {
+  for (const bool is_cut : {false, true}) {
+    CAPTURE(is_cut);
+    const TemporaryDirectory folder;
+    const auto dir = folder.path() / "cache";
+    (void)read_all(cache_in(dir), "s3://b/o");
+    (void)read_all(cache_in(dir), "s3://b/other");
+    const auto file = entries_in(dir).front();
+    const auto made = file.parent_path() / "new-1-1";
+    std::ofstream(made) << "its head is still to come";
+    is_cut ? std::filesystem::resize_file(file, 10) : flip(file, 20);
+    const CachedData found = look_into_cache(dir.string(), true).front();
+    CHECK(found.damaged_files == 1);
+    CHECK(found.damaged == 0);
+    CHECK(found.blocks == 8);
+    CHECK(std::filesystem::exists(made));
+    CHECK_FALSE(std::filesystem::exists(file));
+    std::filesystem::remove(made);
+    CHECK(look_into_cache(dir.string(), true).front().damaged_files == 0);
+    if (!is_cut) CHECK(cache_in(dir)->held() == on_disk(dir));
+  }
+}
+
 TEST_CASE("the head of a large object") {
   const TemporaryDirectory folder;
   const KeptObject large{.name = "n", .version = "v", .identity = 1, .bytes = std::uint64_t{3} << 30U};

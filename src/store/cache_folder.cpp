@@ -107,12 +107,25 @@ std::uint64_t disk_bytes(const std::string& folder) {
   return bytes;
 }
 
+// Removes a file that is no entry any more, as a run does that wants to make it. Returns the bytes
+// that it took. Not a file that another process is still making, or has put in its place.
+std::uint64_t remove_damaged(const fs::path& file, const CacheEntry::Missing& seen, CachedData& data) {
+  struct stat status {};
+  if (!seen.may_be_made || file.filename().string().starts_with("new-") || ::lstat(file.c_str(), &status) != 0 ||
+      FileIdentity{status.st_dev, status.st_ino} != seen.other) {
+    return 0;
+  }
+  ++data.damaged_files;
+  return ::unlink(file.c_str()) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * kDiskBlock : 0;
+}
+
 // Removes damaged blocks, which are then read again from the store. Returns the bytes that they
 // took.
 std::uint64_t check_blocks(const fs::path& file, CachedData& data) {
   std::uint64_t freed = 0;
-  const auto entry = CacheEntry::open(AT_FDCWD, file.string());
-  if (!entry) return freed;
+  CacheEntry::Missing missing;
+  const auto entry = CacheEntry::open(AT_FDCWD, file.string(), &missing);
+  if (!entry) return remove_damaged(file, missing, data);
   constexpr std::uint64_t kAtOnce = 256;
   std::vector<std::byte> bytes;
   for (std::uint64_t first = 0; first < entry->blocks(); first += kAtOnce) {

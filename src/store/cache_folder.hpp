@@ -105,7 +105,8 @@ struct CachedData {
   bool is_in_use = false;
   // If the blocks are read:
   std::uint64_t blocks = 0;
-  std::uint64_t damaged = 0;  // of them, which are then forgotten
+  std::uint64_t damaged = 0;        // of them, which are then forgotten
+  std::uint64_t damaged_files = 0;  // with a damaged head, which are then removed
 };
 // Both throw ConfigError if there is no cache.
 [[nodiscard]] std::vector<CachedData> look_into_cache(const std::string& dir, bool reads_blocks);

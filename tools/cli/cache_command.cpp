@@ -34,7 +34,7 @@ std::string day_text(std::int64_t seconds) {
   return text.data();
 }
 
-// Exits with 1 if there are damaged blocks: runs survive them, but the disk may be failing.
+// Exits with 1 if something is damaged: runs survive them, but the disk may be failing.
 int show_cache(const CacheArguments& arguments) {
   std::uint64_t damaged = 0;
   std::uint64_t bytes = 0;
@@ -45,9 +45,10 @@ int show_cache(const CacheArguments& arguments) {
     if (arguments.verify) {
       line += "; " + grouped(data.blocks) + " blocks, " +
               (data.damaged == 0 ? "none damaged" : grouped(data.damaged) + " of them damaged, now forgotten");
+      if (data.damaged_files > 0) line += "; " + counted(data.damaged_files, "damaged file") + ", now removed";
     }
     std::printf("%s\n", line.c_str());
-    damaged += data.damaged;
+    damaged += data.damaged + data.damaged_files;
     bytes += data.bytes;
   }
   std::printf("%s: %s\n", printable(arguments.dir).c_str(), size_text(bytes).c_str());
