@@ -89,13 +89,15 @@ TEST_CASE("values out of range name line, key and range") {
   CHECK(contains(refusal("max_bad = 1.5"), "max_bad: expected \"auto\", a share from 0.0 to 1.0, or a count"));
   CHECK(contains(refusal("max_bad = -1"), "found -1"));
   for (const std::string& text :
-       words("dataset.batch_size=0 dataset.batch_size=1048577 queue.capacity=-1 queue.capacity=4097 queue.pool=0 "
+       words("dataset.batch_size=0 dataset.batch_size=1048577 queue.capacity=-1 queue.capacity=0 queue.capacity=4097 "
+             "queue.pool=0 "
              "queue.max_leases=0 queue.run_ahead=0 transform.size=[0,1] transform.size=[1,16385] "
              "transform.std=[1,0,1] transform.mirror=1.1 transform.scale=[0,1] transform.operations=colour "
              "colour.hue=0.6 erase.probability=-0.1 erase.area=[0,1] mixup.alpha=0 transform.ratio=[0,1] policy.beta=0 "
              "policy.interval=0 policy.max_uses=-1 policy.high=1.5 mpi.lag=0 mpi.lag=16 mpi.virtual_shards=0 "
              "storage.latency_ms=-1 storage.jitter=-0.1 storage.fail_rate=2 storage.slow_rate=2 workers.hedge=on "
-             "workers.io=-1 run.epochs=0 trainer.allreduce_bytes=-1 telemetry.interval_s=-1 dataset.format=vox")) {
+             "workers.io=-1 workers.io=0 workers.decode=0 run.epochs=0 trainer.allreduce_bytes=-1 "
+             "telemetry.interval_s=-1 dataset.format=vox")) {
     CAPTURE(text);
     CHECK(contains(refusal_of(text), ": expected "));
   }

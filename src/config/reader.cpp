@@ -68,7 +68,8 @@ class Assign {
 
   bool operator()(const Automatic& count) const {
     if (node_.value_exact<std::string>() == "auto") return put(count.field, std::optional(count.automatic));
-    return put(count.field, whole(node_));
+    const auto number = whole(node_);
+    return number != count.automatic && put(count.field, number);  // that is said by "auto" alone
   }
 
   template <typename T, std::size_t N>
