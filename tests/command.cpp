@@ -203,6 +203,12 @@ TEST_CASE("config prints a configuration that it reads back") {
   CHECK(changed.code == 0);
   CHECK(changed.says("name = \"greedy\""));
   CHECK(changed.says("seed = 3 "));
+  CHECK_FALSE(changed.says("warning"));
+  const Outcome misspelt =
+      run_command({"config", "--set", "policy.name=adaptiv", "--set", "transform.operations=['blur', 'shear']"});
+  CHECK(misspelt.code == 0);  // a program may add them
+  CHECK(misspelt.says("warning: policy.name: Forebay has no policy \"adaptiv\"; did you mean adaptive?"));
+  CHECK(misspelt.says("warning: transform.operations: Forebay has no operation \"shear\", only blur, colour"));
 }
 
 TEST_CASE("index says the same to people and to programs") {

@@ -17,6 +17,8 @@
 
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
+#include <forebay/operation.hpp>
+#include <forebay/policy.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -34,8 +36,22 @@ struct ConfigArguments {
   bool defaults = false;
 };
 
+// Not an error, because a program may add its own.
+void warn_if_unknown(const char* key, const char* kind, const std::string& name,
+                     const std::vector<std::string>& known) {
+  if (std::ranges::find(known, name) != known.end()) return;
+  const std::string suggestion = config::did_you_mean(name, known);
+  std::fprintf(stderr, "forebay: warning: %s: Forebay has no %s \"%s\"%s\n", key, kind, printable(name).c_str(),
+               suggestion.empty() ? (", only " + joined(known, ", ")).c_str() : suggestion.c_str());
+}
+
 int print_config(const ConfigArguments& arguments) {
-  std::fputs(to_toml(options_from(arguments.file, arguments.overrides, command_defaults())).c_str(), stdout);
+  const Options options = options_from(arguments.file, arguments.overrides, command_defaults());
+  std::fputs(to_toml(options).c_str(), stdout);
+  warn_if_unknown("policy.name", "policy", options.policy.name, PolicyRegistry::builtin().names());
+  for (const std::string& name : options.transform.operations) {
+    warn_if_unknown("transform.operations", "operation", name, OperationRegistry::builtin().names());
+  }
   return 0;
 }
 
