@@ -53,7 +53,7 @@ TEST_CASE("the end of each rank's files says how it goes") {
   CHECK(contains(error_of([&] { LiveRun(dir / "none"); }), "none: there is no such folder"));
   LiveRun run(dir.path());
   run.look(0);
-  CHECK(live_line(run) == "no telemetry yet");
+  CHECK(live_line(run) == "no telemetry yet: waiting for a run to write run.RANK.jsonl here");
   for (std::uint32_t rank = 0; rank < 20; ++rank) begin_rank(dir.path(), rank, 32, rank == 7 ? 0.05 : 0.01);
   append(dir / "steps.3.jsonl", "{\"step\":100,\"t_s\":1");  // still being written
   run.look(1);
@@ -110,6 +110,9 @@ TEST_CASE("steps that are many are counted over the time that they took, before 
 TEST_CASE("without a terminal there is a line per interval, until the run has ended") {
   const TemporaryDirectory dir;
   fs::create_directory(dir / "run");
+  testing::Process early(testing::forebay_command(1, {"top", (dir / "run").string()}), dir / "output");
+  CHECK(early.wait() == 1);
+  CHECK(contains(early.output(), "has no run.RANK.jsonl"));
   begin_rank(dir / "run", 0, 1, 0.01);
   testing::Process top(testing::forebay_command(1, {"top", (dir / "run").string(), "--interval", "0.05"}),
                        dir / "output");

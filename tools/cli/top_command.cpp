@@ -194,11 +194,17 @@ void draw(const std::shared_ptr<report::LiveRun>& run, const TopArguments& argum
   }
 }
 
-// Prints a line per interval until the run ends or a signal comes.
+// Prints a line per interval until the run ends or a signal comes. Without a run it fails at once: a script would wait
+// for ever.
 void print(const std::shared_ptr<report::LiveRun>& run, const TopArguments& arguments) {
   const auto is_over = [] { return StopOnSignal::flag().load(); };
   const auto interval = std::chrono::duration<double>(arguments.interval_s > 0 ? arguments.interval_s : 5);
   while (!is_over() && look(run, arguments, is_over)) {
+    if (run->ranks().empty()) {
+      throw Error(printable(arguments.run) +
+                  " has no run.RANK.jsonl, intervals.RANK.jsonl or steps.RANK.jsonl: name the telemetry.dir of a run "
+                  "that has begun");
+    }
     std::printf("%s\n", report::live_line(*run).c_str());
     if (std::fflush(stdout) != 0 || run->has_ended()) return;
     const auto next = TopClock::now() + interval;

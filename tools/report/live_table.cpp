@@ -54,7 +54,7 @@ std::vector<RankNow> shown_ranks(const LiveRun& run, std::size_t most) {
 
 // The job is shown as silent only if every rank is.
 std::string live_line(const LiveRun& run) {
-  if (run.ranks().empty()) return "no telemetry yet";
+  if (run.ranks().empty()) return "no telemetry yet: waiting for a run to write run.RANK.jsonl here";
   Bin lately;
   double depth = 0;
   double per_s = 0;
