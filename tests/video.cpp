@@ -5,11 +5,12 @@
 #include "video/video_table.hpp"
 #include "video_support.hpp"
 
+// Indexing videos and decoding clips, compared with decoding the whole video.
+namespace forebay::test_video {
+
 using namespace forebay::testing;
 using namespace forebay::video;
 
-// Indexing videos and decoding clips, compared with decoding the whole video.
-namespace forebay::test_video {
 namespace {
 
 constexpr std::int64_t kMaxPixels = 1'000'000;

@@ -1,11 +1,11 @@
 #include "video/video_table.hpp"
 #include "test.hpp"
 
-using namespace forebay::testing;
-using namespace forebay::video;
-
 // The tables of videos, without any video.
 namespace forebay::test_video_table {
+
+using namespace forebay::testing;
+using namespace forebay::video;
 
 TEST_CASE("where decoding may begin for a frame") {
   Random random = random_from(11);

@@ -131,6 +131,10 @@ def fetched_ahead(loader: Any, places: int) -> int:
     return max(ahead, 0)
 
 
+DIVIDED = (
+    "not shuffled, and divided among ranks: some batches are served twice, so that all ranks make as many steps; "
+    "run_eval=True counts each sample once"
+)
 LEFT = (
     "the last loop was left before its epoch ended, and the rest of that epoch is dropped. With a policy that reuses, "
     "an epoch has more than len(loader) steps: for a trainer that stops after those say restart=False, so that the "

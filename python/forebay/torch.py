@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from . import _native, _options, _transforms
-from ._loop import LEFT, Loop, Served, Way, Workers, fetched_ahead
+from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers, fetched_ahead
 from ._order import ORDER_KEYS, Asked, Order, awaits_seed, draw_base_seed, next_base_seed, order_of
 from ._ranks import SOLO, group_size, refuse_launched
 from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
@@ -177,11 +177,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._is_eval = settings["run.eval"] == "true"
         self._is_once = self._is_eval or settings["policy.name"] == '"block"'
         if self._feeder.ranks > 1 and not (order.shuffle or order.sampler is not None or self._is_eval):
-            self._say(
-                logging.WARNING,
-                "not shuffled, and divided among ranks: some batches are served twice, so that all ranks make as many "
-                "steps; run_eval=True counts each sample once",
-            )
+            self._say(logging.WARNING, DIVIDED)
         self._leases = max(_LEASES, int(settings["queue.max_leases"]))
         self._awaits_seed = not isinstance(shown, Served) and awaits_seed(order, settings, options)
         self._fields = [field.name for field in self._feeder.fields]

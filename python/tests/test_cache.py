@@ -378,10 +378,6 @@ def test_the_command(run: Run, cache: Path) -> None:
         run_command(COMMAND, "cache", str(cache), "--verify")
     assert "none damaged" in run_command(COMMAND, "cache", str(cache), "--verify")
     assert 0 < run()[1] < COUNT
-    entries(cache)[0].write_bytes(b"no entry")
-    with pytest.raises(AssertionError, match="1 damaged file, now removed"):
-        run_command(COMMAND, "cache", str(cache), "--verify")
-    run()
     with feed(run.path, **run.options):
         assert "in use" in run_command(COMMAND, "cache", str(cache))
         assert "kept, because a process uses it" in run_command(COMMAND, "cache", str(cache), "--clear")

@@ -135,33 +135,6 @@ def test_a_text_of_several_classes_is_divided_as_in_tables(make: Any, paths: lis
     assert ["dog"] in [field.classes for field in make(dataset=one).fields]
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "uint16", "int8", "float32", "bool"])
-def test_masks_are_class_numbers_of_any_type(make: Any, paths: list[Path], dtype: str) -> None:
-    def mask_of(number: int) -> Any:
-        return np.full((SIDE, SIDE), number % 2).astype(dtype)
-
-    class Masks(forebay.Dataset):
-        fields = {"mask": {"kind": "mask"}}
-
-        def __len__(self) -> int:
-            return COUNT
-
-        def __getitem__(self, index: int) -> Any:
-            return {"image": paths[index], "mask": mask_of(index)}
-
-    listed = {"kind": "mask", "values": [mask_of(number) for number in range(COUNT)]}
-    for data in (forebay.Files(paths, fields={"mask": listed}), Masks()):
-        for batch in make(dataset=data, on_bad="fail"):
-            assert batch["mask"].dtype == np.uint8 and (batch["mask"] == (batch.ids % 2)[:, None, None]).all()
-
-
-@pytest.mark.parametrize("value", [256, -1, 0.5, float("nan")])
-def test_masks_that_eight_bits_do_not_hold_are_refused(paths: list[Path], value: float) -> None:
-    masks = [np.full((SIDE, SIDE), 3), np.full((SIDE, SIDE), value), *[np.full((SIDE, SIDE), 255)] * (COUNT - 2)]
-    with pytest.raises(forebay.ConfigError, match=r'sample 1 .* other than the whole numbers from 0 to 255; .*"int32"'):
-        forebay.Files(paths, fields={"mask": {"kind": "mask", "values": masks}})
-
-
 def test_boxes_have_classes_beside_those_of_images(make: Any, paths: list[Path]) -> None:
     kinds = ["cat", "dog"] * (COUNT // 2)
     boxes = [{"boxes": sides_of(number), "labels": labels_of(number)} for number in range(COUNT)]

@@ -9,6 +9,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
+from conftest import COUNT, SIDE
 
 SEED = 20261125
 
@@ -152,3 +153,33 @@ def test_colours_that_are_none_are_refused(tmp_path: Path, colours: Any) -> None
     field: dict[str, Any] = {"kind": "mask", "colours": colours, "values": [np.zeros((2, 2), np.uint8)]}
     with pytest.raises(forebay.ConfigError, match="colours"):
         forebay.Feeder(dataset=forebay.Files([path], fields={"mask": field}), size=(2, 2), batch_size=1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint16", "int8", "float32", "bool"])
+def test_masks_are_class_numbers_of_any_type(make: Any, folder: Path, dtype: str) -> None:
+    paths = sorted(folder.glob("*/*.png"), key=lambda path: path.name)
+
+    def mask_of(number: int) -> Any:
+        return np.full((SIDE, SIDE), number % 2).astype(dtype)
+
+    class Masks(forebay.Dataset):
+        fields = {"mask": {"kind": "mask"}}
+
+        def __len__(self) -> int:
+            return COUNT
+
+        def __getitem__(self, index: int) -> Any:
+            return {"image": paths[index], "mask": mask_of(index)}
+
+    listed = {"kind": "mask", "values": [mask_of(number) for number in range(COUNT)]}
+    for data in (forebay.Files(paths, fields={"mask": listed}), Masks()):
+        for batch in make(dataset=data, on_bad="fail"):
+            assert batch["mask"].dtype == np.uint8 and (batch["mask"] == (batch.ids % 2)[:, None, None]).all()
+
+
+@pytest.mark.parametrize("value", [256, -1, 0.5, float("nan")])
+def test_masks_that_eight_bits_do_not_hold_are_refused(folder: Path, value: float) -> None:
+    paths = sorted(folder.glob("*/*.png"))
+    masks = [np.full((SIDE, SIDE), 3), np.full((SIDE, SIDE), value), *[np.full((SIDE, SIDE), 255)] * (COUNT - 2)]
+    with pytest.raises(forebay.ConfigError, match=r'sample 1 .* other than the whole numbers from 0 to 255; .*"int32"'):
+        forebay.Files(paths, fields={"mask": {"kind": "mask", "values": masks}})

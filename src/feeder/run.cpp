@@ -97,24 +97,14 @@ std::string ready_text(const ring::Capacity& capacity) {
 bool Run::interrupted() {
   if (given.while_waiting) given.while_waiting();
   report_bad();
-  if (!ranks->met_bad().empty() && (server->counts().steps == 0 || ranks->are_in_lockstep())) fail_if_too_much_is_bad();
+  if (!ranks->met_bad().empty() && (server->counts().steps == 0 || ranks->are_in_lockstep())) {
+    if (const auto problem = ranks->too_many_bad_here()) failure.raise(std::make_exception_ptr(Error(*problem)));
+  }
   return ranks->interrupted();
 }
 
 void Run::report_bad() {
-  pipeline->bad_samples().collect([this](std::uint64_t id, std::string_view reason) {
-    ranks->report_bad(id, reason);
-    last_bad_ = printable(safe_dataset->name(id)) + ": " + printable(reason);
-  });
-}
-
-void Run::fail_if_too_much_is_bad() {
-  const std::uint64_t allowed = ranks::allowed_bad(options.max_bad, entries());
-  if (ranks->bad_samples() <= allowed) return;
-  failure.raise(std::make_exception_ptr(
-      Error(std::to_string(ranks->bad_samples()) + " distinct bad samples in a dataset of " +
-            std::to_string(entries()) + ", but max_bad allows " + std::to_string(allowed) +
-            (last_bad_.empty() ? "" : "; the last is " + last_bad_) + "; repair the files or raise max_bad")));
+  pipeline->bad_samples().collect([this](std::uint64_t id, std::string_view reason) { ranks->report_bad(id, reason); });
 }
 
 std::uint64_t Run::job_fresh_samples() const noexcept {

@@ -159,7 +159,6 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void say_where_the_recording_ends();
 
  private:
-  void fail_if_too_much_is_bad();
   void end_files();
   void end_saves() noexcept;
   void log_end() noexcept;
@@ -168,7 +167,6 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   [[nodiscard]] std::uint64_t entries() const noexcept;
   [[nodiscard]] ranks::Progress progress(Clock::time_point now) noexcept;
 
-  std::string last_bad_;                        // the last bad sample and its reason; "" = none
   std::optional<order::JobState> job_;          // once it was asked for
   std::unique_ptr<EndingWork> production_end_;  // once it was begun
   bool is_left_behind_ = false;

@@ -211,10 +211,8 @@ void Startup::open_logs() {
     run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
-      warn(operations_notice_);
-      warn(parts_notice_);
-      warn(job::part_of_evaluation(options.run, order::most_batches(run_.schedule->ledger().partition())));
-      warn(job::ranks_without_batches(options.run, run_.schedule->ledger().partition()));
+      for (const std::string& notice : {operations_notice_, parts_notice_}) warn(notice);
+      warn(job::batches_warning(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
       if (!remark.empty()) is_warning ? warn(remark) : run_.console->info(remark);
@@ -399,11 +397,7 @@ void Startup::wait_for_first_batch() {
   run_.startup_s = std::chrono::duration<double>(Run::Clock::now() - began_).count();
   run_.was_stopped = !was_complete() && std::ranges::any_of(stops, [](const auto& stop) { return !stop.empty(); });
   run_.has_ended = was_complete() || run_.was_stopped;
-  if (was_complete() && run_.communicator->rank() == 0) {
-    run_.console->warn(run_.resume_point.describe() +
-                       ": that run was complete, so there are no batches; raise run.epochs or run.steps, or remove "
-                       "that state");
-  }
+  if (was_complete() && rank() == 0) run_.console->warn(run_.resume_point.describe_complete());
   run_.ranks->liveness().watch_gathers();
 }
 

@@ -213,6 +213,11 @@ std::string ResumePoint::describe() const {
          counted(job_.ranks, "rank");
 }
 
+std::string ResumePoint::describe_complete() const {
+  return describe() +
+         ": that run was complete, so there are no batches; raise run.epochs or run.steps, or remove that state";
+}
+
 order::JobState begin_state(const Options& options, const Dataset& dataset, const Order& order, std::uint32_t ranks) {
   order::JobState state;
   state.ranks = ranks;

@@ -61,6 +61,8 @@ class ResumePoint {
   [[nodiscard]] order::Ledger take_ledger(const order::Partition& partition);
   // "resumes from FILE: step 40, ...".
   [[nodiscard]] std::string describe() const;
+  // The same with advice, if the run of that state was complete.
+  [[nodiscard]] std::string describe_complete() const;
 
  private:
   SavedState saved_;

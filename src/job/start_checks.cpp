@@ -252,21 +252,20 @@ std::vector<std::string> start_warnings(const Options& options, const produce::W
   return warnings;
 }
 
-std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches) {
-  const auto steps = static_cast<std::uint64_t>(run.steps);
-  if (!run.eval || steps == 0 || steps >= batches) return {};
-  return "run.steps = " + std::to_string(steps) + " ends the evaluation after " + std::to_string(steps) + " of the " +
-         std::to_string(batches) +
-         " batches of a rank: the samples of the others are not evaluated. "
-         "run.steps = 0 evaluates all";
-}
-
-std::string ranks_without_batches(const RunOptions& run, const order::Partition& partition) {
+std::string batches_warning(const RunOptions& run, const order::Partition& partition) {
+  if (run.eval) {
+    const auto steps = static_cast<std::uint64_t>(run.steps);
+    const std::uint64_t batches = order::most_batches(partition);
+    if (steps == 0 || steps >= batches) return {};
+    return "run.steps = " + std::to_string(steps) + " ends the evaluation after " + std::to_string(steps) + " of the " +
+           std::to_string(batches) +
+           " batches of a rank: the samples of the others are not evaluated. run.steps = 0 evaluates all";
+  }
   std::uint64_t without = 0;
   for (std::uint32_t rank = 0; rank < partition.ranks; ++rank) {
     if (order::batches_of(partition, rank) == 0) ++without;
   }
-  if (run.eval || without == 0) return {};
+  if (without == 0) return {};
   return std::to_string(without) + " of " + std::to_string(partition.ranks) +
          " ranks have no batch of their own, because an epoch has " + std::to_string(partition.batches) +
          " batches: they serve the same one at every step; lower dataset.batch_size or start fewer ranks";

@@ -67,11 +67,9 @@ struct RingNeed {
 // "154 MiB", rounded; "0.3 MiB" below ten.
 [[nodiscard]] std::string mebibytes(std::uint64_t bytes);
 
-// A warning if run.steps omits a part of an evaluation, which has `batches` batches on each rank; else empty.
-[[nodiscard]] std::string part_of_evaluation(const RunOptions& run, std::uint64_t batches);
-
-// A warning if some ranks have no batch of their own in an epoch, and so would repeat one for ever; else empty.
-[[nodiscard]] std::string ranks_without_batches(const RunOptions& run, const order::Partition& partition);
+// A warning if run.steps omits a part of an evaluation, or if in training some ranks have no batch of their own, and so
+// would repeat one for ever; else empty.
+[[nodiscard]] std::string batches_warning(const RunOptions& run, const order::Partition& partition);
 
 // Warnings about options that are permitted but hardly ever intended, with advice: normalising 8-bit pixels as if they
 // were 0 to 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of

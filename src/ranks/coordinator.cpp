@@ -53,7 +53,7 @@ Coordinator::Coordinator(Communicator& communicator, const RunPlan& plan, BadLim
                 liveness_.wait_for_reports();
               }),
       epochs_completed_(plan.completed) {
-  if (bad_samples() > limit_.allowed) throw Error(too_many_bad() + what_to_do());
+  if (const auto problem = too_many_bad()) throw Error(*problem + what_to_do());
 }
 
 // Reasons are kept for messages, which show three; the bound matters in runs that allow a large
@@ -230,10 +230,8 @@ void Coordinator::exchange_bad() {
 // Looking for a lost part reads names and labels of many samples, so the next look comes when a
 // quarter more are bad.
 std::optional<std::string> Coordinator::too_much_bad() {
-  if (bad_samples() > limit_.allowed) {
-    std::vector<std::uint64_t> first(seen_bad_.begin(), seen_bad_.end());
-    return too_many_bad() + examples(std::move(first)) + what_to_do();
-  }
+  if (const auto problem = too_many_bad())
+    return *problem + examples({seen_bad_.begin(), seen_bad_.end()}) + what_to_do();
   if (!limit_.lost || seen_bad_.size() < next_look_) return std::nullopt;
   next_look_ = seen_bad_.size() + 1 + seen_bad_.size() / 4;
   auto lost = limit_.lost(seen_bad_);
@@ -241,11 +239,22 @@ std::optional<std::string> Coordinator::too_much_bad() {
   return lost->what + examples(std::move(lost->first)) + what_to_do();
 }
 
-std::string Coordinator::too_many_bad() const {
+std::optional<std::string> Coordinator::too_many_bad() const {
+  if (bad_samples() <= limit_.allowed) return std::nullopt;
   std::string message = std::to_string(bad_samples()) + " distinct bad samples in a dataset of " +
                         std::to_string(limit_.samples) + ", but max_bad allows " + std::to_string(limit_.allowed);
   if (limit_.skipped > 0) message += " (" + std::to_string(limit_.skipped) + " were found by the index)";
   return message;
+}
+
+std::optional<std::string> Coordinator::too_many_bad_here() const {
+  std::optional<std::string> problem = too_many_bad();
+  if (!problem) return problem;
+  if (!reasons_.empty() && limit_.name) {
+    const auto& [sample, reason] = *reasons_.begin();
+    *problem += "; one is " + printable(limit_.name(sample)) + ": " + printable(reason);
+  }
+  return *problem + what_to_do();
 }
 
 // Collective, because the rank that found a sample knows what is wrong with it. The lowest numbers,

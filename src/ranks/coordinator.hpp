@@ -111,6 +111,8 @@ class Coordinator {
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return limit_.skipped + seen_bad_.size(); }
   // Those of them found during the run; after `finished` and `stopped` equal on all ranks.
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return seen_bad_; }
+  // Why this rank fails by itself, if it knows of more bad samples than the job tolerates.
+  [[nodiscard]] std::optional<std::string> too_many_bad_here() const;
   // Why the run failed; equal on all ranks.
   [[nodiscard]] const AgreedError& cause() const noexcept { return cause_; }
   // Time for which the last step() waited for ranks that are behind.
@@ -129,7 +131,7 @@ class Coordinator {
   void exchange_bad();
   // Why too much is bad, if it is; collective. REQUIRES: exchange_bad() was called.
   [[nodiscard]] std::optional<std::string> too_much_bad();
-  [[nodiscard]] std::string too_many_bad() const;
+  [[nodiscard]] std::optional<std::string> too_many_bad() const;
   [[nodiscard]] std::string examples(std::vector<std::uint64_t> first);
   [[nodiscard]] std::string what_to_do() const;
 

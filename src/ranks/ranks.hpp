@@ -136,6 +136,7 @@ class Ranks {
   [[nodiscard]] Liveness& liveness() noexcept { return coordinator_.liveness(); }
   [[nodiscard]] const AgreedError& cause() const noexcept { return coordinator_.cause(); }
   [[nodiscard]] std::uint64_t bad_samples() const noexcept { return coordinator_.bad_samples(); }
+  [[nodiscard]] std::optional<std::string> too_many_bad_here() const { return coordinator_.too_many_bad_here(); }
   [[nodiscard]] const std::unordered_set<std::uint64_t>& met_bad() const noexcept { return coordinator_.met_bad(); }
 
  private:
