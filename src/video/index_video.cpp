@@ -347,8 +347,7 @@ std::vector<std::byte> index_video(const VideoSource& source, std::vector<double
   const LibavOwner<AVPacket> packet(av.av_packet_alloc());
   if (!packet) throw std::bad_alloc();
   std::vector<std::int64_t> times;
-  std::vector<std::int64_t>
-      clock;  // of an avi, which shows a frame at each of its ticks, and no byte where it has none
+  std::vector<std::int64_t> clock;  // of an avi, whose ticks without a frame have no bytes
   std::vector<std::uint8_t> layers;
   std::uint8_t highest = 0;
   bool is_packed = false;

@@ -96,7 +96,7 @@ bool coordinate(Communicator& job, Taken& taken) {
     if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return true;
     (void)coordinator.interrupted(false);
   }
-  coordinator.leave("enough", false);
+  coordinator.leave("enough", false, false);
   return true;
 }
 
