@@ -372,7 +372,7 @@ TEST_CASE("voc: a sample of each image has all of its objects, one to one as obj
   for (const Dataset* dataset : {built.get(), restored.get()}) {
     CHECK(dataset->format() == "voc");
     CHECK(dataset->classes() == Lines{"cat", "dog"});
-    CHECK(describe_boxes(*dataset) == Lines{"a.jpg -1: 1 0 0 10 20; 0 2 3 50 60;", "b.jpg 1: 1 0 1 3 4; 1 4 5 7 8;",
+    CHECK(describe_boxes(*dataset) == Lines{"a.jpg -1: 1 0 0 10 20; 0 2.2 3 49.5 60;", "b.jpg 1: 1 0 1 3 4; 1 4 5 7 8;",
                                             "c.jpg -1:", "d.jpg -1:", "e.jpg 0: 0 0 0 20 9;"});
     CHECK(dataset->fields()[0].classes == dataset->classes());
     CHECK(dataset->sample(0).box == std::nullopt);
@@ -466,7 +466,7 @@ TEST_CASE("lists of images with VOC annotations have them too, and other lists s
   write_file(folder / "train.txt", "JPEGImages/b.jpg\nJPEGImages/a.jpg\nJPEGImages/f.jpg\n");
   const auto dataset = build_dataset(images_options(folder / "train.txt"));
   CHECK(dataset->format() == "filelist");
-  CHECK(describe_boxes(*dataset) == Lines{"b.jpg 1: 1 0 1 3 4; 1 4 5 7 8;", "a.jpg -1: 1 0 0 10 20; 0 2 3 50 60;"});
+  CHECK(describe_boxes(*dataset) == Lines{"b.jpg 1: 1 0 1 3 4; 1 4 5 7 8;", "a.jpg -1: 1 0 0 10 20; 0 2.2 3 49.5 60;"});
   write_file(folder / "labels.txt", "JPEGImages/b.jpg 1\n");
   CHECK(contains(build_error(images_options(folder / "labels.txt")), "has labels, a class for each image"));
   write_file(folder / "bare/list.txt", "x.jpg\n");
