@@ -256,11 +256,16 @@ bool is_voc_annotation(const std::string& path) {
 // the word "mask" or the like, and where there are annotations.
 void leave_out_masks(Scan& scan) {
   if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
+  const auto has_mask_word = [](std::string_view image) {
+    const std::string_view place = without_extension(image);
+    return !is_jpeg_name(image) && without_mask_word(place) != place;
+  };
+  const bool may_have_masks = std::ranges::any_of(scan.images, has_mask_word);  // else millions of places need no set
   std::unordered_set<std::string_view> places;
   std::unordered_set<std::string_view> jpegs;
   std::unordered_set<std::string_view> jpeg_stems;
   for (const auto image : scan.images) {
-    places.insert(without_extension(image));
+    if (may_have_masks) places.insert(without_extension(image));
     if (!is_jpeg_name(image)) continue;
     jpegs.insert(without_extension(image));
     if (!scan.annotations.empty()) jpeg_stems.insert(stem_of(image));
