@@ -43,7 +43,13 @@ def _columns(dataset: Any) -> tuple[str, str | None]:
     if len(labels) > 1:
         several = " and ".join(labels)
         raise ConfigError(f"several columns are class labels, {several}: leave one of them, by select_columns()")
-    plain = [name for name in ("label", "labels", "class", "target") if kinds.get(name) == "Value"]
+    named = [name for name in ("label", "labels", "class", "target") if name in kinds]
+    plain = [name for name in named if kinds[name] == "Value"]
+    if named and not labels and not plain:
+        raise ConfigError(
+            f"column {named[0]!r} holds {dataset.features[named[0]]}, and a feeder of such a dataset reads one class for "
+            f"each row: leave it out, by remove_columns({named[0]!r}), {_ADVICE}, and that has a field of kind multilabel"
+        )
     return images[0], (labels or plain or [None])[0]
 
 

@@ -73,6 +73,8 @@ def test_what_cannot_be_taken_says_why(make: Any, loaded: Any) -> None:
     refused(loaded.to_iterable_dataset(), "streaming")
     refused(loaded.with_transform(lambda rows: rows), "its transform would have no effect")
     refused(loaded.remove_columns("image"), "0 columns of images")
+    several = loaded.remove_columns("label").add_column("labels", [[0, 1]] * len(loaded))
+    refused(several, "column 'labels' holds .* a field of kind multilabel")
     picture = loaded.cast_column("image", datasets.Image(decode=False))[0]["image"]["path"]
     for some in ({"path": picture, "bytes": None}, {"path": None, "bytes": Path(picture).read_bytes()}):
         images = datasets.Features({"image": datasets.Image()})

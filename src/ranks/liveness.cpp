@@ -253,7 +253,7 @@ void Liveness::give_up(std::uint64_t event, double waited_s) {
   Departure mine{
       .step = step_, .rank = communicator_.rank(), .gathers = communicator_.gathers(), .gave_up = true, .cause = {}};
   mine.cause = "rank " + std::to_string(mine.rank) + " has waited " + one_decimal(waited_s) +
-               " s (policy.watchdog_s) for " + missing(event);
+               " s (policy.watchdog_s is " + one_decimal(patience_.limit_s) + " s) for " + missing(event);
   tell_departure(kGaveUp, mine);
   departures_.push_back(std::move(mine));
   given_up_at_ = std::chrono::steady_clock::now();
