@@ -235,6 +235,24 @@ TEST_CASE("what was read is not asked for again, by this process or the next") {
   const Traffic traffic = take_traffic();
   CHECK(traffic.from_store == 3 * kBlock + 77);
   CHECK(traffic.from_cache == 3 * kBlock + 77 + 2 * kBlock);
+  CHECK(traffic.room == 2 * (3 * kBlock + 77 + kBlock));
+}
+
+TEST_CASE("small objects take as much of a cache as is said, with and without room for them") {
+  const TemporaryDirectory folder;
+  const auto room_in = [](const std::shared_ptr<NodeCache>& cache) {
+    (void)take_traffic();
+    for (int i = 0; i < 5; ++i) {
+      const auto source = object(1000, 1, "s3://b/o" + std::to_string(i));
+      check_read(through(cache, source), *source, 0, 1000);
+    }
+    return take_traffic().room;
+  };
+  const auto cache = cache_in(folder.path() / "cache");
+  CHECK(room_in(cache) == 5 * 3 * kBlock);
+  CHECK(cache->held() == 5 * 3 * kBlock);
+  CHECK(room_in(cache) == 5 * 3 * kBlock);
+  CHECK(room_in(cache_in(folder.path() / "full", 1)) == 5 * 3 * kBlock);
 }
 
 TEST_CASE("only what is missing is read, near pieces by one request") {

@@ -346,16 +346,19 @@ measure::Gauges Run::gauges() const {
 }
 
 // In order "local" a node reads its part, in any other order everything. A sample is assumed to
-// take what reads took on average, in whole blocks as counted by the cache.
+// take the room that those read take on average. Neighbours in a container share blocks, so a later
+// epoch may have more from the cache, and never less than this run had.
 double Run::cache_bound() const {
   const read::WorkerTotals& totals = pipeline->totals();
   const std::uint64_t reads = totals.reads.load(std::memory_order_relaxed);
   if (cache == nullptr || reads == 0) return 0;
   const double share = order->options().parts > 0 ? static_cast<double>(node.local_ranks) / communicator->size() : 1;
-  const auto bytes = static_cast<double>(totals.bytes_from_store.load(std::memory_order_relaxed) +
-                                         totals.bytes_from_cache.load(std::memory_order_relaxed));
-  const double epoch = bytes / static_cast<double>(reads) * share * static_cast<double>(order->options().samples);
-  return epoch > 0 ? std::min(1.0, static_cast<double>(cache->held()) / epoch) : 0;
+  const auto taken = static_cast<double>(totals.cache_room.load(std::memory_order_relaxed));
+  const double epoch = taken / static_cast<double>(reads) * share * static_cast<double>(order->options().samples);
+  const auto from_cache = static_cast<double>(totals.bytes_from_cache.load(std::memory_order_relaxed));
+  const double bytes = from_cache + static_cast<double>(totals.bytes_from_store.load(std::memory_order_relaxed));
+  if (epoch <= 0 || bytes <= 0) return 0;
+  return std::min(1.0, std::max(static_cast<double>(cache->held()) / epoch, from_cache / bytes));
 }
 
 Summary Run::summary() const {

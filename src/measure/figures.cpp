@@ -165,7 +165,7 @@ constexpr auto kSummary = std::to_array<Figure<Summary>>({
      },
      percent_if_any("data", ", {:.1f} % from the cache")},
     {"cache_bound", &Summary::cache_bound, "",
-     "what a later epoch can have from the cache: `cache_held` / the bytes that the node reads in an epoch",
+     "what a later epoch can have from the cache: `cache_held` / the room that the node's epoch takes there",
      OfRanks::mean, percent_if_any("data", " (of an epoch at most {:.1f} %)")},
     {"cache_held",
      &Summary::cache_held,

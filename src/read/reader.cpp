@@ -355,6 +355,7 @@ void Reader::count_read(std::int64_t ns, std::size_t bytes) {
   if (hedging_ != nullptr && !is_cached) hedging_->read_took(std::chrono::nanoseconds(ns));
   counted_.from_store += traffic.from_store;
   counted_.from_cache += traffic.from_cache;
+  counted_.cache_room += traffic.room;
   counted_.ns += static_cast<std::uint64_t>(ns);
   counted_.bytes += bytes;
 }
@@ -368,6 +369,7 @@ void Reader::add_to_totals() noexcept {
   add(links_.totals.bytes_read, counted_.bytes);
   add(links_.totals.bytes_from_store, counted_.from_store);
   add(links_.totals.bytes_from_cache, counted_.from_cache);
+  add(links_.totals.cache_room, counted_.cache_room);
 }
 
 // Takes memory for all members at once, without waiting. If there is none, or the read fails, they

@@ -92,6 +92,7 @@ class Reader {
     std::uint64_t bytes = 0;
     std::uint64_t from_store = 0;
     std::uint64_t from_cache = 0;
+    std::uint64_t cache_room = 0;
   } counted_;
   std::array<ReadRequest, Pace::kMost> requests_{};
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory

@@ -107,9 +107,10 @@ struct WorkerTotals {
   // requests brought, nor the head that opening an object brings.
   std::atomic<std::uint64_t> bytes_from_store{0};
   std::atomic<std::uint64_t> bytes_from_cache{0};
-  std::atomic<std::uint64_t> read_ns{0};  // in the store, with emulated delays, without waits for the budget
-  std::atomic<std::uint64_t> reads{0};    // that delivered their sample
-  std::atomic<std::uint64_t> retries{0};  // of a read after a transient error
+  std::atomic<std::uint64_t> cache_room{0};  // what these samples take in the cache, whether kept or not
+  std::atomic<std::uint64_t> read_ns{0};     // in the store, with emulated delays, without waits for the budget
+  std::atomic<std::uint64_t> reads{0};       // that delivered their sample
+  std::atomic<std::uint64_t> retries{0};     // of a read after a transient error
   // Second reads of slow samples, not among `reads`; and those of them that were quicker.
   std::atomic<std::uint64_t> hedged_reads{0};
   std::atomic<std::uint64_t> hedges_won{0};

@@ -50,6 +50,11 @@ std::int64_t now_ns() noexcept {
       .count();
 }
 
+// On the disk, if all of it is kept.
+std::uint64_t room_of(const KeptObject& object) {
+  return CacheEntry::overhead(object) + CacheEntry::whole_blocks(object.bytes);
+}
+
 void say_damaged(const std::string& name) {
   StorePatience::tell_on_stderr("the cache had damaged bytes of " + printable(name) +
                                 ", which were read from its store again");
@@ -72,14 +77,24 @@ class NodeCache::File final : public RemoteFile {
     std::size_t wanted = 0;
     for (const auto piece : pieces) wanted += piece.size();
     if (wanted == 0) return;
-    const bool is_within = offset <= source_.size && wanted <= source_.size - offset;
-    const auto entry = is_within ? cache_->entry_of(object_) : std::nullopt;
-    if (!entry) return read_source(offset, Spans(pieces.begin(), pieces.end()));
-
+    if (offset > source_.size || wanted > source_.size - offset) {
+      return read_source(offset, Spans(pieces.begin(), pieces.end()));
+    }
     // Whole blocks, with the bytes around the requested ones.
     const std::uint64_t first = offset / kBlock;
     const std::size_t begin = static_cast<std::size_t>(first) * kBlock;
     const std::size_t end = std::min(static_cast<std::size_t>(CacheEntry::whole_blocks(offset + wanted)), source_.size);
+    read_blocks(offset, wanted, first, end, pieces);
+    traffic().room += begin == 0 && end == source_.size ? room_of(object_) : end - begin;
+  }
+
+ private:
+  // The bytes from `offset` on, which are in the blocks from `first` to `end`.
+  void read_blocks(std::size_t offset, std::size_t wanted, std::uint64_t first, std::size_t end,
+                   std::span<const std::span<std::byte>> pieces) const {
+    const auto entry = cache_->entry_of(object_);
+    if (!entry) return read_source(offset, Spans(pieces.begin(), pieces.end()));
+    const std::size_t begin = static_cast<std::size_t>(first) * kBlock;
     std::vector<std::byte> around(end - begin - wanted);
     Spans all{std::span(around).first(offset - begin)};
     all.insert(all.end(), pieces.begin(), pieces.end());
@@ -88,7 +103,6 @@ class NodeCache::File final : public RemoteFile {
     traffic().from_cache += end - begin - read_missing(*entry, first, all, is_there);
   }
 
- private:
   // Reads what the entry has. Returns which blocks have been read.
   [[nodiscard]] std::vector<bool> read_kept(const CacheEntry& entry, std::uint64_t first, const Spans& all,
                                             std::size_t count) const {
@@ -258,6 +272,7 @@ void NodeCache::read_object(const std::string& url,
     const int error = entry->read(0, {bytes}, sums, is_good);
     if (error == 0 && std::find(is_good.begin(), is_good.end(), false) == is_good.end()) {
       traffic().from_cache += bytes.size();
+      traffic().room += room_of(entry->object());
       return;
     }
     if (error == 0) say_damaged(url);
@@ -265,9 +280,10 @@ void NodeCache::read_object(const std::string& url,
     version = store::read_object(url, reserve_once);
   }
   // All of it was read; that it cannot be kept is nobody's error.
-  if (version->empty() || !missing.may_be_made || !may_write()) return;
-  remove_entry(file_of(url), missing.other);
   KeptObject object{.name = url, .version = *std::move(version), .identity = 0, .bytes = place->size()};
+  traffic().room += room_of(object);
+  if (object.version.empty() || !missing.may_be_made || !may_write()) return;
+  remove_entry(file_of(url), missing.other);
   object.identity = XXH3_64bits(object.version.data(), object.version.size());
   (void)publish(object, CacheEntry::whole_blocks(place->size()), [&](const CacheEntry& made) {
     if (const int error = made.write(0, {*place}); error != 0) throw std::system_error(error, std::generic_category());
