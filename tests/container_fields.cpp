@@ -105,6 +105,39 @@ TEST_CASE("features of an Example are fields by name") {
   CHECK(found[1] == LabelledBox{.left = 0, .top = 0, .right = 200, .bottom = 100, .label = 1});
 }
 
+TEST_CASE("all samples together say whether a list of zeros and ones has class numbers or a bit for each class") {
+  using Sets = std::vector<std::vector<std::int64_t>>;
+  const auto read = [](const Sets& lists, std::vector<std::string> classes) {
+    std::string records;
+    for (const auto& list : lists) {
+      records += tf_record(example({{"image/encoded", bytes_feature({kJpeg})},
+                                    {"image/class/label", int64_feature({0})},
+                                    {"tags", int64_feature(list)}}));
+    }
+    FieldOptions tags = field("tags", FieldKind::multilabel);
+    tags.classes = std::move(classes);
+    const Made made("x.tfrecord", records, {tags});
+    const auto dataset = made.build();
+    Sets found;
+    for (std::uint64_t id = 0; id < dataset->size(); ++id) {
+      const auto bits = elements<float>(*dataset, id, 0);
+      found.emplace_back(bits.begin(), bits.end());
+    }
+    if (found.size() < lists.size()) {
+      CHECK(
+          contains(skip_reason(*dataset, "[record 1]"), "field \"tags\" has class numbers, where others have a zero"));
+    }
+    return found;
+  };
+  CHECK(read({{0}, {1}, {0, 1}, {1, 0}, {}}, {"a", "b"}) == Sets{{1, 0}, {0, 1}, {1, 1}, {1, 1}, {0, 0}});
+  CHECK(read({{0, 0}, {0, 1}, {1, 0}, {}}, {"a", "b"}) == Sets{{0, 0}, {0, 1}, {1, 0}, {0, 0}});
+  CHECK(read({{0}, {1}, {}}, {"a"}) == Sets{{0}, {1}, {0}});
+  CHECK(read({{0, 0, 1}, {2, 0}, {1, 1, 1}}, {"a", "b", "c"}) == Sets{{1, 1, 0}, {1, 0, 1}, {0, 1, 0}});
+  Sets damaged(20, {0, 1, 1});
+  damaged[1] = {1, 0};
+  CHECK(read(damaged, {"a", "b", "c"}) == Sets(19, {0, 1, 1}));
+}
+
 TEST_CASE("a configuration says which feature or member is the image and which the label") {
   const std::string images = example({{"image/encoded", bytes_feature({kJpeg})},
                                       {"right", bytes_feature({kJpeg + "right"})},

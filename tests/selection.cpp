@@ -165,6 +165,42 @@ TEST_CASE("with balanced weights every class has the same share of every epoch")
   }
 }
 
+TEST_CASE("balanced weights in step with the data serve every kind of sample in every epoch") {
+  // A list whose classes come in turn, one of them twice, and whose images are a left and a right eye in turn.
+  constexpr int kOfRare = 60;
+  const testing::TemporaryDirectory dir;
+  std::string list;
+  for (int i = 0; i < 4 * kOfRare; ++i) {
+    const std::string name = std::to_string(i) + ".jpg";
+    write_file(dir.path() / name, "x");
+    list += name + " " + std::array{"a", "b", "c", "c"}[static_cast<std::size_t>(i % 4)] + "\n";
+  }
+  write_file(dir.path() / "list.txt", list);
+  DatasetOptions options;
+  options.path = (dir.path() / "list.txt").string();
+  options.weights = "balanced";
+  const auto dataset = build_dataset(options);
+  const Order order = order_of(*dataset, options, false);
+  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+    std::map<std::int64_t, int> classes;
+    int left = 0;
+    for (const auto& [id, uses] : uses_of(order, epoch)) {
+      const std::int64_t label = dataset->sample(id).label;
+      classes[label] += uses;
+      if (label == 2 && id % 4 == 2) left += uses;
+      CHECK(uses <= (label == 2 ? 1 : 2));
+    }
+    // 80 of each class and 40 of a kind are expected; this is five standard deviations, or more.
+    for (const auto& [label, uses] : classes) CHECK(std::abs(uses - 80) <= 20);
+    CHECK(std::abs(left - 40) <= 20);
+    Ids ids;
+    for (std::uint64_t position = 0; position < order.options().samples; ++position) {
+      ids.push_back(order.sample(epoch, position));
+    }
+    CHECK(std::ranges::is_sorted(ids));
+  }
+}
+
 TEST_CASE("a sample comes as often as its weight over the mean weight says: rounded in an epoch, exact over many") {
   const testing::TemporaryDirectory dir;
   const MemoryDataset dataset(6);

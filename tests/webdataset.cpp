@@ -1,4 +1,5 @@
 #include "container_files.hpp"
+#include "data/path_pattern.hpp"
 #include "index_support.hpp"
 #include "test.hpp"
 
@@ -45,6 +46,11 @@ TEST_CASE("samples are members of one stem; shards of a folder, of a pattern and
   CHECK(build_dataset(options_for(folder / "{val-000.tgz,train-000.tar}"))->size() == 3);
   write_file(folder / "without-ending", tar_sample("f", kJpeg, "1"));
   CHECK(build_dataset(options_for(folder / "without-ending"))->format() == "webdataset");
+}
+
+TEST_CASE("samples are named below the first folder that varies; of a URL only braces do") {
+  CHECK(data::folder_of_pattern("/data/a[1]/x-*.tar") == "/data");
+  CHECK(data::folder_of_pattern("http://[::1]:80/a*b/x-{0..1}.tar") == "http://[::1]:80/a*b");
 }
 
 TEST_CASE("an index of a pattern is stale when other folders match it, although their files are called the same") {

@@ -87,7 +87,8 @@ void add_matches(const std::string& pattern, std::vector<std::string>& names) {
 
 // The folder above the first part that varies; sample names are relative to it.
 std::string folder_of_pattern(std::string_view pattern) {
-  const std::string folder(parent_folder(pattern.substr(0, pattern.find_first_of("*?[{"))));
+  const std::size_t varies = store::is_url(pattern) ? pattern.find('{') : pattern.find_first_of("*?[{");
+  const std::string folder(parent_folder(pattern.substr(0, varies)));
   return folder.empty() ? "/" : folder;
 }
 

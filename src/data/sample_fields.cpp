@@ -94,16 +94,22 @@ std::vector<std::int64_t> class_numbers(const Field& field, const FieldValue& va
   return numbers;
 }
 
-// One 0 or 1 per class is already the result; any other numbers are those of the classes that
-// apply.
-std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value) {
-  const auto is_bit = [](auto number) { return number == 0 || number == 1; };
-  const std::size_t count = field.classes.size();
-  if (value.integers.size() == count && std::ranges::all_of(value.integers, is_bit)) return value.integers;
-  if (value.floats.size() == count && std::ranges::all_of(value.floats, is_bit)) {
-    return {value.floats.begin(), value.floats.end()};
+// The value as one 0 or 1 per class, if it can be that.
+std::optional<std::vector<std::int64_t>> bits_in(const Field& field, const FieldValue& value) {
+  std::vector<std::int64_t> bits = value.integers;
+  for (const double number : value.floats) bits.push_back(number == 0 ? 0 : number == 1 ? 1 : -1);
+  for (const std::string& text : value.texts) {
+    const bool is_name = std::ranges::find(field.classes, text) != field.classes.end();
+    bits.push_back(is_name ? -1 : whole_number_in(text).value_or(-1));
   }
-  std::vector<std::int64_t> bits(count, 0);
+  const auto is_bit = [](std::int64_t number) { return number == 0 || number == 1; };
+  if (bits.size() != field.classes.size() || !std::ranges::all_of(bits, is_bit)) return std::nullopt;
+  return bits;
+}
+
+std::vector<std::int64_t> multi_hot(const Field& field, const FieldValue& value) {
+  if (auto bits = bits_in(field, value)) return *bits;
+  std::vector<std::int64_t> bits(field.classes.size(), 0);
   for (const std::int64_t number : class_numbers(field, value)) {
     if (number >= 0) bits[static_cast<std::size_t>(number)] = 1;
   }
@@ -167,6 +173,25 @@ std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const Fie
   if (count == field.shape.elements()) return bytes;
   throw SampleError("has " + std::to_string(count) + (count >= wanted.most() ? " or more" : "") + " numbers where " +
                     std::to_string(field.shape.elements()) + " are expected");
+}
+
+SetForm form_of_set(const Field& field, const FieldValue& value) {
+  if (field.kind != FieldKind::multilabel || value.integers.size() + value.floats.size() + value.texts.size() == 0) {
+    return SetForm::other;
+  }
+  const auto bits = bits_in(field, value);
+  if (!bits) return SetForm::numbers;
+  const bool has_zero = std::ranges::find(*bits, 0) != bits->end();
+  const bool has_one = std::ranges::find(*bits, 1) != bits->end();
+  return has_zero && has_one ? SetForm::zeros_and_ones : has_one ? SetForm::ones : SetForm::zeros;
+}
+
+std::vector<std::byte> elements_if_numbers(const WantedFields::Wanted& wanted, SetForm form) {
+  const std::vector<std::string>& classes = wanted.field.classes;
+  FieldValue value;
+  if (form != SetForm::ones) value.texts.push_back(classes[0]);
+  if (form != SetForm::zeros && classes.size() > 1) value.texts.push_back(classes[1]);
+  return elements_of(wanted, value);
 }
 
 void add_number(FieldValue& value, std::int64_t number) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,13 @@ struct WantedFields {
 // The elements of a field that the index holds. Throws SampleError if the value cannot be converted: a wrong number of
 // values, an unknown class, a number that does not fit the type.
 [[nodiscard]] std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const FieldValue& value);
+
+// How a value of a multilabel field states its classes: by numbers or names, or with as many zeros and ones as there
+// are classes. The latter may be class numbers too, such as [0, 1] of two classes: all samples together say which.
+enum class SetForm : std::uint8_t { other, numbers, zeros, ones, zeros_and_ones };
+[[nodiscard]] SetForm form_of_set(const Field& field, const FieldValue& value);
+// The elements of such zeros and ones if they are class numbers.
+[[nodiscard]] std::vector<std::byte> elements_if_numbers(const WantedFields::Wanted& wanted, SetForm form);
 
 // Adds a number to a list. Once one is not a whole number, all become floats, in their order; throws SampleError if
 // that would change a value.

@@ -27,6 +27,9 @@ namespace {
 // what a node has to spare; docs/data.md says so.
 constexpr std::uint64_t kMostHeld = std::uint64_t{16} << 30U;
 
+// Up to one label in so many may be damaged, as in LabelCensus.
+constexpr std::uint64_t kNearlyAll = 10;
+
 // The deepest folder that contains all paths.
 std::string folder_of_all(std::span<const std::string> paths) {
   const std::string_view folder = common_folder(paths);
@@ -46,6 +49,7 @@ class ShardMerger {
   ShardMerger(PathContents& contents, std::vector<ShardDraft>& drafts, const WantedFields& wanted)
       : contents_(contents), drafts_(drafts), wanted_(wanted) {
     find_classes();
+    find_sets();
   }
 
   IndexDraft merge() {
@@ -145,8 +149,31 @@ class ShardMerger {
       one_hot_ = 0;
     }
     if (is_by_name_) missing_ = 0;
-    constexpr std::uint64_t kNearlyAll = 10;  // up to one in so many may be damaged, as in LabelCensus
     are_odd_bad_ = odd_ * kNearlyAll <= samples_;
+  }
+
+  // Whether the lists of a multilabel field are class numbers. If few are what zeros and ones
+  // cannot be, those are damage.
+  void find_sets() {
+    for (std::size_t i = 0; i < wanted_.fields.size(); ++i) {
+      std::uint64_t numbers = 0;
+      std::uint64_t bits = 0;
+      for (const ShardDraft& draft : drafts_) {
+        for (const SetForm form : draft.fields_[i].forms) {
+          numbers += form == SetForm::numbers ? 1 : 0;
+          bits += form > SetForm::numbers ? 1 : 0;
+        }
+      }
+      are_numbers_.push_back(numbers * kNearlyAll > numbers + bits);
+    }
+  }
+
+  void require_sets(const ShardDraft& from, std::size_t sample) const {
+    for (std::size_t i = 0; i < wanted_.fields.size(); ++i) {
+      if (are_numbers_[i] || from.fields_[i].forms[sample] != SetForm::numbers) continue;
+      throw SampleError("field \"" + wanted_.fields[i].field.name +
+                        "\" has class numbers, where others have a zero or a one for each class");
+    }
   }
 
   // The label as a class number; -1 for a word such as "none"; nothing if it is neither.
@@ -239,6 +266,7 @@ class ShardMerger {
     const std::vector<std::uint16_t> kinds = kinds_in(table, from.kind_list_);
     for (std::size_t i = 0; i < from.records_.size(); ++i) {
       try {
+        require_sets(from, i);
         const std::int32_t label = label_of(from, from.labels_[i]);
         table.add(source_of(from, from.are_held_[i], draft), label);
       } catch (const SampleError& error) {
@@ -264,7 +292,7 @@ class ShardMerger {
     from = ShardDraft({}, {}, *from.progress_);
   }
 
-  static void append_fields(const ShardDraft& from, std::size_t sample, RecordTable& table) {
+  void append_fields(const ShardDraft& from, std::size_t sample, RecordTable& table) const {
     for (std::size_t i = 0; i < from.fields_.size(); ++i) {
       const ShardDraft::InFields& found = from.fields_[i];
       RecordTable::FieldColumn& column = table.fields[i];
@@ -272,6 +300,8 @@ class ShardMerger {
         column.source.push_back(table.source.back());
         column.record.push_back(found.records[sample]);
         if (from.are_held_[sample]) column.record.back().offset += table.held.size();
+      } else if (are_numbers_[i] && found.forms[sample] > SetForm::numbers) {
+        column.add_values(elements_if_numbers(wanted_.fields[i], found.forms[sample]));
       } else {
         const std::uint64_t begin = sample == 0 ? 0 : found.ends[sample - 1];
         column.add_values(std::span(found.values).subspan(begin, found.ends[sample] - begin));
@@ -317,6 +347,7 @@ class ShardMerger {
   bool has_labels_ = false;
   bool is_by_name_ = false;
   bool are_odd_bad_ = false;       // few enough to be damage
+  std::vector<bool> are_numbers_;  // the lists of each field
   std::uint32_t one_hot_ = 0;      // the number of classes, if all labels are one-hot
   std::optional<ClassList> list_;  // if samples or dataset.classes name the classes
   std::vector<std::string> classes_;

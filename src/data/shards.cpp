@@ -290,10 +290,11 @@ void ShardDraft::add(ContainerBytes& bytes, const FoundSample& sample) {
   };
   if (bytes.is_in_memory()) hold(image);
   for (std::size_t i = 0; i < fields_.size(); ++i) {
-    const auto& [elements, place] = sample.fields[i];
+    const auto& [elements, form, place] = sample.fields[i];
     InFields& field = fields_[i];
     field.values.insert(field.values.end(), elements.begin(), elements.end());
     field.ends.push_back(field.values.size());
+    field.forms.push_back(form);
     field.records.push_back({.offset = bytes.is_in_memory() ? held_.size() : place.offset,
                              .length = static_cast<std::uint32_t>(place.length),
                              .number = number()});

@@ -66,6 +66,7 @@ struct FoundSample {
   // Per wanted field: its elements, or where its bytes are.
   struct InField {
     std::vector<std::byte> elements = {};
+    SetForm form = SetForm::other;
     Extent bytes = {};
   };
   std::vector<InField> fields = {};
@@ -80,6 +81,7 @@ template <typename ValueOf>
       FoundSample::InField& field = fields.emplace_back();
       if (!each.is_bytes()) {
         field.elements = elements_of(each, value);
+        field.form = form_of_set(each.field, value);
       } else if (value.bytes && value.bytes->length <= kLargestSampleFile) {
         field.bytes = *value.bytes;
       } else {
@@ -180,6 +182,7 @@ class ShardDraft {
   struct InFields {
     std::vector<std::byte> values;
     std::vector<std::uint64_t> ends;
+    std::vector<SetForm> forms;
     std::vector<RecordTable::Record> records;
   };
   const WantedFields* wanted_ = nullptr;

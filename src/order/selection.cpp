@@ -4,15 +4,18 @@
 // do not depend on run.seed either. Every rank makes the selection once at the start, from the same
 // names; fingerprints are compared.
 //
-// Weights need no random numbers per place. Places are spread evenly over the line of summed
-// weights, with an offset per epoch, so that each sample comes as often as its weight says, to
-// within one.
+// Places are spread evenly over the line of summed weights, with an offset per epoch, so that each
+// sample comes as often as its weight says, to within one. Samples lie on that line in an order of
+// the epoch's own, within blocks: otherwise weights in step with the data (a left and a right eye in
+// turn) would give an epoch left eyes only.
 
 #include "selection.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +33,9 @@ namespace {
 
 // Keeps the random numbers of selections distinct from others of the same seed.
 constexpr std::uint64_t kOffsetOfPlaces = 0x77656967687473;
+constexpr std::uint64_t kOrderOfBlock = 0x626c6f636b73;
+// Chosen: samples enough to break up what takes turns in the data, few enough to count in a microsecond.
+constexpr std::uint64_t kBlock = 64;
 // The split does not depend on run.seed, because another seed would train on what the last one held
 // out.
 constexpr std::uint64_t kSplit = 0x73706c6974;
@@ -156,18 +162,41 @@ Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& 
   ends_.back() = std::uint64_t{ids_.size()} << kPlaceBits;
 }
 
-// Systematic sampling: place k takes the sample whose stretch of the line contains k + offset.
+// Systematic sampling: place k takes the sample whose stretch of the line contains k + offset. A
+// block has the same stretch in each epoch, so it is found first.
 std::uint64_t Selection::at(std::uint64_t epoch, std::uint64_t place) const noexcept {
   if (given_) return given_->at(epoch, place);
   if (ends_.empty()) return place;
   const std::uint64_t offset = key64(seed_, epoch, kOffsetOfPlaces) >> (64 - kPlaceBits);
   const auto end = std::ranges::upper_bound(ends_, (place << kPlaceBits) + offset);
-  return static_cast<std::uint64_t>(end - ends_.begin());
+  const std::uint64_t first = static_cast<std::uint64_t>(end - ends_.begin()) / kBlock * kBlock;
+  const std::uint64_t count = std::min<std::uint64_t>(kBlock, ids_.size() - first);
+  const auto places_before = [offset](std::uint64_t reached) {
+    return (reached + (std::uint64_t{1} << kPlaceBits) - 1 - offset) >> kPlaceBits;
+  };
+
+  std::array<std::uint8_t, kBlock> line{};
+  std::iota(line.begin(), line.end(), std::uint8_t{0});
+  Random random(key64(seed_, epoch, kOrderOfBlock, first));
+  std::array<std::uint64_t, kBlock> places{};
+  std::uint64_t reached = end_of(first);
+  std::uint64_t left = place - places_before(reached);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::swap(line[i], line[i + random.below(count - i)]);
+    const std::uint64_t next = reached + end_of(first + line[i] + 1) - end_of(first + line[i]);
+    places[line[i]] = places_before(next) - places_before(reached);
+    reached = next;
+  }
+  std::uint64_t number = 0;
+  while (left >= places[number]) left -= places[number++];
+  return first + number;
 }
 
 std::uint64_t Selection::fingerprint() const noexcept {
   const std::uint64_t ids = XXH3_64bits(ids_.data(), ids_.size() * sizeof(ids_[0]));
-  return XXH3_64bits_withSeed(ends_.data(), ends_.size() * sizeof(ends_[0]), ids);
+  if (ends_.empty()) return ids;
+  // Orders of blocks are part of it: a job of before they were drawn must not resume with others.
+  return XXH3_64bits_withSeed(ends_.data(), ends_.size() * sizeof(ends_[0]), key64(ids, kOrderOfBlock));
 }
 
 }  // namespace forebay

@@ -34,8 +34,8 @@ class Selection {
   // Whether the order of that epoch is known: the program has given it, or does not give any.
   [[nodiscard]] bool knows(std::uint64_t epoch) const noexcept { return !given_ || given_->has(epoch); }
   // The number within the selection of the sample at a place. With weights, a sample of share s
-  // (its weight over the mean weight) has floor(s) or ceil(s) adjacent places: systematic sampling,
-  // whose offset is drawn for each epoch. REQUIRES: place < size(); knows(epoch).
+  // (its weight over the mean weight) has floor(s) or ceil(s) adjacent places, which are drawn for
+  // each epoch. Numbers ascend with the places. REQUIRES: place < size(); knows(epoch).
   [[nodiscard]] std::uint64_t at(std::uint64_t epoch, std::uint64_t place) const noexcept;
   // The id in the dataset of a sample. REQUIRES: number < samples().
   [[nodiscard]] std::uint64_t id(std::uint64_t number) const noexcept { return given_ ? number : ids_[number]; }
@@ -44,6 +44,9 @@ class Selection {
 
  private:
   Selection(std::vector<std::uint32_t> ids, const std::vector<double>& weights, std::uint64_t seed);
+
+  // Where the stretches of the first `count` samples end.
+  [[nodiscard]] std::uint64_t end_of(std::uint64_t count) const noexcept { return count == 0 ? 0 : ends_[count - 1]; }
 
   // Shares are counted in units of 2^-kPlaceBits of a place.
   static constexpr int kPlaceBits = 20;
