@@ -109,6 +109,20 @@ TEST_CASE("a resumed run adds to the files of its earlier parts; a new run clear
   CHECK_FALSE(fs::exists(dir / "run" / "quarantine.0.jsonl"));
 }
 
+TEST_CASE("a run's folder stays where it was when the program works in another") {
+  const TemporaryDirectory dir;
+  const fs::path before = fs::current_path();
+  fs::create_directory(dir / "elsewhere");
+  fs::current_path(dir.path());
+  Feeder feeder(recorded_options("run"), Parts{.dataset = dataset(true)});
+  fs::current_path(dir / "elsewhere");
+  const std::size_t steps = serve(feeder).size();
+  feeder.close();
+  fs::current_path(before);
+  check_steps(dir / "run", steps);
+  CHECK(fs::is_empty(dir / "elsewhere"));
+}
+
 TEST_CASE("a complete run that is resumed leaves the files as they are") {
   const TemporaryDirectory dir;
   const Options options = recorded_options(dir / "run");

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,7 +92,13 @@ class Startup {
 // That the options are equal on all ranks is not checked here but in require_same_run(), once the
 // dataset is known.
 void Startup::agree_on_options() {
-  collectively([this] { validate(run_.options); });
+  collectively([this] {
+    validate(run_.options);
+    // Files in them are opened later too, when the program may work in another folder.
+    for (std::string* const dir : {&run_.options.telemetry.dir, &run_.options.cache.dir}) {
+      if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
+    }
+  });
   run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
   collectively([this] { agree_on_operations(); });
 }
