@@ -110,8 +110,71 @@ TEST_CASE("Epochs of a source end on all ranks after the same step, each batch s
     CHECK(is_alike(served.size()));
     if (world().size() == 1) CHECK(served.size() == all.size());
   }
+  CHECK(batches->summary().fresh == 3 * static_cast<std::uint64_t>(mine));
+  CHECK(batches->summary().epochs == 3);
   CHECK_FALSE(batches->next_epoch());
   CHECK_FALSE(batches->next());
+}
+
+TEST_CASE("The end of an epoch is no batch and no step: not of leases, figures and run.steps") {
+  const std::uint64_t mine = 4 + world().rank();
+  const std::uint64_t longest = 3 + world().size();
+  const auto source = [mine] { return std::make_shared<Numbers>(static_cast<std::int64_t>(mine), nullptr, true); };
+  Options counted = options("block");
+  counted.run.steps = static_cast<std::int64_t>(2 * longest + 3);  // whatever run.epochs says
+  auto batches = make_source_feeder(counted, world(), source());
+  std::uint64_t steps = 0;
+  std::uint64_t fresh = 0;
+  std::uint64_t last_count = 0;
+  const auto serve = [&](std::uint64_t most) {
+    while (steps < most && batches->next_epoch()) {
+      while (steps < most) {
+        const auto batch = batches->next();
+        if (!batch) break;
+        CHECK(batch->step() == steps++);
+        CHECK(batch->job_fresh_samples() >= last_count);
+        last_count = batch->job_fresh_samples();
+        if (world().size() == 1) CHECK(last_count == fresh);
+        fresh += batch->is_fresh() ? 1 : 0;
+      }
+    }
+  };
+  serve(longest + 1);
+  CHECK(batches->summary().steps == steps);
+  CHECK(batches->summary().fresh == fresh);
+  const std::string state = batches->state();
+  batches->close();
+  const std::uint64_t steps_before = steps;
+  const std::uint64_t fresh_before = fresh;
+  batches = make_source_feeder(counted, world(), source(), {}, state);
+  serve(UINT64_MAX);
+  CHECK(is_alike(steps));
+  CHECK(steps == static_cast<std::uint64_t>(counted.run.steps));
+  if (world().size() == 1) CHECK(fresh == steps);
+  CHECK(fresh >= 2 * mine);
+  CHECK(fresh <= 3 * mine);
+  CHECK(batches->summary().steps == steps - steps_before);
+  CHECK(batches->summary().fresh == fresh - fresh_before);
+  CHECK_FALSE(make_source_feeder(counted, world(), source(), {}, batches->state())->next_epoch());
+}
+
+TEST_CASE("An evaluation serves each batch once, whatever the policy") {
+  const std::uint64_t mine = 4 + world().rank();
+  Options evaluation = options("greedy", 3);
+  evaluation.run.eval = true;
+  const auto batches = make_source_feeder(
+      evaluation, world(), std::make_shared<Numbers>(static_cast<std::int64_t>(mine), [](std::uint64_t, std::int64_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // late, for a policy that reuses
+      }));
+  REQUIRE(batches->next_epoch());
+  List served;
+  while (const auto batch = batches->next()) {
+    if (batch->is_fresh()) served.push_back(number(*batch));
+  }
+  List all(mine);
+  std::iota(all.begin(), all.end(), 0);
+  CHECK(served == all);
+  CHECK_FALSE(batches->next_epoch());
 }
 
 TEST_CASE("A batch that is late is not waited for") {
@@ -160,7 +223,7 @@ TEST_CASE("A state continues behind what was served, with a source's own state o
   }
   CHECK_THROWS_WITH_AS(
       (void)make_source_feeder(options("block"), world(), std::make_shared<Numbers>(6), {}, "forebay.source 1 0 0\n"),
-      doctest::Contains("of version 3"), ConfigError);
+      doctest::Contains("of version 4"), ConfigError);
 }
 
 // The sources are parts of the data, divided by the program.

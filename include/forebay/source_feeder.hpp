@@ -13,6 +13,7 @@
 #include <forebay/field.hpp>
 #include <forebay/lease.hpp>
 #include <forebay/options.hpp>
+#include <forebay/summary.hpp>
 
 namespace forebay {
 
@@ -51,8 +52,9 @@ class BatchSource {
 //     while (auto batch = batches->next()) train_step(batch->field("x"));
 //   }
 //
-// Only the options that do not concern images and files apply: policy, queue, device, telemetry, mpi and run. Threads
-// and errors are as for Feeder. Fields have the shape [1, ...]: to the ring, a batch is a single sample.
+// Only the options that do not concern images and files apply: policy, queue, device, telemetry, mpi and run. With
+// run.eval each batch is served once, in one epoch; a rank that is done earlier has batches that are not is_fresh().
+// Threads and errors are as for Feeder. Fields have the shape [1, ...]: to the ring, a batch is a single sample.
 class SourceFeeder {
  public:
   virtual ~SourceFeeder() = default;  // close()
@@ -63,11 +65,14 @@ class SourceFeeder {
   // The next step's batch, fresh or reused, or nothing at the end of the epoch. Collective with several ranks. Throws
   // what the source threw; the other ranks then throw Error with rank and cause, at one of their next steps.
   [[nodiscard]] virtual std::optional<Lease> next(StreamView stream = {}) = 0;
-  // The position of the source as of the last batch served here, and the number served in this epoch, which a stop or
-  // an error does not end. It is for this rank alone: it resumes on the same rank in a job of the same size, and all
+  // The position of the source as of the last batch served here, and the numbers of steps and batches, which a resumed
+  // run continues; a stop or an error does not end the epoch. It is for this rank alone: it resumes on the same rank in a job of the same size, and all
   // ranks must resume from states of the same step. May be called after close(), too.
   [[nodiscard]] virtual std::string state() const = 0;
-  // The feeder behind it, for figures. Its epochs are not those of the source.
+  // The figures of this rank so far; a batch counts as one image. May be called after close(), too.
+  [[nodiscard]] virtual Summary summary() const = 0;
+  // The feeder behind it. It, its files, and epoch() and batch() of leases count the end of an epoch as a fresh batch,
+  // and know no epochs.
   [[nodiscard]] virtual const Feeder& feeder() const noexcept = 0;
   // Like Feeder::request_stop().
   virtual void request_stop() noexcept = 0;

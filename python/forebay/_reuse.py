@@ -114,8 +114,8 @@ class Reuse:
         self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many
         self._owner = self._rank  # the rank and the number of ranks that the state is from
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
-        self._epoch = 0
-        self._first = 0  # batches of the epoch that an earlier run has served
+        # Before this feeder: the epoch, batches of it that were served, and steps and batches of the run.
+        self._place = (0, 0, 0, 0)
         # A state of the source and the number of batches served since: as of the last batch served, and of the one
         # before.
         self._state: tuple[Any, int] = (None, 0)
@@ -144,8 +144,10 @@ class Reuse:
 
     def __iter__(self) -> Iterator[Any]:
         if self._is_open and self._restart:
+            epoch, _, *counts = self._at()
             self._renew()
-            self._owner, self._first, self._state = self._rank, 0, (self._state[0], 0)
+            self._place = (epoch, 0, *counts)
+            self._owner, self._state = self._rank, (self._state[0], 0)
             self._before = self._state
         if not self._is_open:
             if self._exhausted is self._source:  # a generator, which yields nothing more
@@ -161,26 +163,27 @@ class Reuse:
         """Makes the feeder, which waits for its first batch."""
         is_once = self._ranks is None and self._settings["policy.name"] == '"block"'
         passed = self._state[1]
-        place = f"forebay.source 3 {self._owner[0]} {self._owner[1]} {self._epoch} {self._first} {passed}\n"
+        epoch, served, steps, fresh = self._place
+        place = f"forebay.source 4 {self._owner[0]} {self._owner[1]} {epoch} {served} {passed} {steps} {fresh}\n"
         self._intake = Intake(self._source, self._new_memory, not is_once and not self._copy, place, passed)
         ranks = SOLO if self._ranks is None else self._ranks
         self.feeder = Feeder(_source=self._intake, comm=ranks, **self._options)
         self._newest = min(passed, 1)
 
-    def _at(self) -> tuple[int, int]:
-        """The epoch, and the number of its batches served."""
+    def _at(self) -> tuple[int, ...]:
+        """The epoch, the number of its batches served, and the numbers of steps and batches of the run."""
         if self.feeder is None:
-            return self._epoch, self._first
-        epoch, served = self.feeder._place().split()[4:6]
-        return int(epoch), int(served)
+            return self._place
+        epoch, served, _, steps, fresh = self.feeder._place().split()[4:9]
+        return int(epoch), int(served), int(steps), int(fresh)
 
     def _steps(self) -> Iterator[Any]:
+        epoch = self._at()[0]
         while self._is_open:
             token = self._next()
             if token is None:
-                epoch, _ = self._at()
-                if epoch != self._epoch:  # otherwise the run was stopped
-                    self._epoch, self._is_open, self._exhausted = epoch, False, self._intake.batches
+                if epoch != self._at()[0]:  # otherwise the run was stopped
+                    self._is_open, self._exhausted = False, self._intake.batches
                     self._before = self._state = (self._intake.end_state, 0)
                 return
             number = token.numpy("number").item()
@@ -206,7 +209,7 @@ class Reuse:
     def state_dict(self) -> dict[str, Any]:
         """This rank's state: that of the source, if it has one, as of the batches served, and their number. A source
         without a state is restarted and that many batches are skipped, so its order must be the same."""
-        epoch, served = self._at()
+        epoch, served, steps, fresh = self._at()
         # Another rank may have more batches of the epoch than this one, which then repeats its last one.
         source, passed = self._before if served and self._ranks is not None else self._state
         generator = None
@@ -220,10 +223,12 @@ class Reuse:
                 )
         return {
             "format": "forebay.reuse",
-            "version": 3,
+            "version": 4,
             "rank": self._rank,
             "epoch": epoch,
             "served": served,
+            "steps": steps,
+            "fresh": fresh,
             "source": source,
             "passed": passed,
             "generator": generator,
@@ -231,11 +236,11 @@ class Reuse:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next loop continue from a state_dict() of the same rank in a job of the same size."""
-        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 3:
-            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 3")
+        if not isinstance(state, Mapping) or state.get("format") != "forebay.reuse" or state.get("version") != 4:
+            raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 4")
         self._renew()
         self._owner = tuple(state["rank"])
-        self._epoch, self._first = state["epoch"], state["served"]
+        self._place = (state["epoch"], state["served"], state["steps"], state["fresh"])
         self._before = self._state = state["source"], state["passed"]
         if state["source"] is not None:
             self._source.load_state_dict(state["source"])  # type: ignore[attr-defined]
@@ -253,7 +258,7 @@ class Reuse:
 
     def __repr__(self) -> str:
         policy = self._settings["policy.name"]
-        return f"<forebay.reuse of {type(self._source).__name__}: policy {policy}, epoch {self._epoch}>"
+        return f"<forebay.reuse of {type(self._source).__name__}: policy {policy}>"
 
 
 def _generator_of(source: Any) -> Any:

@@ -243,7 +243,7 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
       .def(
           "_summary",
           [](PythonFeeder& self) {
-            const Summary summary = self.call([&] { return self.feeder().summary(); });
+            const Summary summary = self.call([&] { return self.summary(); });
             return std::pair(to_json(summary), measure::summary_text(summary));
           },
           "The summary as JSON, and as lines of a label and its text.")

@@ -65,7 +65,8 @@ class PythonFeeder {
   [[nodiscard]] std::uint32_t leases() const noexcept { return leases_->count(); }
   [[nodiscard]] const std::shared_ptr<const Fields>& fields() const noexcept { return fields_; }
 
-  // For summary and profile.
+  [[nodiscard]] Summary summary() const { return source_ ? source_->summary() : own_->summary(); }
+  // For the profile.
   [[nodiscard]] const Feeder& feeder() const noexcept { return *feeder_; }
   // The feeder of a dataset. Throws Error if batches come from a source.
   [[nodiscard]] Feeder& own() const;

@@ -41,6 +41,8 @@ struct SourcePlace {
   std::uint64_t epoch = 0;
   std::uint64_t served = 0;  // batches of it
   std::uint64_t passed = 0;  // of those, the ones after the source's state; without a state it begins the epoch
+  std::uint64_t steps = 0;   // of the run
+  std::uint64_t fresh = 0;   // batches of the run
   std::string source = {};   // the source's state
 };
 
@@ -50,9 +52,12 @@ inline std::string name_of(const Communicator& ranks) {
 }
 
 inline std::string text_of(const SourcePlace& place, const Communicator& ranks) {
-  return std::string(kTitle) + " 3 " + std::to_string(ranks.rank()) + " " + std::to_string(ranks.size()) + " " +
-         std::to_string(place.epoch) + " " + std::to_string(place.served) + " " + std::to_string(place.passed) + "\n" +
-         place.source;
+  std::string text = std::string(kTitle) + " 4";
+  for (const std::uint64_t number : {std::uint64_t{ranks.rank()}, std::uint64_t{ranks.size()}, place.epoch,
+                                     place.served, place.passed, place.steps, place.fresh}) {
+    text += " " + std::to_string(number);
+  }
+  return text + "\n" + place.source;
 }
 
 // A line of words, and then the source's own state, which may be any bytes.
@@ -64,9 +69,10 @@ inline SourcePlace place_of(std::string_view text, const Communicator& ranks) {
   std::string size;
   int version = 0;
   SourcePlace place;
-  words >> title >> version >> rank >> size >> place.epoch >> place.served >> place.passed;
-  if (words.get() != '\n' || title != kTitle || version != 3 || place.passed > place.served) {
-    throw ConfigError("the state of a SourceFeeder is what its state() returned, of version 3; this is something else");
+  words >> title >> version >> rank >> size >> place.epoch >> place.served >> place.passed >> place.steps >>
+      place.fresh;
+  if (words.get() != '\n' || title != kTitle || version != 4 || place.passed > place.served) {
+    throw ConfigError("the state of a SourceFeeder is what its state() returned, of version 4; this is something else");
   }
   const std::string owner = "rank " + rank + " of " + size;
   if (owner != name_of(ranks)) {
@@ -91,22 +97,29 @@ class AgreedEnd {
                   last = Clock::now();
                   hear();
                 }),
-        ranks_(ranks.size()) {}
+        ranks_(ranks) {}
 
+  // Where the run begins or is resumed: how many batches this rank has served. Collective.
+  void begin(std::uint64_t fresh) {
+    for (const std::string& each : ranks_.all_gather(std::to_string(fresh))) fresh_ += std::stoull(each);
+  }
   // Before a step, as of two steps ago. Throws Error naming a rank that will not make the step; after the end they may
   // have left.
   [[nodiscard]] bool is_over() {
     const ranks::JobReport* const job = census_.due();
-    if (job == nullptr || job->idle < ranks_) {
+    if (job != nullptr) fresh_ = static_cast<std::uint64_t>(job->samples);
+    if (job == nullptr || job->idle < std::int64_t{ranks_.size()}) {
       liveness_.begin(steps_);
       return false;
     }
     while (census_.rest() != nullptr) continue;
     return true;
   }
-  // After the step: whether this rank has served its source.
-  void post(bool is_over) {
-    census_.post({.idle = is_over});
+  // Batches that all ranks together had served, as of two steps ago.
+  [[nodiscard]] std::uint64_t fresh() const noexcept { return fresh_; }
+  // After the step: whether this rank has served its source, and how many batches.
+  void post(bool is_over, std::uint64_t fresh) {
+    census_.post({.samples = static_cast<std::int64_t>(fresh), .idle = is_over});
     liveness_.has_posted();
     ++steps_;
   }
@@ -123,19 +136,22 @@ class AgreedEnd {
   RunningClock clock_;
   ranks::Liveness liveness_;
   ranks::Census census_;
-  std::int64_t ranks_;
+  Communicator& ranks_;
   std::uint64_t steps_ = 0;
+  std::uint64_t fresh_ = 0;
 };
 
 // One batch is one sample, read and made by one thread each, and never read twice. Settings for
-// images, files and evaluation do not apply to a source.
+// images and files do not apply to a source. Epochs and steps are counted here, as the end of an
+// epoch is a step of the feeder behind it.
 inline Options options_of(Options options) {
   if (options.mpi.mode == MpiMode::lockstep) {
     throw ConfigError(
         "mpi.mode = \"lockstep\": sources of batches end their epochs at different steps, so that ranks cannot decide "
         "alike; leave it \"local\"");
   }
-  options.run = {.epochs = 1, .steps = options.run.steps};
+  if (options.run.eval) options.policy.name = "block";
+  options.run = {.epochs = 1};
   options.dataset = {};
   options.dataset.batch_size = 1;
   options.dataset.shuffle = false;
@@ -147,13 +163,14 @@ inline Options options_of(Options options) {
 
 // Collective: refuses ranks that begin with different epochs or end after different ones, because
 // they could not continue together.
-inline void require_same_epoch(Communicator& ranks, std::uint64_t epoch, std::uint64_t epochs) {
-  const auto places = ranks.all_gather(std::to_string(epoch) + " of " + std::to_string(epochs));
+inline void require_same_epoch(Communicator& ranks, std::uint64_t epoch, const std::string& end) {
+  const auto places = ranks.all_gather(std::to_string(epoch) + end);
   const auto other = std::ranges::find_if(places, [&](const std::string& each) { return each != places[0]; });
   if (other == places.end()) return;
   throw ConfigError("rank 0 is to begin with epoch " + places[0] + " and rank " +
                     std::to_string(other - places.begin()) + " with epoch " + *other +
-                    ": give each rank its own state, all taken after the same step, and all the same run.epochs");
+                    ": give each rank its own state, all taken after the same step, and all the same run.epochs and "
+                    "run.steps");
 }
 
 // Ranks that cannot begin throw together, before any is in the Feeder's own constructor. Every policy of the registry
@@ -163,7 +180,10 @@ class FeederOfSource final : public SourceFeeder {
   FeederOfSource(Options options, const Communicator& communicator, std::shared_ptr<BatchSource> source, Parts parts,
                  std::string_view state)
       : source_(std::move(source)),
-        epochs_(static_cast<std::uint64_t>(options.run.epochs)),
+        epochs_(options.run.eval        ? 1
+                : options.run.steps > 0 ? UINT64_MAX
+                                        : static_cast<std::uint64_t>(options.run.epochs)),
+        steps_(options.run.steps > 0 ? static_cast<std::uint64_t>(options.run.steps) : UINT64_MAX),
         ranks_(communicator.duplicate()) {
     options = options_of(std::move(options));
     ranks_->while_waiting(parts.while_waiting);
@@ -174,9 +194,16 @@ class FeederOfSource final : public SourceFeeder {
       intake_ = std::make_shared<SourceIntake>(source_, static_cast<std::uint64_t>(ring::pool_of(options.queue)));
       began_ = place_ = place_of(state, *ranks_);
     });
-    require_same_epoch(*ranks_, place_.epoch, epochs_);
+    require_same_epoch(
+        *ranks_, place_.epoch,
+        steps_ == UINT64_MAX ? " of " + std::to_string(epochs_) : " in " + std::to_string(steps_) + " steps");
+    // After an error on one rank, others may have made a step more.
+    for (const std::string& each : ranks_->all_gather(std::to_string(place_.steps))) {
+      began_.steps = place_.steps = std::max<std::uint64_t>(place_.steps, std::stoull(each));
+    }
+    if (end_) end_->begin(place_.fresh);
     ranks::collectively(*ranks_, [&] {
-      if (place_.epoch >= epochs_) return intake_->give_up();  // the run was over
+      if (is_complete()) return intake_->give_up();
       if (!place_.source.empty()) source_->restore(place_.source);
       begin(place_.passed);
     });
@@ -207,7 +234,7 @@ class FeederOfSource final : public SourceFeeder {
   FeederOfSource& operator=(const FeederOfSource&) = delete;
 
   [[nodiscard]] bool next_epoch() override {
-    if (is_ended_ || feeder_->was_stopped() || (!is_open_ && place_.epoch >= epochs_)) return false;
+    if (is_ended_ || feeder_->was_stopped() || (!is_open_ && is_complete())) return false;
     if (is_open_) return true;
     try {
       begin(0);
@@ -240,6 +267,20 @@ class FeederOfSource final : public SourceFeeder {
     }
     return text_of(place, *ranks_);
   }
+  // The ends of epochs are taken out: alone they were dropped, else they served a batch again.
+  [[nodiscard]] Summary summary() const override {
+    Summary figures = feeder_->summary();
+    const auto all = static_cast<double>(std::max<std::uint64_t>(figures.fresh, 1));
+    figures.steps = place_.steps - began_.steps;
+    figures.fresh = place_.fresh - began_.fresh;
+    figures.reused = figures.steps - figures.fresh;
+    const auto fresh = static_cast<double>(figures.fresh);
+    figures.fresh_fraction = figures.steps > 0 ? fresh / static_cast<double>(figures.steps) : 0;
+    figures.fresh_au = figures.au * figures.fresh_fraction;
+    figures.images_per_s *= fresh / all;
+    figures.epochs = place_.epoch - began_.epoch;
+    return figures;
+  }
   [[nodiscard]] const Feeder& feeder() const noexcept override { return *feeder_; }
   void request_stop() noexcept override { feeder_->request_stop(); }
 
@@ -262,11 +303,13 @@ class FeederOfSource final : public SourceFeeder {
   // end itself is a step for ranks that go on, which serves the last batch again; alone it is dropped.
   [[nodiscard]] std::optional<Lease> step(StreamView stream) {
     if (end_ && end_->is_over()) return ended();
-    std::optional<Lease> batch = next_batch(stream);
+    std::optional<Lease> batch = place_.steps < steps_ ? next_batch(stream) : std::nullopt;
     if (!batch) {  // the run was stopped, or its steps are made: the epoch is not over
       end_run();
       return std::nullopt;
     }
+    LeaseMaker::Serving& serving = LeaseMaker::serving_of(*batch);
+    serving.job_fresh_samples = end_ ? end_->fresh() : place_.fresh;
     if (batch->is_fresh() && intake_->serve()) {
       is_over_ = true;
       if (intake_->has_failed()) {
@@ -283,8 +326,11 @@ class FeederOfSource final : public SourceFeeder {
       intake_->wait_for_others();
     } else if (batch->is_fresh()) {
       ++place_.served;
+      ++place_.fresh;
     }
-    if (end_) end_->post(is_over_);
+    if (is_over_) ++serving.use_index;  // the end's first use has the bytes of a batch that was served
+    serving.step = place_.steps++;
+    if (end_) end_->post(is_over_, place_.fresh);
     return batch;
   }
   // A rank that leaves says why before its feeder says that it has left.
@@ -303,6 +349,7 @@ class FeederOfSource final : public SourceFeeder {
     place_.served = 0;
     return std::nullopt;
   }
+  [[nodiscard]] bool is_complete() const noexcept { return place_.epoch >= epochs_ || place_.steps >= steps_; }
   // In the middle of the epoch.
   void end_run() {
     is_ended_ = true;
@@ -321,8 +368,9 @@ class FeederOfSource final : public SourceFeeder {
 
   std::shared_ptr<BatchSource> source_;
   std::uint64_t epochs_;
-  SourcePlace place_;  // its source and passed are of no use once something was served
-  SourcePlace began_;  // where the run was resumed
+  std::uint64_t steps_;  // the most
+  SourcePlace place_;    // its source and passed are of no use once something was served
+  SourcePlace began_;    // where the run was resumed
   std::unique_ptr<Communicator> ranks_;
   std::unique_ptr<AgreedEnd> end_;  // with several ranks
   std::shared_ptr<SourceIntake> intake_;

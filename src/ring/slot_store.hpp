@@ -286,6 +286,8 @@ class LeaseMaker {
                                   const Serving& serving) noexcept {
     return {store, slot, serving};
   }
+  // For a feeder whose steps are not those of the one behind it.
+  [[nodiscard]] static Serving& serving_of(Lease& lease) noexcept { return lease.serving_; }
 };
 
 }  // namespace forebay
