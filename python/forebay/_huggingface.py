@@ -47,8 +47,9 @@ def _columns(dataset: Any) -> tuple[str, str | None]:
     plain = [name for name in named if kinds[name] == "Value"]
     if named and not labels and not plain:
         raise ConfigError(
-            f"column {named[0]!r} holds {dataset.features[named[0]]}, and a feeder of such a dataset reads one class for "
-            f"each row: leave it out, by remove_columns({named[0]!r}), {_ADVICE}, and that has a field of kind multilabel"
+            f"column {named[0]!r} holds {dataset.features[named[0]]}, and a feeder reads one class "
+            f"for each row: leave it out, by remove_columns({named[0]!r}), {_ADVICE} and that has a field of "
+            "kind multilabel"
         )
     return images[0], (labels or plain or [None])[0]
 

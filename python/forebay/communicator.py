@@ -80,7 +80,7 @@ def share_file(
 ) -> mmap.mmap:
     """Memory shared by a node: a zeroed file, in /dev/shm if there is room, that the node's first rank creates, and
     removes once all have mapped it. of_first: broadcasts the first rank's text to the ranks of the node; of_all:
-    gathers the texts of all ranks of the job. """
+    gathers the texts of all ranks of the job."""
     path = problem = ""
     memory = None
     try:
