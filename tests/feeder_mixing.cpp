@@ -326,7 +326,7 @@ TEST_CASE("what cannot be mixed is refused at the start") {
   const auto odd = std::make_shared<MemoryDataset>(9);
   odd->label_ = [](std::uint64_t id) { return id == 4 ? 10 : 0; };
   CHECK(contains(error_of([&] { return serve_all(options, {.dataset = odd}); }),
-                 "gives a sample the label 10 and has 10 classes"));
+                 "gives the label 10, and labels are -1, for none, to 9, by classes()"));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Throws {
   std::function<void(std::uint64_t)> source;
   std::function<void()> serialize;
   std::function<void()> name;
+  std::function<std::int64_t(std::uint64_t)> label;
   bool forgets_to_reserve = false;
 };
 
@@ -35,7 +36,9 @@ class OwnDataset final : public LikeDataset {
   [[nodiscard]] std::string_view format() const noexcept override { return "own"; }
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
     if (throws_.sample) throws_.sample(id);
-    return LikeDataset::sample(id);
+    Sample sample = LikeDataset::sample(id);
+    if (throws_.label) sample.label = throws_.label(id);
+    return sample;
   }
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     if (throws_.source) throws_.source(id);
@@ -178,6 +181,45 @@ TEST_CASE("ranks whose own datasets have other fields say so, each with both fie
   CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].mean[1] = 1e-9; }), "mean and std 0 1 1e-09 1"));
   CHECK(contains(error_with([](std::vector<Field>& fields) { fields[0].min_visible = 1e-9; }), "min_visible 1e-09"));
   CHECK(contains(error_with([](std::vector<Field>& fields) { fields.pop_back(); }), "number of fields 4\" there"));
+}
+
+TEST_CASE("ranks whose own datasets have other sizes or classes say so, whatever serialize() says") {
+  class Plain final : public LikeDataset {
+   public:
+    Plain(std::uint64_t size, std::vector<std::string> classes)
+        : LikeDataset(std::make_shared<MemoryDataset>(size, MemoryDataset::Hook{})), classes_(std::move(classes)) {}
+    [[nodiscard]] std::string_view format() const noexcept override { return "plain"; }
+    [[nodiscard]] const std::vector<std::string>& classes() const noexcept override { return classes_; }
+    [[nodiscard]] Sample sample(std::uint64_t id) const override {
+      Sample sample = LikeDataset::sample(id);
+      sample.label = static_cast<std::int64_t>(id % classes_.size());
+      return sample;
+    }
+    [[nodiscard]] std::vector<std::byte> serialize() const override { return {}; }
+
+   private:
+    std::vector<std::string> classes_;
+  };
+  const bool is_last = world().rank() + 1 == world().size();
+  const auto error_with = [&](std::uint64_t size, std::vector<std::string> classes) {
+    auto dataset = is_last ? std::make_shared<Plain>(size, std::move(classes))
+                           : std::make_shared<Plain>(40, std::vector<std::string>{"a", "b"});
+    return error_of([&] { Feeder feeder(memory_options(4), world(), Parts{.dataset = std::move(dataset)}); });
+  };
+  CHECK(error_with(40, {"a", "b"}).empty());
+  if (world().size() == 1) return;
+  CHECK(contains(error_with(41, {"a", "b"}), "\"the dataset's number of samples 41\" there"));
+  CHECK(contains(error_with(40, {"a", "b", "c"}), "\"the dataset's number of classes 3\" there"));
+  CHECK(contains(error_with(40, {"b", "a"}), "the dataset's fingerprint"));
+}
+
+TEST_CASE("a label that stands for no class is every rank's error") {
+  for (const std::int64_t label : {std::int64_t{-2}, INT64_MAX}) {
+    Throws throws;
+    throws.label = [label](std::uint64_t id) { return id == 77 ? label : -1; };
+    check_error(run(std::make_shared<OwnDataset>(MemoryDataset::Hook{}, throws)),
+                "sample(77) gives the label " + std::to_string(label) + ", and labels are -1, for none");
+  }
 }
 
 TEST_CASE("what sample() throws later is every rank's error at one step") {

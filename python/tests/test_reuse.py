@@ -57,7 +57,7 @@ def test_epochs_of_a_source(reuse: Any) -> None:
     assert len(batches) == 7 and [numbers(batches) for _ in range(3)] == [list(range(7))] * 3 and source.epochs == 3
     memory, rest = next(iter(batches))
     assert rest == {"number": [0], "text": "a"} and numbers(batches) == list(range(1, 7))
-    assert batches.summary()["steps"] == batches.summary()["fresh"] == 29 and 'policy "block"' in repr(batches)
+    assert batches.summary()["steps"] == batches.summary()["fresh"] == 28 and 'policy "block"' in repr(batches)
 
 
 def test_a_generator_is_one_epoch(reuse: Any) -> None:

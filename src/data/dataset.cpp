@@ -310,8 +310,8 @@ std::unique_ptr<Dataset> build_dataset(const DatasetOptions& options, const Inde
 }
 
 // Covers the meaning of ids, not times or paths: ranks compare it before a run, and they may have
-// different copies of the data. A program's own dataset is identified by its serialize(); if that
-// gives an index, only its content counts, as for other datasets.
+// different copies of the data. A program's own dataset is identified by its size, its classes and
+// its serialize(); if that gives an index, only its content counts, as for other datasets.
 std::uint64_t fingerprint(const Dataset& dataset) {
   if (const data::IndexImage* image = data::image_of(dataset)) return image->fingerprint();
   const std::vector<std::byte> bytes = dataset.serialize();
@@ -319,7 +319,9 @@ std::uint64_t fingerprint(const Dataset& dataset) {
     const auto header = std::span(bytes).first(std::min(bytes.size(), data::kIndexHeader));
     return data::read_index_layout(header, bytes.size(), "the index of a dataset").fingerprint;
   }
-  return XXH3_64bits(bytes.data(), bytes.size());
+  std::string more = std::to_string(dataset.size());
+  for (const std::string& name : dataset.classes()) more.append(1, '\0').append(name);
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), XXH3_64bits(more.data(), more.size()));
 }
 
 std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::string_view origin) {

@@ -37,14 +37,17 @@ std::string call_of(const char* function, std::uint64_t id) {
   return std::string(function) + "(" + std::to_string(id) + ")";
 }
 
+std::string named(const Dataset& dataset, const std::string& function) {
+  return "the program's dataset \"" + std::string(dataset.format()) + "\": " + function;
+}
+
 // The result of a dataset's function; whatever it throws becomes an Error.
 template <typename Call>
 auto guard(const Dataset& dataset, const std::string& function, Call&& function_call) {
   try {
     return function_call();
   } catch (...) {
-    throw Error("the program's dataset \"" + std::string(dataset.format()) + "\": " + function +
-                " threw: " + what_was_thrown());
+    throw Error(named(dataset, function) + " threw: " + what_was_thrown());
   }
 }
 
@@ -92,7 +95,13 @@ class GuardedDataset final : public Dataset {
   [[nodiscard]] IndexCounts counts() const noexcept override { return dataset_->counts(); }
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
-    return guard(*dataset_, call_of("sample", id), [&] { return dataset_->sample(id); });
+    const Sample sample = guard(*dataset_, call_of("sample", id), [&] { return dataset_->sample(id); });
+    const auto classes = static_cast<std::int64_t>(dataset_->classes().size());
+    if (sample.label >= -1 && (classes == 0 || sample.label < classes)) return sample;
+    throw Error(named(*dataset_, call_of("sample", id)) + " gives the label " + std::to_string(sample.label) +
+                ", and " +
+                (classes == 0 ? "labels are -1, for none, or numbers from 0"
+                              : "labels are -1, for none, to " + std::to_string(classes - 1) + ", by classes()"));
   }
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     return guard(*dataset_, call_of("source", id), [&] { return dataset_->source(id); });

@@ -175,9 +175,14 @@ std::string run_key(const Options& options, const Dataset& dataset) {
   common.cache = {};
   common.trainer = {};
   common.dataset.index.clear();
-  std::string key = to_toml(common) + std::string(kOfDataset) + "fingerprint " + std::to_string(fingerprint(dataset)) +
-                    "\n" + std::string(kOfDataset) + "number of fields " + std::to_string(dataset.fields().size()) +
-                    "\n";
+  std::string key = to_toml(common);
+  const auto add = [&key](const std::string& name, std::uint64_t number) {
+    key += std::string(kOfDataset) + name + " " + std::to_string(number) + "\n";
+  };
+  add("number of samples", dataset.size());
+  add("number of classes", dataset.classes().size());
+  add("fingerprint", fingerprint(dataset));
+  add("number of fields", dataset.fields().size());
   for (const Field& field : dataset.fields()) key += std::string(kOfDataset) + described(field) + "\n";
   return key;
 }

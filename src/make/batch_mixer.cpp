@@ -184,13 +184,10 @@ void BatchMixer::mix_rows(const Mixture& mixture, std::byte* one, std::byte* oth
   }
 }
 
+// A label is -1 or a class: indexes and GuardedDataset see to that.
 void BatchMixer::add_weight(std::int64_t label, double weight, std::byte* slot, std::uint32_t row) const {
   const FieldLayout::Entry& entry = layout_->entries.front();
   if (label == -1) return;
-  if (label < 0 || label >= entry.field.shape[0]) {
-    throw Error("label_weights: the dataset gives a sample the label " + std::to_string(label) + " and has " +
-                std::to_string(entry.field.shape[0]) + " classes");
-  }
   reinterpret_cast<float*>(FieldLayout::values(entry, slot, row).data())[label] += static_cast<float>(weight);
 }
 

@@ -18,6 +18,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <forebay/error.hpp>
@@ -94,17 +95,17 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
 std::vector<double> balanced(const Dataset& dataset, const std::vector<std::uint32_t>& ids) {
   std::vector<std::int64_t> labels(dataset.size());
   order::for_each_sample(dataset, [&](std::uint64_t id) { labels[id] = dataset.sample(id).label; });
-  std::vector<double> count(dataset.classes().size());
+  std::unordered_map<std::int64_t, double> count;
   for (const std::uint32_t id : ids) {
-    if (labels[id] < 0 || labels[id] >= static_cast<std::int64_t>(count.size())) {
+    if (labels[id] < 0) {
       throw ConfigError(R"(dataset.weights = "balanced": )" + dataset.name(id) +
                         " has no class; label all samples, or give a file of weights");
     }
-    ++count[static_cast<std::size_t>(labels[id])];
+    ++count[labels[id]];
   }
   std::vector<double> weights;
   weights.reserve(ids.size());
-  for (const std::uint32_t id : ids) weights.push_back(1 / count[static_cast<std::size_t>(labels[id])]);
+  for (const std::uint32_t id : ids) weights.push_back(1 / count[labels[id]]);
   return weights;
 }
 
