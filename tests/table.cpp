@@ -208,6 +208,30 @@ TEST_CASE("one odd label among class numbers is a bad row in every column of cla
   CHECK(build_dataset(options)->sample(1).label == 1);
 }
 
+TEST_CASE("one number among names of given classes is a bad row in every column of classes") {
+  const TemporaryDirectory folder;
+  for (const char* odd : {"7", "-1", "3"}) {
+    CAPTURE(odd);
+    std::string text = "image,label,site,tags\n";
+    for (int i = 0; i < 40; ++i) text += i % 2 == 0 ? "a.jpg,cat,cat,cat|dog\n" : "a.jpg,ant,ant,\n";
+    for (const std::string& row :
+         {odd + std::string(",cat,cat"), std::string("cat,") + odd + ",cat", std::string("cat,cat,") + odd}) {
+      CAPTURE(row);
+      DatasetOptions options = table_options(folder, text + "a.jpg," + row + "\na.jpg,dog,dog,dog\n");
+      options.classes = {"cat", "dog", "ant"};
+      options.fields = {field("site", FieldKind::class_number), field("tags", FieldKind::multilabel)};
+      options.fields[0].classes = options.fields[1].classes = options.classes;
+      const auto dataset = build_dataset(options);
+      REQUIRE(dataset->size() == 41);
+      REQUIRE(dataset->skipped().size() == 1);
+      CHECK(contains(dataset->skipped()[0].path, "t.csv:42"));
+      CHECK(contains(dataset->skipped()[0].reason, "class \"" + std::string(odd) + "\" is not in the given classes"));
+      CHECK(dataset->sample(40).label == 1);
+      CHECK(numbers_of_sample<float>(*dataset, 40, 1) == std::vector<float>{0, 1, 0});
+    }
+  }
+}
+
 TEST_CASE("whole numbers are exact, and those that a type does not hold make bad rows") {
   const TemporaryDirectory folder;
   DatasetOptions options = table_options(folder,

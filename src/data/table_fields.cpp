@@ -334,7 +334,10 @@ std::string ClassesOfColumn::problem_of(std::string_view name) const {
     const std::int64_t limit = given_.empty() ? kMostClassNumbers : static_cast<std::int64_t>(given_.size());
     return number && *number < limit ? "" : problem_of_class(name, limit);
   }
-  if (given_.empty() || numbers_.contains(std::string(name)) || (number && kind_ == Kind::unknown)) return "";
+  if (given_.empty() || (number && kind_ == Kind::unknown)) return "";
+  // A number was interned while the kind was unknown.
+  const auto known = numbers_.find(std::string(name));
+  if (known != numbers_.end() && static_cast<std::size_t>(known->second) < given_.size()) return "";
   return "class \"" + printable(name) + "\" is not in the given classes";
 }
 
