@@ -234,6 +234,14 @@ def test_what_lies_below_a_prefix(bucket: Store) -> None:
     bucket.objects = {"/bucket/flat/a.jpg": b"", "/bucket/flat/a.xml": b""}
     assert "no object lies there; is the name right?" in refused("s3://bucket/none")
     assert "found 1 image and 1 XML file; from a store" in refused("s3://bucket/flat")
+    # What systems leave behind, at the top and in a class, is no class here either.
+    strays = ("@eaDir/0.png", "__MACOSX/cat/0.png", "cat/@eaDir/0.png/thumb.png", ".x/0.png")
+    real = {f"/bucket/strays/{name}/0.png": png(number) for number, name in enumerate(("cat", "dog"))}
+    bucket.objects = {**real, **{f"/bucket/strays/{name}": png(9) for name in strays}}
+    options = {**SMALL, "batch_size": 1}
+    with forebay.Feeder(dataset="s3://bucket/strays", epochs=1, policy="block", **options) as feeder:
+        assert feeder.classes == ["cat", "dog"]
+        assert sorted(int(label) for batch in feeder for label in batch.labels) == [0, 1]
 
 
 def test_a_bad_endpoint_is_named(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,21 @@ import object_store
 import pytest
 from conftest import COUNT, png, tar_of
 from object_store import KEY_ID, SECRET, Store, running
-from test_remote import PATTERN, check, feed, refused, run
+from test_remote import PATTERN, SMALL, check, feed, refused, run
+
+# ---- what would be written to a store
+
+
+def test_only_files_are_written(web: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for keys in ({"telemetry_dir": "s3://b/run"}, {"cache_dir": "gs://b/c"}, {"resume": "s3://b/x.state"}):
+        with pytest.raises(forebay.Error, match="it is a URL, and only files are written"):
+            feed(web.url + PATTERN, **keys)
+    with forebay.Feeder(dataset=web.url + PATTERN, **SMALL) as feeder:
+        with pytest.raises(forebay.Error, match="only files are written"):
+            feeder.save("s3://b/x.state")
+    assert not list(tmp_path.iterdir())
+
 
 # ---- what servers leave out or say wrongly
 

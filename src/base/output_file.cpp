@@ -7,6 +7,8 @@
 
 #include "output_file.hpp"
 
+#include <algorithm>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +28,10 @@ constexpr int kMostTried = 100;
 
 [[noreturn]] void output_fails(const std::string& step, int error) {
   throw Error(step + ": " + std::generic_category().message(error));
+}
+
+void require_local(const fs::path& file) {
+  if (is_remote_name(file.native())) throw Error(std::string(kOnlyFilesAreWritten));
 }
 
 // 0, or the system's error.
@@ -156,9 +162,16 @@ FileDescriptor open_made(const fs::path& file) {
   throw Error("cannot create it: another process makes it again and again");
 }
 
+bool is_remote_name(std::string_view path) noexcept {
+  const auto colon = path.find("://");
+  const auto is_of_scheme = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return colon != std::string_view::npos && colon > 0 && std::ranges::all_of(path.substr(0, colon), is_of_scheme);
+}
+
 FileDescriptor open_to_append(const fs::path& file) { return open_present(file, O_RDWR | O_APPEND | O_CREAT); }
 
 FileDescriptor open_named(const fs::path& file) {
+  require_local(file);
   FileDescriptor opened(retry_interrupted(
       [&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, kForAll); }));
   if (!opened.is_open()) output_fails("cannot open it", errno);
@@ -166,6 +179,7 @@ FileDescriptor open_named(const fs::path& file) {
 }
 
 OutputFolder::OutputFolder(const fs::path& folder) {
+  require_local(folder);
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) output_fails("cannot make the folder", error.value());
@@ -207,6 +221,7 @@ int OutputFolder::write(const fs::path& name, std::span<const std::byte> bytes, 
 
 fs::path replaceable(const fs::path& path) {
   constexpr int kMostLinks = 40;  // as in the kernel
+  require_local(path);
   fs::path file = path;
   for (int links = 0; links <= kMostLinks; ++links) {
     struct stat status {};

@@ -11,10 +11,12 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <forebay/config.hpp>
 #include <forebay/error.hpp>
 
+#include "base/output_file.hpp"
 #include "data/fields.hpp"
 #include "device/device_choice.hpp"
 #include "make/canvas.hpp"
@@ -298,6 +300,18 @@ std::optional<Problem> clip_problem(const Options& options) {
   return std::nullopt;
 }
 
+std::optional<Problem> remote_output(const Options& options) {
+  const std::array<std::pair<const char*, const std::string&>, 4> outputs{
+      {{"telemetry.dir", options.telemetry.dir},
+       {"telemetry.prometheus", options.telemetry.prometheus},
+       {"cache.dir", options.cache.dir},
+       {"dataset.index", options.dataset.index}}};
+  for (const auto& [key, value] : outputs) {
+    if (is_remote_name(value)) return Problem{key, std::string(key) + ": " + std::string(kOnlyFilesAreWritten)};
+  }
+  return std::nullopt;
+}
+
 // Guards the sizes computed later against overflow; whether the memory exists shows when it is allocated.
 // In double, which does not overflow; 2^45 bytes are 32 TiB, more than any machine has for a ring.
 std::optional<Problem> oversized(const Options& options) {
@@ -344,6 +358,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = missing_recording(options.policy)) return problem;
   if (auto problem = misplaced_metrics(options.telemetry)) return problem;
   if (auto problem = out_of_step(options)) return problem;
+  if (auto problem = remote_output(options)) return problem;
   return oversized(options);
 }
 

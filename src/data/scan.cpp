@@ -155,15 +155,6 @@ Directory open_directory(const std::string& path) {
   cannot_list();
 }
 
-// What made a folder that holds no data, or only small copies of it, such as thumbnails; "" for any
-// other folder.
-std::string_view maker_of_stray(std::string_view name) noexcept {
-  if (name.starts_with('_') && name.ends_with("MACOSX")) return "macOS";
-  if (name == "@eaDir" || name == "#recycle" || name == "#snapshot") return "a network storage";
-  if (name == "$RECYCLE.BIN" || name == "System Volume Information") return "Windows";
-  return name == "lost+found" ? "a file system" : "";
-}
-
 // Sums are kept for every kind of name: which of them count depends on the format, which is known
 // only after the scan (DataState::Names).
 void sum_name(std::string_view name, mode_t type, ListedFolder& listed) noexcept {
@@ -198,9 +189,8 @@ void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
     if (name.starts_with('.')) continue;
     std::string path = join_path(folder, name);
     const Entry found = look_at(*entry, ::dirfd(&directory));
-    const std::string_view maker = S_ISDIR(found.type) ? maker_of_stray(name) : "";
-    if (!maker.empty()) {
-      scan.unusable.push_back({path, std::string("a folder that ").append(maker).append(" made, left out"), false});
+    if (S_ISDIR(found.type) && is_stray(name)) {
+      scan.unusable.push_back(stray_folder(path));
       continue;
     }
     sum_name(name, found.type, listed);

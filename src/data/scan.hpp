@@ -104,6 +104,11 @@ struct Scan {
   std::vector<ListedFolder> listed;  // in no order
 };
 
+// Whether a system made a folder of that name, which holds no data, or only small copies of it, such as thumbnails.
+[[nodiscard]] bool is_stray(std::string_view name) noexcept;
+// The report of such a folder, which is left out.
+[[nodiscard]] Skipped stray_folder(const std::string& path);
+
 // Ends the scan because the store fails: no index is made of an incomplete listing, because it may be kept for years.
 // Throws ConfigError.
 [[noreturn]] void end_scan(const std::string& path, const SampleError& error);

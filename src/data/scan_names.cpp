@@ -37,6 +37,14 @@ bool has_ending_of(std::string_view name) noexcept {
                      [&](std::string_view ending) { return ends_with_ignoring_case(name, ending); });
 }
 
+// What made such a folder; "" for any other.
+std::string_view maker_of_stray(std::string_view name) noexcept {
+  if (name.starts_with('_') && name.ends_with("MACOSX")) return "macOS";
+  if (name == "@eaDir" || name == "#recycle" || name == "#snapshot") return "a network storage";
+  if (name == "$RECYCLE.BIN" || name == "System Volume Information") return "Windows";
+  return name == "lost+found" ? "a file system" : "";
+}
+
 }  // namespace
 
 bool is_jpeg_name(std::string_view name) noexcept {
@@ -69,6 +77,12 @@ bool may_hold_annotations(std::string_view name) noexcept {
   return std::any_of(kNames.begin(), kNames.end(), [&](std::string_view known) {
     return name.size() == known.size() && ends_with_ignoring_case(name, known);
   });
+}
+
+bool is_stray(std::string_view name) noexcept { return !maker_of_stray(name).empty(); }
+
+Skipped stray_folder(const std::string& path) {
+  return {path, std::string("a folder that ").append(maker_of_stray(base_name(path))).append(" made, left out"), false};
 }
 
 std::string_view first_component(std::string_view path) noexcept { return path.substr(0, path.find('/')); }

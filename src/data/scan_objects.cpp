@@ -10,10 +10,15 @@ namespace forebay::data {
 Scan scan_objects(const std::string& root, const std::string& folder, bool is_deep) {
   Scan scan;
   std::set<std::string, std::less<>> folders;
+  std::set<std::string, std::less<>> strays;
   store::list_objects(join_path(root, folder.empty() ? "" : folder + "/"), is_deep, [&](std::string_view name) {
     if (name.starts_with('.') || name.find("/.") != std::string_view::npos) return;
     for (auto slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
       const std::string_view above = name.substr(0, slash);
+      if (is_stray(base_name(above))) {
+        if (strays.find(above) == strays.end()) strays.emplace(above);
+        return;
+      }
       if (!above.empty() && folders.find(above) == folders.end()) folders.emplace(above);
     }
     if (name.ends_with('/')) return;
@@ -21,6 +26,7 @@ Scan scan_objects(const std::string& root, const std::string& folder, bool is_de
     files.add(join_path(folder, name));
   });
   for (const std::string& name : folders) scan.folders.add(join_path(folder, name));
+  for (const std::string& name : strays) scan.unusable.push_back(stray_folder(join_path(folder, name)));
   return scan;
 }
 
@@ -38,6 +44,7 @@ Scan scan_objects(const std::string& root, unsigned threads, const IndexProgress
       scan.annotations.append(std::move(each.annotations));
       scan.others.append(std::move(each.others));
       scan.folders.append(std::move(each.folders));
+      std::ranges::move(each.unusable, std::back_inserter(scan.unusable));
     }
     return scan;
   } catch (const SampleError& error) {

@@ -21,6 +21,7 @@
 
 #include "base/file_io.hpp"
 #include "base/json_numbers.hpp"
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "data/fields.hpp"
 #include "data/parallel.hpp"
@@ -235,6 +236,7 @@ PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint
 }
 
 void create_folder(const fs::path& folder) {
+  if (is_remote_name(folder.native())) throw ConfigError(folder.string() + ": " + std::string(kOnlyFilesAreWritten));
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
