@@ -125,6 +125,37 @@ TEST_CASE("a split is the same wherever the data lie") {
   CHECK(parts[0].size() < 150);
 }
 
+TEST_CASE("a split of files that a program gives is the same for a copy in another folder, and for ./ in a list") {
+  class Files final : public LikeDataset {
+   public:
+    explicit Files(std::string folder)
+        : LikeDataset(std::make_shared<MemoryDataset>(200)), folder_(std::move(folder)) {}
+    [[nodiscard]] std::string name(std::uint64_t id) const override {
+      return folder_ + (id % 2 == 0 ? "/cat/" : "/dog/") + std::to_string(id) + ".jpg";
+    }
+
+   private:
+    std::string folder_;
+  };
+  DatasetOptions options;
+  options.split = {0.5, 0.5};
+  const Ids part = ids_of(Files("/data"), options);
+  CHECK(part.size() > 50);
+  CHECK(part.size() < 150);
+  CHECK(ids_of(Files("/scratch/job 7/data"), options) == part);
+
+  const testing::TemporaryDirectory dir;
+  std::vector<Ids> parts;
+  for (const std::string& before : {std::string(), std::string("./")}) {
+    std::string list;
+    for (int i = 0; i < 200; ++i) list += before + "a/" + std::to_string(i) + ".jpg 0\n";
+    write_file(dir.path() / "list.txt", list);
+    options.path = (dir.path() / "list.txt").string();
+    parts.push_back(ids_of(*build_dataset(options), options));
+  }
+  CHECK(parts[0] == parts[1]);
+}
+
 TEST_CASE("all objects of an image are in one part of a split") {
   const testing::TemporaryDirectory dir;
   for (int i = 0; i < 60; ++i) {

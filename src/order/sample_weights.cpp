@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -115,6 +116,8 @@ std::string SampleNames::of(std::uint64_t id) const {
   if (auto original = data::original_name(dataset_, id)) return *std::move(original);
   std::string name = dataset_.name(id);
   if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
+  // A list may name the same file as "./cat/0.jpg".
+  if (name.starts_with("./")) name = std::filesystem::path(name).lexically_normal().string();
   return name;
 }
 

@@ -15,7 +15,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,7 +26,9 @@
 #include <forebay/error.hpp>
 #include <forebay/random.hpp>
 
+#include "data/scan.hpp"
 #include "sample_weights.hpp"
+#include "store/url.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -69,6 +73,21 @@ Interval part_of(const DatasetOptions& options) {
   return part;
 }
 
+// The folders that the names of all samples begin with, if they are absolute: files that a program
+// or a list gives. They are left out of the names, so that a copy of the data has the same parts.
+std::string folder_of_files(const Dataset& dataset, const order::SampleNames& names) {
+  if (dataset.size() == 0 || !store::is_absolute(names.of_source(0))) return "";
+  std::mutex mutex;
+  std::optional<std::string> folder;
+  order::for_each_sample(dataset, [&](std::uint64_t id) {
+    const std::string name = names.of_source(id);
+    const std::lock_guard lock(mutex);
+    if (folder && name.starts_with(*folder)) return;
+    folder = std::string(data::common_folder(std::array{folder.value_or(name), name}));
+  });
+  return folder && store::is_absolute(*folder) ? *folder : "";
+}
+
 // The objects of an image, and the clips of a video, share a name here, so they never end up in two
 // parts.
 std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
@@ -77,8 +96,9 @@ std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& 
   const order::SampleNames names(dataset);
   std::vector<std::uint8_t> is_chosen(dataset.size(), 1);
   if (!is_whole) {
+    const std::size_t folder = folder_of_files(dataset, names).size();
     order::for_each_sample(dataset, [&](std::uint64_t id) {
-      const std::string name = names.of_source(id);
+      const std::string name = names.of_source(id).substr(folder);
       is_chosen[id] = part.contains(place_of(name, kSplit)) &&
                       (options.fraction >= 1 || place_of(name, kFraction) < options.fraction);
     });
