@@ -217,6 +217,11 @@ TEST_CASE("a rank with another configuration or dataset is named on all ranks, w
   const std::uint32_t last = communicator->size() - 1;
   if (communicator->rank() == last) options.seed = 99;
   options.workers.io = communicator->rank() + 1;  // may differ
+  options.telemetry.dir = "run";
+  CHECK(folders_notice(options, *communicator).empty());
+  if (communicator->rank() == last) options.telemetry.dir = "other";
+  CHECK(contains(folders_notice(options, *communicator), "and \"other\" on rank " + std::to_string(last)) ==
+        (last > 0));
   const std::string message = error_of([&] { require_same_run(options, *dataset, *communicator); });
   if (last == 0) {
     CHECK(message.empty());

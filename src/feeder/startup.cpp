@@ -86,6 +86,7 @@ class Startup {
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
   std::string parts_notice_;                 // of dataset.order = "local"
+  std::string folders_notice_;               // of telemetry.dir
   data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
 
@@ -151,6 +152,7 @@ void Startup::open_dataset() {
   run_.intake = dynamic_cast<const SourceIntake*>(run_.given.dataset.get());
   if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
+  folders_notice_ = job::folders_notice(options, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
   run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));
 }
@@ -218,7 +220,7 @@ void Startup::open_logs() {
     run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
-      for (const std::string& notice : {operations_notice_, parts_notice_}) warn(notice);
+      for (const std::string& notice : {operations_notice_, parts_notice_, folders_notice_}) warn(notice);
       warn(job::batches_warning(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;

@@ -38,6 +38,9 @@ namespace forebay::job {
 // rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
 
+// Why ranks with different telemetry.dir may not be what the user meant; usually empty. Collective.
+[[nodiscard]] std::string folders_notice(const Options& options, Communicator& communicator);
+
 // The order that the program gives with the dataset `given`, or else the selection by dataset.split, fraction and
 // weights; null if every sample is served once. `dataset` is the same dataset, guarded. Throws ConfigError on all ranks
 // if one cannot select, or if ranks have different weight files.
