@@ -1,3 +1,5 @@
+#include <sys/wait.h>
+#include <unistd.h>
 #include <forebay/feeder.hpp>
 
 #include "feeder/run.hpp"
@@ -207,6 +209,27 @@ TEST_CASE("damage below a crop is found by decode = \"full\", a file cut short b
     CHECK(bad == (decode == Decode::full ? 1 : 0));
     run(options_of(Crop::none, decode), std::make_shared<JpegDataset>(with_cut, top), &bad);
     CHECK(bad == 1);
+  }
+}
+
+TEST_CASE("a process that calls exit() with a feeder at work ends with that code") {
+  Options options = options_of(Crop::random_resized, Decode::full);
+  options.run.epochs = 1000;
+  options.workers.decode = 3;
+  const auto dataset = std::make_shared<JpegDataset>(files(), std::nullopt);
+  for (int i = 0; i < 30; ++i) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::alarm(60);
+      static std::optional<Feeder> feeder;  // destroyed by exit() too, after what was made later
+      feeder.emplace(options, Parts{.dataset = dataset});
+      static_cast<void>(feeder->next());
+      std::exit(7);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK((WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status)) == 7);
   }
 }
 

@@ -158,6 +158,11 @@ TEST_CASE("The end of an epoch is no batch and no step: not of leases, figures a
   CHECK_FALSE(make_source_feeder(counted, world(), source(), {}, batches->state())->next_epoch());
 }
 
+TEST_CASE("No source is an error, not a crash") {
+  CHECK_THROWS_WITH_AS((void)make_source_feeder(options("block"), world(), nullptr),
+                       doctest::Contains("needs a source of batches"), ConfigError);
+}
+
 TEST_CASE("An evaluation serves each batch once, whatever the policy") {
   const std::uint64_t mine = 4 + world().rank();
   Options evaluation = options("greedy", 3);

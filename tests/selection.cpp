@@ -344,6 +344,19 @@ TEST_CASE("a feeder serves the samples of its part and no others, each once per 
   CHECK(served == expected);
 }
 
+TEST_CASE("a given order of another number of samples, or beside a selection, is refused") {
+  const auto error_with = [](std::uint64_t samples, double fraction) {
+    const auto dataset = std::make_shared<MemoryDataset>(20);
+    dataset->order_ = std::make_shared<GivenOrder>(samples, 5);
+    Options options = memory_options(2);
+    options.dataset.fraction = fraction;
+    return testing::error_of<ConfigError>([&] { Feeder feeder(options, Parts{.dataset = dataset}); });
+  };
+  CHECK(error_with(20, 1).empty());
+  CHECK(testing::contains(error_with(21, 1), "is of 21 samples, and the dataset has 20"));
+  CHECK(testing::contains(error_with(20, 0.5), "leave one of them out"));
+}
+
 TEST_CASE("a feeder serves the order that the program gives, and reads nothing of an epoch before its order is there") {
   std::atomic<int> reads = 0;
   const auto dataset = std::make_shared<MemoryDataset>(20, [&reads](std::uint64_t) { ++reads; });

@@ -191,6 +191,7 @@ class FeederOfSource final : public SourceFeeder {
       end_ = std::make_unique<AgreedEnd>(*ranks_, options.policy.watchdog_s, parts.while_waiting);
     }
     ranks::collectively(*ranks_, [&] {
+      if (source_ == nullptr) throw ConfigError("a SourceFeeder needs a source of batches, not a null pointer");
       intake_ = std::make_shared<SourceIntake>(source_, static_cast<std::uint64_t>(ring::pool_of(options.queue)));
       began_ = place_ = place_of(state, *ranks_);
     });

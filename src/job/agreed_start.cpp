@@ -284,6 +284,17 @@ std::shared_ptr<const Selection> share_selection(const Options& options, const D
       throw ConfigError(
           R"(dataset.order = "local": the program gives the order of the samples; leave one of them out)");
     }
+    if (order != nullptr && order->samples() != dataset.size()) {
+      throw ConfigError("the order that the program gives is of " + std::to_string(order->samples()) +
+                        " samples, and the dataset has " + std::to_string(dataset.size()));
+    }
+    const bool selects = !options.dataset.split.empty() || options.dataset.fraction < 1 ||
+                         (!options.dataset.weights.empty() && !options.run.eval);
+    if (order != nullptr && selects) {
+      throw ConfigError(
+          "dataset.split, fraction and weights choose samples, and so does the order that the program gives; leave one "
+          "of them out");
+    }
     if (order == nullptr) {
       selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
     } else if (communicator.size() == 1) {

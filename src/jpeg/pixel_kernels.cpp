@@ -105,7 +105,7 @@ constexpr PixelKernels kScalarPixels{"scalar",        transform_scalar, double_a
 const PixelKernels& scalar_pixel_kernels() noexcept { return kScalarPixels; }
 
 std::span<const PixelKernels> supported_pixel_kernels() {
-  static const std::vector<PixelKernels> all =
+  static const auto& all =
       kernels_that_run_here(kScalarPixels, &PixelKernels::transform, [](auto target, PixelKernels& kernels) {
         set_transform_kernel(target, kernels);
         set_row_kernels(target, kernels);

@@ -124,11 +124,10 @@ constexpr Kernels kScalar{"scalar",        resample_scalar,    blend_scalar, con
 const Kernels& scalar_kernels() noexcept { return kScalar; }
 
 std::span<const Kernels> supported_kernels() {
-  static const std::vector<Kernels> all =
-      jpeg::kernels_that_run_here(kScalar, &Kernels::resample, [](auto target, Kernels& kernels) {
-        set_resize_kernels(target, kernels);
-        set_convert_kernel(target, kernels);
-      });
+  static const auto& all = jpeg::kernels_that_run_here(kScalar, &Kernels::resample, [](auto target, Kernels& kernels) {
+    set_resize_kernels(target, kernels);
+    set_convert_kernel(target, kernels);
+  });
   return all;
 }
 

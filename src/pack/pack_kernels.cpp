@@ -43,8 +43,7 @@ constexpr PackKernels kScalarPack{"scalar",          decode_scalar,      expand_
 }  // namespace
 
 std::span<const PackKernels> supported_pack_kernels() {
-  static const std::vector<PackKernels> all =
-      jpeg::kernels_that_run_here(kScalarPack, &PackKernels::decode, set_pack_kernels);
+  static const auto& all = jpeg::kernels_that_run_here(kScalarPack, &PackKernels::decode, set_pack_kernels);
   return all;
 }
 

@@ -253,7 +253,7 @@ Keys find_keys_after(const Keys& old) {
 }  // namespace
 
 Credentials& Credentials::of_process() {
-  static Credentials credentials;
+  static auto& credentials = *new Credentials;  // never destroyed, as threads of a feeder outlive exit()
   return credentials;
 }
 

@@ -74,7 +74,7 @@ struct Curl {
 };
 
 const Curl& curl() {
-  static const Curl loaded;
+  static const auto& loaded = *new Curl;  // never destroyed, as threads of a feeder outlive exit()
   return loaded;
 }
 

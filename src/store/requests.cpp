@@ -72,7 +72,7 @@ struct Settings {
 };
 
 const Settings& settings() {
-  static const Settings read;
+  static const auto& read = *new Settings;  // never destroyed, as threads of a feeder outlive exit()
   return read;
 }
 

@@ -61,7 +61,7 @@ std::string Libav::describe(int error) const {
 }
 
 const Libav& libav() {
-  static const Libav loaded = load();
+  static const auto& loaded = *new Libav(load());  // never destroyed, as threads of a feeder outlive exit()
   return loaded;
 }
 
