@@ -355,6 +355,8 @@ TEST_CASE("bad options and bad parts are named") {
   Options options = memory_options(2);
   options.policy.name = "gredy";
   CHECK_THROWS_WITH_AS(Feeder(options, parts(4)), doctest::Contains("policy.name"), ConfigError);
+  options.run.eval = true;  // asks no policy
+  CHECK_NOTHROW(Feeder(options, parts(4)));
   options = memory_options(0);
   CHECK_THROWS_WITH_AS(Feeder(options, parts(4)), doctest::Contains("dataset.batch_size"), ConfigError);
   options = memory_options(8);

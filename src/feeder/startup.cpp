@@ -129,7 +129,9 @@ void Startup::agree_on_policy() {
   collectively([this] {
     const std::uint64_t first_step = run_.resume_point.steps();
     if (job::is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
-    const PolicyOptions rule = job::policy_options(run_.options, rank(), first_step);
+    PolicyOptions rule = job::policy_options(run_.options, rank(), first_step);
+    // Evaluation asks none, and its options may name one that only the training has registered.
+    if (run_.options.run.eval) rule.name = "block";
     policy_ = with_rules(run_.given.policies.make(rule), rule);
   });
 }
