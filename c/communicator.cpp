@@ -206,7 +206,8 @@ void require_all(const char* name, std::initializer_list<std::pair<const char*, 
 
 void check(const forebay_communicator& given) {
   if (given.rank >= given.size) {
-    refuse("forebay_communicator: rank is " + std::to_string(given.rank) + " and size " + std::to_string(given.size));
+    refuse("forebay_communicator: rank is " + std::to_string(given.rank) + " and size " + std::to_string(given.size) +
+           (given.size == 0 ? ": did forebay_mpi_communicator() fail?" : ""));
   }
   require_all("forebay_communicator", {{"duplicate", given.duplicate != nullptr},
                                        {"destroy", given.destroy != nullptr},
