@@ -134,6 +134,7 @@ class PngCodec final : public Codec {
   // may be decompression bombs and are not even inflated.
   void read_header() noexcept {
     png_set_read_fn(png_, this, on_read);
+    png_set_chunk_malloc_max(png_, std::max<std::size_t>(file_.size(), 1));  // whatever length a chunk claims
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     static constexpr std::array<png_byte, 5> kExif{'e', 'X', 'I', 'f', 0};
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT, kExif.data(), 1);
