@@ -142,7 +142,7 @@ TEST_CASE("what is no index, or of another version, says so") {
   auto older = sound_indexes().front();
   older[8] = std::byte{1};
   CHECK(contains(reason(older),
-                 "an index of version 1, this Forebay reads version 11; delete it to have it built again"));
+                 "an index of version 1, this Forebay reads version 12; delete it to have it built again"));
   auto damaged = sound_indexes()[2];
   damaged.back() ^= std::byte{1};
   CHECK(contains(reason(damaged), " to " + std::to_string(damaged.size() - 1) + " does not match; delete it"));

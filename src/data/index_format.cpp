@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'F', 'o', 'r', 'e', 'b', 'a', 'y', 'I'};
 // Raised whenever the meaning of the bytes changes. Older indexes are not read: the error says to
 // delete the file, and it is built again.
-constexpr std::uint32_t kVersion = 11;
+constexpr std::uint32_t kVersion = 12;
 
 // Written as it is in memory. It must have no padding, as the assertion checks, because the
 // checksum would otherwise cover indeterminate bytes.
@@ -59,12 +59,12 @@ std::size_t chunks_of(std::size_t content_bytes) {
 // compile.
 template <typename Codec, typename Record>
 void code_record(Codec& codec, Record& record) {
-  auto& [origin, root, skipped, counts, modified] = record;
+  auto& [origin, root, skipped, counts, modified, spreads] = record;
   codec(origin.format, origin.path, origin.labels, origin.classes, origin.difficult, origin.samples, origin.fields,
         origin.source_hash);
   auto& [frames, stride, start, every, short_videos, segment, unit] = origin.clip;
   codec(frames, stride, start, every, short_videos, segment, unit);
-  codec(root, skipped, counts.images, counts.annotations, counts.objects, modified);
+  codec(root, skipped, counts.images, counts.annotations, counts.objects, modified, spreads);
 }
 
 }  // namespace

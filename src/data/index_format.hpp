@@ -44,9 +44,10 @@ struct IndexRecord {
   std::string root;  // absolute; prefix of every relative path
   std::vector<Skipped> skipped;
   IndexCounts counts;
-  // The modification time of each file of records, set by make_dataset(). Not part of the content, because a copy has
-  // other times.
+  // Of each file of records, `modified` and `spread` of its stamp, set by make_dataset(). Not part of the content: a
+  // copy has other times, and must have the same content.
   std::vector<std::int64_t> modified = {};
+  std::vector<std::uint64_t> spreads = {};
 };
 
 // Appends values to a byte string. A record's members are listed once for both directions, in a function that calls

@@ -369,10 +369,11 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
   // (record_layout.cpp).
   [[nodiscard]] SourceFiles::Known known(std::uint64_t file) const {
     const std::int64_t bytes = number(Layout::file_bytes, file);
+    const std::vector<std::uint64_t>& spreads = image().record().spreads;
     return {.path = file_path(file),
             .stamp = {.bytes = static_cast<std::uint64_t>(bytes < 0 ? ~bytes : bytes),
                       .sum = static_cast<std::uint64_t>(number(Layout::file_sum, file)),
-                      .spread = static_cast<std::uint64_t>(number(Layout::file_spread, file))}};
+                      .spread = file < spreads.size() ? spreads[file] : 0}};
   }
 
   // Checks computed columns when the index is opened, because no bytes of the index bound their

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <forebay/error.hpp>
 #include <limits>
@@ -139,7 +140,6 @@ std::int64_t number_in(const RecordTable& table, std::size_t column, std::uint64
       return table.stamps[row].is_held ? ~bytes : bytes;
     }
     case RecordLayout::file_sum: return row < table.stamps.size() ? whole(table.stamps[row].sum) : 0;
-    case RecordLayout::file_spread: return row < table.stamps.size() ? whole(table.stamps[row].spread) : 0;
     case RecordLayout::video_end: return row < table.videos.size() ? whole(table.videos.ends()[row]) : 0;
     case RecordLayout::source: return table.source[row];
     case RecordLayout::number:
@@ -367,8 +367,12 @@ std::int64_t RecordTable::modified_of(const OpenFile& file) {
 }
 
 RecordTable::Stamp RecordTable::stamp_of(const OpenFile& file) {
-  if (file.remote != nullptr) return {.bytes = file.size, .sum = file.remote->identity()};
   const ReadAt read = read_at_patiently;
+  if (file.remote != nullptr) {  // its head came with the first answer
+    return {.bytes = file.size,
+            .sum = sum_of_head(file, read),
+            .modified = std::bit_cast<std::int64_t>(file.remote->identity())};
+  }
   return {.bytes = file.size,
           .sum = sum_of_head(file, read),
           .spread = sum_of_blocks(file, read),
@@ -389,10 +393,14 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
-// Modification times go into the record and not into the content, because a copy of the data has
-// other times but must have the same fingerprint.
+// Modification times and versions go into the record and not into the content, because a copy of
+// the data has others but must have the same fingerprint; the sums of blocks, because reading them
+// from a store would take many requests for each file.
 std::unique_ptr<Dataset> make_dataset(IndexRecord record, RecordTable table, std::span<const std::byte> state) {
-  for (const RecordTable::Stamp& stamp : table.stamps) record.modified.push_back(stamp.modified);
+  for (const RecordTable::Stamp& stamp : table.stamps) {
+    record.modified.push_back(stamp.modified);
+    record.spreads.push_back(stamp.spread);
+  }
   RecordLayout layout = layout_of(table);
   const std::vector<std::byte> head = layout.head();
   layout.place(head.size());

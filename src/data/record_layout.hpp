@@ -130,7 +130,6 @@ struct RecordLayout {
     path_end,
     file_bytes,  // if its records are held: ~bytes, below 0
     file_sum,
-    file_spread,
     video_end,
     source,
     number,
@@ -182,7 +181,6 @@ struct RecordLayout {
       case video_end: return {0, below(video_bytes + 1), "its texts are out of order"};
       case key_end: return {0, below(key_bytes + 1), "its texts are out of order"};
       case file_bytes:
-      case file_spread:
       case file_sum: return {std::numeric_limits<std::int64_t>::min(), kAny, {}};
       case source: return {0, below(sources), "a sample names a file that is not listed"};
       case before:

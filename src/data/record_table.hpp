@@ -74,9 +74,10 @@ struct RecordTable {
   // Identifies a source of records or a video when it is opened.
   struct Stamp {
     std::uint64_t bytes = 0;    // its size
-    std::uint64_t sum = 0;      // checksum of its first 8 KiB; for an object, its identity in its store
+    std::uint64_t sum = 0;      // checksum of its first 8 KiB
     std::uint64_t spread = 0;   // checksum of blocks spread over it, or of all of a small file; 0: not compared
-    std::int64_t modified = 0;  // in nanoseconds; 0 if unknown or too recent to tell writes apart
+    std::int64_t modified = 0;  // in nanoseconds; 0 if unknown or too recent to tell writes apart; for an object, the
+                                // bits of its identity in its store
     bool is_held = false;       // its records are in `held`: the file is compared, not read
   };
 

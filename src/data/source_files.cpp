@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -116,12 +117,16 @@ OpenFile SourceFiles::open_file(const std::string& path, OpenFile (*opener)(cons
   }
 }
 
+std::uint64_t SourceFiles::identity(std::uint64_t source) const noexcept {
+  return std::bit_cast<std::uint64_t>(sources_[source].modified.load(std::memory_order_relaxed));
+}
+
 // Once the file has matched, its present modification time replaces that in the index, so that the
 // next opening need not read its blocks, even for a copy whose times all differ.
 OpenFile SourceFiles::open(std::uint64_t source) {
   const Known known = known_(source);
   if (store::is_url(known.path)) {
-    OpenFile object = store::open_object(known.path, {.bytes = known.stamp.bytes, .identity = known.stamp.sum});
+    OpenFile object = store::open_object(known.path, {.bytes = known.stamp.bytes, .identity = identity(source)});
     prepare(object, known.path);
     return object;
   }
@@ -138,7 +143,7 @@ void SourceFiles::check(std::uint64_t source) {
   if (sources_[source].is_checked.load(std::memory_order_relaxed)) return;
   if (const Known known = known_(source); store::is_url(known.path)) {  // for a URL open() sends no request
     const OpenFile file = store::open_object(known.path);
-    if (file.size != known.stamp.bytes || file.remote->identity() != known.stamp.sum) throw store::is_changed();
+    if (file.size != known.stamp.bytes || file.remote->identity() != identity(source)) throw store::is_changed();
   } else {
     (void)open(source);
   }

@@ -130,6 +130,8 @@ class SourceFiles {
   // Calls opener(path), giving back kept files if the process has run out of descriptors.
   [[nodiscard]] OpenFile open_file(const std::string& path, OpenFile (*opener)(const std::string&));
   [[nodiscard]] OpenFile open(std::uint64_t source);
+  // Of an object, in its store.
+  [[nodiscard]] std::uint64_t identity(std::uint64_t source) const noexcept;
   // Makes the file be read through the cache, or past the page cache, if one of them is wanted.
   void prepare(OpenFile& file, const std::string& path) const;
   // Null once the run that owns it has ended.
