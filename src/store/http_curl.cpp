@@ -245,11 +245,13 @@ bool is_without_tls(std::string_view cause) {
           SampleError::Kind::transient);
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
-      throw SampleError(printable(cause) + ": is the name right, and is there a network or a proxy (https_proxy)?",
-                        SampleError::Kind::transient);
+      throw SampleError(
+          printable(cause) + ": is the name right, and is there a network or a proxy (http_proxy, https_proxy)?",
+          SampleError::Kind::transient);
     case CURLE_COULDNT_CONNECT:
-      throw SampleError(printable(cause) + ": does the server run, and is there a route or a proxy (https_proxy)?",
-                        SampleError::Kind::transient);
+      throw SampleError(
+          printable(cause) + ": does the server run, and is there a route or a proxy (http_proxy, https_proxy)?",
+          SampleError::Kind::transient);
     case CURLE_SSL_CONNECT_ERROR:
       if (is_without_tls(cause))
         throw ConfigError("the server answers without TLS: ask for it with http://, or by another port");

@@ -145,6 +145,11 @@ bool asks_for_time(long status) noexcept {
   return is_of(kPassing) || (status >= 500 && !is_of(kNever));
 }
 
+bool is_redirect(long status) noexcept {
+  constexpr std::array kRedirects{301L, 302L, 303L, 307L, 308L};
+  return std::ranges::find(kRedirects, status) != kRedirects.end();
+}
+
 // How often in a row this thread was asked for time.
 void rest(const Reply& reply, unsigned times) {
   static thread_local std::minstd_rand random(std::random_device{}());
@@ -209,13 +214,18 @@ std::string skew_of(const Reply& reply) {
                              "is not public"));
   }
   if (reply.status == 404 || reply.status == 410) throw SampleError("there is no such object (404)");
+  if (reply.status == 407) {  // of https:// it would have been the answer to CONNECT
+    throw ConfigError(name +
+                      "the proxy (http_proxy) answers 407: give it a name and a password there, or name the host "
+                      "in no_proxy");
+  }
   if (reply.status == 412) throw is_changed();
   if (code == "RequestTimeout" || asks_for_time(reply.status) || code == "SlowDown") {
     throw SampleError(said, SampleError::Kind::transient);
   }
   if (reply.status < 300 || reply.status >= 400) throw ConfigError(name + said);
   throw ConfigError(name + said +
-                    (reply.location.starts_with("http://")
+                    (is_redirect(reply.status) && reply.location.starts_with("http://")
                          ? ", a redirect from https:// to http://, which is not followed"
                          : ", a redirect that leads nowhere"));
 }
@@ -226,13 +236,28 @@ std::string by_endpoint(const std::string& url) {
   return " (" + settings().told_by + " = " + printable(settings().endpoint) + ")";
 }
 
-// "https://host/path?query" as another target for the same data.
+// The path of a name beside `path`, without "." and "..": libcurl is told to send paths as they are.
+std::string path_beside(std::string_view path, std::string_view name) {
+  const auto query = std::min(name.find('?'), name.size());
+  std::string beside(path.substr(0, query == 0 ? path.size() : path.rfind('/') + 1));
+  const std::vector<std::string_view> parts = split(name.substr(0, query), '/');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] == ".." && beside.size() > 1) beside.erase(beside.rfind('/', beside.size() - 2) + 1);
+    if (parts[i] == ".." || parts[i] == ".") continue;
+    beside.append(parts[i]).append(i + 1 < parts.size() ? "/" : "");
+  }
+  return beside.append(name.substr(query));
+}
+
+// "https://host/path?query", or what is left of it relative to the present target, as another target for the same data.
 bool follow(const Reply& reply, Target& target) {
-  constexpr std::array kRedirects{301L, 302L, 307L, 308L};
-  if (std::ranges::find(kRedirects, reply.status) == kRedirects.end()) return false;
-  const std::string& to = reply.location;
+  if (!is_redirect(reply.status) || reply.location.empty()) return false;
+  std::string to = reply.location;
+  if (to.starts_with("//")) to.insert(0, target.origin.substr(0, target.origin.find("//")));
   if (to.starts_with('/')) {
     target.path = to;
+  } else if (to.find(':') >= to.find_first_of("/?")) {
+    target.path = path_beside(target.path, to);
   } else {
     const auto scheme = to.find("://");
     const bool is_safe =
