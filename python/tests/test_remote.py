@@ -50,6 +50,7 @@ def example(number: int) -> bytes:
     return head + masked_crc(head) + data + masked_crc(data)
 
 
+COMMAND = os.path.join(os.path.dirname(forebay.__file__), "bin", "forebay")
 PATTERN = "/data/shard-{00..03}.tar"
 
 
@@ -126,9 +127,7 @@ def test_a_local_list_of_urls(web: Store, tmp_path: Path) -> None:
 
 
 def test_a_packed_dataset(web: Store, folder: Path, tmp_path: Path) -> None:
-    run_command(
-        os.path.join(os.path.dirname(forebay.__file__), "bin", "forebay"), "pack", str(folder), str(tmp_path / "packed")
-    )
+    run_command(COMMAND, "pack", str(folder), str(tmp_path / "packed"))
     web.objects = {f"/packed/{file.name}": file.read_bytes() for file in (tmp_path / "packed").glob("*.fbpack")}
     names = sorted(web.objects)
     assert names

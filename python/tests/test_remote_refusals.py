@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,9 @@ from typing import Any
 import forebay
 import object_store
 import pytest
-from conftest import COUNT, png, tar_of
+from conftest import COUNT, png, run_command, tar_of
 from object_store import KEY_ID, SECRET, Store, running
-from test_remote import PATTERN, SMALL, check, feed, refused, run
+from test_remote import COMMAND, PATTERN, SMALL, check, feed, refused, run
 
 # ---- what would be written to a store
 
@@ -160,6 +162,50 @@ def test_a_proxy_that_refuses_is_named(web: Store, monkeypatch: pytest.MonkeyPat
     with pytest.raises(forebay.Error, match=f"the proxy {name} .* 407") as caught:
         feed("https://data.example.org/x.tar")
     assert "password" not in str(caught.value)
+    monkeypatch.setenv("http_proxy", f"http://user:password@{name}")
+    web.fault = lambda *_: object_store.busy(407)
+    with pytest.raises(forebay.Error, match=r"the proxy \(http_proxy\) answers 407.*no_proxy") as caught:
+        feed("http://data.example.org/x.tar")
+    assert "password" not in str(caught.value)
+
+
+# ---- the same data elsewhere
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_of_every_form(web: Store, status: int) -> None:
+    objects = {path.replace("/data/", "/moved/here/"): body for path, body in web.objects.items()}
+    forms = itertools.cycle(
+        ["../moved/./x/../here/{}", "//{host}/moved/here/{}", "/moved/here/{}", "{url}/moved/here/{}"]
+    )
+    host = web.url.removeprefix("http://")
+
+    def moved(number: int, path: str, headers: Any) -> object_store.Fault | None:
+        to = next(forms).format(path.rpartition("/")[2], host=host, url=web.url)
+        return object_store.redirect(to, status) if path.startswith("/data/") else None
+
+    web.objects, web.fault = objects, moved
+    check(feed(web.url + PATTERN))
+    assert web.statuses[status] > 4
+
+
+def test_a_copy_elsewhere_is_the_same_dataset(web: Store, shards: dict[str, bytes], tmp_path: Path) -> None:
+    """Bytes decide, whatever their version is called and whether there is a store at all."""
+    for path, body in shards.items():
+        (tmp_path / path.rpartition("/")[2]).write_bytes(body)
+    state, local = str(tmp_path / "job.state"), str(tmp_path / PATTERN.rpartition("/")[2])
+    fingerprints, served = set(), Counter[int]()
+    for place, etag in ((web.url + PATTERN, "one"), (web.url + PATTERN, "two"), (local, "")):
+        web.etag = lambda body, name=etag: f'"{name}-{len(body)}"'  # type: ignore[method-assign]
+        fingerprints.add(re.search(r"fingerprint +(\w+)", run_command(COMMAND, "index", place))[1])  # type: ignore[index]
+        with feed(place, resume=state) as feeder:
+            for batch in itertools.islice(feeder, 2):
+                served.update(int(i) for i in batch.ids)
+            feeder.save(state)
+    assert len(fingerprints) == 1 and max(served.values()) == 1
+    web.objects["/data/shard-01.tar"] = shards["/data/shard-02.tar"]
+    with pytest.raises(forebay.Error, match="another dataset"):
+        feed(web.url + PATTERN, resume=state)
 
 
 # ---- keys that services give
