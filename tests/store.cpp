@@ -1,4 +1,4 @@
-// Names, hashes and signatures of stores; and the node cache over a store that counts requests.
+// The node cache over a store that counts requests.
 #include "test.hpp"
 
 #include <fcntl.h>
@@ -13,8 +13,6 @@
 #include "data/source_files.hpp"
 #include "store/cache.hpp"
 #include "store/objects.hpp"
-#include "store/sha256.hpp"
-#include "store/signature.hpp"
 #include "store/url.hpp"
 
 namespace forebay::test_store {
@@ -151,57 +149,6 @@ class Child {
 };
 
 }  // namespace
-
-TEST_CASE("names of objects") {
-  CHECK(is_url("s3://b/k"));
-  CHECK(is_url("https://h/a.tar"));
-  CHECK_FALSE(is_url("/data/s3://b"));
-  CHECK_FALSE(is_url("ftp://h/a"));
-  CHECK(is_prefix("s3://b/train"));
-  CHECK(is_prefix("s3://b/v1.0/"));
-  CHECK_FALSE(is_prefix("s3://b/v1.0"));
-  CHECK_FALSE(is_prefix("https://h/train"));
-  const ObjectName name = object_name("s3://bucket/a b/c?d");
-  CHECK(name.scheme == "s3");
-  CHECK(name.host == "bucket");
-  CHECK(name.key == "a b/c?d");
-  CHECK(contains(error_of([] { (void)object_name("https://user:secret@h/a"); }), "password"));
-  CHECK_FALSE(contains(error_of([] { (void)object_name("https://h/a?sig=secret"); }), "secret"));
-  CHECK_FALSE(error_of([] { (void)object_name("s3://"); }).empty());
-  CHECK(percent_encoded("a b/\xC3\xA9~", "/") == "a%20b/%C3%A9~");
-  CHECK(percent_decoded("a%20b/%c3%A9") == "a b/\xC3\xA9");
-  CHECK(xml_element("<Error><Code>NoSuchKey</Code></Error>", "Code") == "NoSuchKey");
-}
-
-// FIPS 180-2, appendix B, and RFC 4231.
-TEST_CASE("SHA-256 and its HMAC") {
-  CHECK(store::hex(sha256("")) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  CHECK(store::hex(sha256("abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  CHECK(store::hex(sha256("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq")) ==
-        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-  CHECK(store::hex(sha256(std::string(1'000'000, 'a'))) ==
-        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-  CHECK(store::hex(hmac_sha256("Jefe", "what do ya want for nothing?")) ==
-        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  CHECK(store::hex(hmac_sha256(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")) ==
-        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
-}
-
-// From "Signature Calculations for the Authorization Header" in the Amazon S3 API Reference: its
-// two GETs without further headers.
-TEST_CASE("signatures of AWS's own examples") {
-  const Keys keys{.id = "AKIAIOSFODNN7EXAMPLE", .secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", .token = {}};
-  const auto time = std::chrono::system_clock::from_time_t(1'369'353'600);  // 2013-05-24
-  Signer signer;
-  const auto signature = [&](const std::string& query) {
-    const auto headers = signer.headers(keys, "us-east-1", "examplebucket.s3.amazonaws.com", "/", query, time);
-    const auto found = std::ranges::find_if(headers, [](const auto& line) { return contains(line, "Signature="); });
-    REQUIRE(found != headers.end());
-    return found->substr(found->rfind('=') + 1);
-  };
-  CHECK(signature("max-keys=2&prefix=J") == "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
-  CHECK(signature("lifecycle=") == "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
-}
 
 TEST_CASE("bytes of memory in pieces") {
   std::vector<std::byte> memory(10);
