@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from . import _core
 from .errors import ConfigError
 
 
@@ -58,12 +59,13 @@ def names_of(classes: Iterable[Any]) -> list[bytes]:
     return [os.fsencode(name) if isinstance(name, (str, bytes)) else str(name).encode() for name in classes]
 
 
+_BLANKS = " \t\r\n\v\f"  # as the library's: others belong to a name
 _WHOLE = re.compile(r"(?:\+|(-))?([0-9]+)(?:\.0+)?")
 
 
 def whole_number(text: str) -> int | None:
     """A class number written as text, as in lists: "3", "+3" and "3.0" are 3."""
-    found = _WHOLE.fullmatch(text.strip())
+    found = _WHOLE.fullmatch(text.strip(_BLANKS))
     return None if found is None else int(found[2]) * (-1 if found[1] else 1)
 
 
@@ -99,14 +101,14 @@ def one_column(values: Any, what: str) -> Any:
 
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Texts as class numbers or stripped names, "" as -1, and the names of the classes, as in list files. Raises
-    ValueError if the texts are neither all numbers nor all names."""
+    ValueError if they are neither all numbers nor all names, or what lists refuse: sets, numbers with a fraction."""
     known = set(classes)
     for sample, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(
                 f'the label {text!r} of sample {sample} is no text, as others are; "" says that it has none'
             )
-    texts = [text if text in known else text.strip() for text in texts]
+    texts = [text if text in known else text.strip(_BLANKS) for text in texts]
     numbers = [None if text in known else whole_number(text) for text in texts]
     odd = [sample for sample, number in enumerate(numbers) if texts[sample] and number is None]
     given = sum(map(bool, texts))
@@ -115,7 +117,8 @@ def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any],
             if number is not None and not -1 <= number < 1_000_000:
                 raise ValueError(f"the label {texts[sample]!r} of sample {sample} is not between -1 and 999999")
         return [-1 if number is None else number for number in numbers], list(classes)
-    if 2 * len(odd) < given and not any(texts[sample] in known for sample in odd):
+    are_most_numbers = 2 * len(odd) < given and not any(texts[sample] in known for sample in odd)
+    if are_most_numbers or (odd and not known and _core.are_class_numbers(names_of(texts))):
         raise ValueError(
             f"the label {texts[odd[0]]!r} of sample {odd[0]} is no class number, as most others are: correct it, or "
             "name all classes in classes="

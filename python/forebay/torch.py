@@ -181,7 +181,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._leases = max(_LEASES, int(settings["queue.max_leases"]))
         self._awaits_seed = not isinstance(shown, Served) and awaits_seed(order, settings, options)
         self._fields = [field.name for field in self._feeder.fields]
-        self._ragged = [field.name for field in self._feeder.fields if field.kind == "boxes"]
+        self._ragged = [field.name for field in self._feeder.fields if field.kind in ("boxes", "bytes")]
         if isinstance(shown, Served):
             shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
         unused = [name for name in _THEIRS if name not in (*_MEANT, *(_PINNING if self._pins else ()))]

@@ -18,6 +18,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "data/class_text.hpp"
 #include "data/fields.hpp"
 
 #include "answers.hpp"
@@ -104,6 +105,14 @@ void bind_datasets(nb::module_& module) {
       .def_ro("min_visible", &Field::min_visible);
   module.def("declared_field", &declared_field, "options"_a, "classes"_a,
              nb::sig("def declared_field(options: Options, classes: list[bytes]) -> FieldSpec"));
+  module.def(
+      "are_class_numbers",
+      [](const nb::list& texts) {
+        data::LabelCensus census;
+        for (const std::string& text : to_strings(texts)) census.add(text);
+        return census.are_numbers("labels");
+      },
+      "texts"_a, nb::sig("def are_class_numbers(texts: list[bytes]) -> bool"));
   nb::class_<Dataset>(module, "DatasetBase", "Samples that a feeder can serve.")
       .def("__len__", [](const Dataset& self) { return self.size(); })
       .def(

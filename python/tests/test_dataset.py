@@ -48,9 +48,17 @@ def test_files_say_what_does_not_fit(folder: Path) -> None:
         ((paths, []), "labels are empty"),
         ((SimpleNamespace(columns=["path", "label"]),), "paths are a SimpleNamespace: give one of its columns"),
         ((paths, SimpleNamespace(columns=["label"])), "labels are a SimpleNamespace: give one of its columns"),
+        ((paths, ["dog", "dog|cat"] * (COUNT // 2)), '"dog|cat" is a set of labels'),
+        ((paths, ["[1, 2]", "[0]"] * (COUNT // 2)), "is a set of labels"),
+        ((paths, ["0 1 1", "1 0 1"] * (COUNT // 2)), "is a set of labels"),
+        ((paths, ["0.5", "1"] * (COUNT // 2)), '"0.5" is a number with a fraction'),
+        ((paths, ["1,0", "1e-3"] * (COUNT // 2)), '"1,0" is a number with a fraction'),
+        ((paths, ["1", "nan"] * (COUNT // 2)), "'nan' of sample 1 is no class number"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message.replace("|", r"\|")):
             forebay.Files(*arguments)
+    assert forebay.Files(paths, ["dog|cat", "0.5"] * (COUNT // 2), classes=["0.5", "dog|cat"]).classes[1] == "dog|cat"
+    assert len(forebay.Files(paths, ["cat", "cat\xa0"] * (COUNT // 2)).classes) == 2  # as in lists
     with pytest.raises(ValueError, match="label 3, but there are 2 classes"):
         forebay.Files(paths, [3] * COUNT, classes=["a", "b"])
     with pytest.raises(ValueError, match="none of the classes"):

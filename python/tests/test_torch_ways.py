@@ -146,13 +146,13 @@ def test_the_order_is_that_of_manual_seed(load: Any) -> None:
 def test_fields_are_served(load: Any, folder: Path) -> None:
     np = pytest.importorskip("numpy")
     paths = [path for path, _ in Pictures(folder).samples[:8]]
-    boxes = [[[0, 0, 4, 4 + i / 8]] * (i % 3) for i in range(8)]
-    masks = {"mask": {"kind": "mask", "values": [np.full((8, 8), i, np.uint8) for i in range(8)]}}
-    files = forebay.Files(paths, [0] * 8, fields=masks, boxes=boxes)
-    for batch, first in pairs(load(files, 4), (0, 4)):
-        assert list(batch) == ["image", "label", "boxes", "boxes.class", "mask", "boxes.counts"]
-        assert batch["mask"][:, 0, 0].tolist() == list(range(first, first + 4)) and batch["image"].shape[0] == 4
-        assert batch["boxes.counts"].tolist() == [i % 3 for i in range(first, first + 4)]
+    fields: Any = {"mask": {"kind": "mask", "values": [np.full((8, 8), i, np.uint8) for i in range(8)]}}
+    fields["text"] = {"kind": "bytes", "values": [b"a\0" * i for i in range(8)]}
+    files = forebay.Files(paths, [0] * 8, fields=fields, boxes=[[[0, 0, 4, 4 + i / 8]] * (i % 3) for i in range(8)])
+    for batch, rows in pairs(load(files, 4), (range(4), range(4, 8))):
+        assert " ".join(batch) == "image label boxes boxes.class mask text boxes.counts text.counts"
+        assert batch["mask"][:, 0, 0].tolist() == list(rows) and batch["image"].shape[0] == 4
+        assert [*zip(batch["boxes.counts"], batch["text.counts"])] == [(i % 3, 2 * i) for i in rows]
 
 
 def test_a_state_rewinds_and_brings_its_seed(load: Any) -> None:
