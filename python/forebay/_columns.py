@@ -23,9 +23,14 @@ class Column(NamedTuple):
     paths: list[bytes]
 
 
+_FROM_THE_ROOT = (b"/", b"https://", b"http://", b"s3://", b"gs://")
+
+
 def absolute(paths: Iterable[bytes]) -> list[bytes]:
-    """The paths from the root, so that they mean the same files wherever the program goes later."""
-    return [os.path.join(os.getcwdb(), path) if path and not os.path.isabs(path) else path for path in paths]
+    """The paths from the root, which mean the same files wherever the program goes later, as URLs do."""
+    return [
+        os.path.join(os.getcwdb(), path) if path and not path.startswith(_FROM_THE_ROOT) else path for path in paths
+    ]
 
 
 def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Sequence[str]) -> list[Column]:

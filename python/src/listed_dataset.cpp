@@ -10,6 +10,8 @@
 
 #include "base/file_io.hpp"
 #include "data/scan.hpp"
+#include "store/objects.hpp"
+#include "store/url.hpp"
 
 namespace forebay::python {
 namespace {
@@ -49,6 +51,10 @@ bool error_may_pass(int error) noexcept { return system_failure("read", error).i
 
 void read_file(const std::string& path, ReadTarget& target) {
   try {
+    if (store::is_url(path)) {
+      (void)store::read_object(path, [&](std::size_t bytes) { return target.reserve(bytes); });
+      return;
+    }
     const OpenFile file = open_regular(path);
     read_at(file, 0, target.reserve(file.size));
   } catch (const SampleError& error) {

@@ -159,6 +159,14 @@ class Handler(BaseHTTPRequestHandler):
 
     do_PUT = do_GET
 
+    def do_POST(self) -> None:
+        """The answer to a form."""
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        with self.server.lock:
+            self.server.forms.append((self.path, dict(parse_qsl(form))))
+        body = self.server.objects.get(dict(parse_qsl(form)).get("Action", ""))
+        return self.error(404, "none") if body is None else self.answer(200, body)
+
     def do_CONNECT(self) -> None:
         """Bytes both ways until a side ends, if it is a proxy that lets its clients through."""
         if not self.server.lets_through:
@@ -194,6 +202,7 @@ class Store(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.requests: list[tuple[str, str | None]] = []
         self.queries: set[str] = set()
+        self.forms: list[tuple[str, dict[str, str]]] = []
         self.statuses: Counter[int] = Counter()
         self.fault: Callable[[int, str, Any], Fault | None] = lambda number, path, headers: None
         self.lets_through = False

@@ -205,6 +205,7 @@ def test_what_a_user_gets_wrong(bucket: Store, shards: dict[str, bytes], monkeyp
     bucket.objects = {"/bucket" + path: body for path, body in shards.items()}
     url = "s3://bucket" + PATTERN
     assert "there is no such object" in refused("s3://bucket/none.tar")
+    assert "a pattern in a URL has braces alone" in refused("s3://bucket/data/shard-*.tar")
     for status, code, headers, words in (
         (404, "NoSuchBucket", {}, 'there is no bucket "bucket"'),
         (301, "PermanentRedirect", {"x-amz-bucket-region": "eu-west-1"}, "set AWS_REGION=eu-west-1"),

@@ -26,9 +26,9 @@ def test_only_files_are_written(web: Store, tmp_path: Path, monkeypatch: pytest.
     for keys in ({"telemetry_dir": "s3://b/run"}, {"cache_dir": "gs://b/c"}, {"resume": "s3://b/x.state"}):
         with pytest.raises(forebay.Error, match="it is a URL, and only files are written"):
             feed(web.url + PATTERN, **keys)
-    with forebay.Feeder(dataset=web.url + PATTERN, **SMALL) as feeder:
-        with pytest.raises(forebay.Error, match="only files are written"):
-            feeder.save("s3://b/x.state")
+    feeder = forebay.Feeder(dataset=web.url + PATTERN, **SMALL)
+    with feeder, pytest.raises(forebay.Error, match="only files are written"):
+        feeder.save("s3://b/x.state")
     assert not list(tmp_path.iterdir())
 
 
@@ -71,6 +71,41 @@ def images(web: Store) -> str:
     web.objects = {f"/images/{number:03}.png": png(5 * number) for number in range(COUNT)}
     web.objects["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
     return web.url + "/list.csv"
+
+
+def test_a_list_names_files_with_percent_signs(web: Store) -> None:
+    list_of_images = images(web)
+    web.objects["/images/1%00 %z%.png"] = web.objects.pop("/images/001.png")
+    web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"001.png", b"1%2500 %z%.png")
+    check(feed(list_of_images))
+
+
+def test_files_of_a_program_may_be_urls(web: Store, tmp_path: Path) -> None:
+    images(web)
+    paths = [web.url + f"/images/{number:03}.png" for number in range(COUNT)]
+    (tmp_path / "0.png").write_bytes(png(0))
+    labels, masks = [number % 3 for number in range(COUNT)], {"mask": {"kind": "mask", "values": paths}}
+    files = forebay.Files([tmp_path / "0.png", *paths[1:]], labels, fields=masks)
+    check(feed(files))
+    with feed(files, on_bad="fail") as feeder:
+        for batch in feeder:
+            assert (batch["mask"][:, 0, 0] == 5 * batch.ids).all()
+
+
+def test_what_is_stored_compressed_is_read(web: Store) -> None:
+    """A server that says so of each .gz, as Apache does by AddEncoding."""
+
+    def labelled(handler: object_store.Handler) -> bool:
+        body = object_store.body_of(handler)
+        first, last = (int(number) for number in handler.headers["Range"].removeprefix("bytes=").split("-"))
+        piece = body[first : last + 1]
+        said = {"ETag": handler.server.etag(body), "Content-Encoding": "x-gzip"}
+        handler.answer(206, piece, {**said, "Content-Range": f"bytes {first}-{first + len(piece) - 1}/{len(body)}"})
+        return True
+
+    web.objects = {"/data.tar.gz": gzip.compress(tar_of(range(COUNT)))}
+    web.fault = lambda *_: labelled
+    check(feed(web.url + "/data.tar.gz"))
 
 
 def test_a_part_is_not_the_whole(web: Store) -> None:
@@ -166,7 +201,7 @@ def test_a_proxy_that_refuses_is_named(web: Store, monkeypatch: pytest.MonkeyPat
     web.fault = lambda *_: object_store.busy(407)
     with pytest.raises(forebay.Error, match=r"the proxy \(http_proxy\) answers 407.*no_proxy") as caught:
         feed("http://data.example.org/x.tar")
-    assert "password" not in str(caught.value)
+    assert "user:" not in str(caught.value)
 
 
 # ---- the same data elsewhere
@@ -293,6 +328,21 @@ def test_keys_expire_while_their_service_fails(
     machine.fault, bucket.fault = service, expired
     run("s3://bucket" + PATTERN)
     assert len(asked) == 7
+
+
+def test_keys_of_a_web_identity(bucket: Store, machine: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its token is in no URL, because those are written to logs."""
+    (tmp_path / "token").write_text("a.b+c\n")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", machine.url)
+    said = (
+        f"<AccessKeyId>{KEY_ID}</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey><SessionToken>t</SessionToken>"
+    )
+    machine.objects["AssumeRoleWithWebIdentity"] = f"<Credentials>{said}</Credentials>".encode()
+    run("s3://bucket" + PATTERN)
+    [(path, form)] = machine.forms
+    assert path == "/" and form["WebIdentityToken"] == "a.b+c" and form["RoleArn"] == "arn:aws:iam::1:role/r"
 
 
 def test_keys_that_had_expired_at_the_start_are_refused(

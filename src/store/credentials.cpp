@@ -124,10 +124,12 @@ Keys keys_of_web_identity(const std::string& token_file, const std::string& role
   const std::string host =
       !endpoint.empty() ? endpoint : "https://sts." + (region.empty() ? "" : region + ".") + "amazonaws.com";
   const std::string session = environment("AWS_ROLE_SESSION_NAME");
-  const auto reply =
-      ask({.url = host + "/?Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" + percent_encoded(role) +
-                  "&RoleSessionName=" + percent_encoded(session.empty() ? "forebay" : session) +
-                  "&WebIdentityToken=" + percent_encoded(text_of_file(token_file)),
+  const auto reply =  // a form, because servers and proxies write URLs to their logs
+      ask({.url = host + "/",
+           .method = "POST",
+           .form = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" + percent_encoded(role) +
+                   "&RoleSessionName=" + percent_encoded(session.empty() ? "forebay" : session) +
+                   "&WebIdentityToken=" + percent_encoded(text_of_file(token_file)),
            .limit_s = kService_s});
   if (!reply || xml_element(*reply, "AccessKeyId").empty()) {
     throw ConfigError("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE gets no keys of the role in AWS_ROLE_ARN");

@@ -17,6 +17,7 @@ struct Request {
   std::string url;
   std::vector<std::string> headers = {};
   const char* method = "GET";
+  std::string form = {};   // the body of a POST: "name=value&..."
   long limit_s = 0;        // 0: as long as bytes arrive
   bool is_direct = false;  // bypasses any proxy
 };

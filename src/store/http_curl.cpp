@@ -281,6 +281,7 @@ Reply perform(const Request& request, Body& body) {
   const auto set = [&](CURLoption option, auto value) { (void)library.easy_setopt(handle, option, value); };
   set(CURLOPT_URL, request.url.c_str());
   set(CURLOPT_HTTPHEADER, headers.get());
+  if (!request.form.empty()) set(CURLOPT_COPYPOSTFIELDS, request.form.c_str());
   set(CURLOPT_CUSTOMREQUEST, request.method);
   set(CURLOPT_WRITEFUNCTION, &take_bytes);
   set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));

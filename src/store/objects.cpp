@@ -45,9 +45,11 @@ std::uint64_t identity_of(const std::string& url, const Reply& reply) {
                     "could not be told from the old one; use a server that does");
 }
 
-// Compressed on its way, its ranges would be of other bytes.
+// Compressed on its way, its ranges would be of other bytes. Of a .gz the header says what is stored.
 void refuse_encoding(const std::string& url, const Reply& reply) {
   if (reply.encoding.empty() || reply.encoding == "identity") return;
+  const bool is_gzip = reply.encoding == "gzip" || reply.encoding == "x-gzip";
+  if (is_gzip && (url.ends_with(".gz") || url.ends_with(".tgz"))) return;
   throw ConfigError(printable(url) + ": the server sends it with Content-Encoding: " + printable(reply.encoding) +
                     ", which nobody asked for; have it sent as it is");
 }

@@ -113,14 +113,23 @@ bool is_same_owner(const std::string& asked, const std::string& host) {
   return host == asked || (is_amazon(asked) && is_amazon(host));
 }
 
+// As a browser sends it: what is encoded already stays as it is.
+std::string path_of(std::string_view key) {
+  std::string path = "/" + percent_encoded(key, "/%!$&'()*+,;=:@");
+  const auto is_digit = [&](std::size_t at) {
+    return at < path.size() && std::string_view("0123456789ABCDEFabcdef").find(path[at]) != std::string_view::npos;
+  };
+  for (auto at = path.find('%'); at != std::string::npos; at = path.find('%', at + 1)) {
+    if (!is_digit(at + 1) || !is_digit(at + 2)) path.insert(at + 1, "25");
+  }
+  return path;
+}
+
 Target target_of(const std::string& url) {
-  constexpr std::string_view kKept = "/%!$&'()*+,;=:@";  // what a browser leaves as it is
   const ObjectName place = object_name(url);
   const std::string key = percent_encoded(place.key, "/");
   if (!is_bucket(url)) {
-    return {.origin = place.scheme + "://" + place.host,
-            .path = "/" + percent_encoded(place.key, kKept),
-            .query = query_for(place)};
+    return {.origin = place.scheme + "://" + place.host, .path = path_of(place.key), .query = query_for(place)};
   }
   if (place.scheme == "gs") {
     return {.origin = "https://storage.googleapis.com", .path = "/" + place.host + "/" + key, .region = "auto"};
@@ -213,7 +222,11 @@ std::string skew_of(const Reply& reply) {
                            : ": no keys were found (environment, ~/.aws, service of the machine) and the bucket "
                              "is not public"));
   }
-  if (reply.status == 404 || reply.status == 410) throw SampleError("there is no such object (404)");
+  if (reply.status == 404 || reply.status == 410) {
+    const bool seems_pattern = url.find('*') != std::string::npos;
+    throw SampleError("there is no such object (404)" +
+                      std::string(seems_pattern ? "; a pattern in a URL has braces alone, as {00..63}" : ""));
+  }
   if (reply.status == 407) {  // of https:// it would have been the answer to CONNECT
     throw ConfigError(name +
                       "the proxy (http_proxy) answers 407: give it a name and a password there, or name the host "
