@@ -147,6 +147,44 @@ TEST_CASE("an array may be an npy file, of another type that fits") {
   }
 }
 
+TEST_CASE("arrays of 16-bit floating point become others, and others become them, rounded once") {
+  const auto served = [](DType dtype, const Bytes& npy) {
+    const Field field{.name = "x", .kind = FieldKind::array, .dtype = dtype, .shape = {2}};
+    auto dataset = std::make_shared<FieldDataset>(1, std::vector{field});
+    dataset->replace_field = [&](std::uint64_t /*id*/, const Field& /*field*/, Bytes& bytes) {
+      bytes = npy;
+      return true;
+    };
+    Options options = memory_options(1);
+    options.on_bad = OnBad::fail;
+    Feeder feeder = feeder_of(options, dataset);
+    const auto batch = feeder.next();
+    REQUIRE(batch);
+    const auto* const begin = batch->field("x").as<std::byte>();
+    return Bytes(begin, begin + 2 * size_of(dtype));
+  };
+  const auto bytes = [](auto... values) {
+    Bytes all;
+    (FieldDataset::add(all, values), ...);
+    return all;
+  };
+  const auto halves = npy_of("<f2", "(2,)", std::vector<std::uint16_t>{0x3e00, 0xfbff});
+  CHECK(served(DType::float32, halves) == bytes(1.5F, -65504.0F));
+  CHECK(served(DType::float64, halves) == bytes(1.5, -65504.0));
+  CHECK(served(DType::float32, npy_of(">f2", "(2,)", std::vector<std::uint16_t>{0x003e, 0xfffb})) ==
+        bytes(1.5F, -65504.0F));
+  CHECK(served(DType::bfloat16, halves) == bytes(std::uint16_t{0x3fc0}, std::uint16_t{0xc780}));
+  const auto floats = npy_of("<f4", "(2,)", std::vector<float>{1.0F, 2049.0F});
+  CHECK(served(DType::float16, floats) == bytes(std::uint16_t{0x3c00}, std::uint16_t{0x6800}));
+  CHECK(served(DType::bfloat16, floats) == bytes(std::uint16_t{0x3f80}, std::uint16_t{0x4500}));
+  CHECK(served(DType::float16, npy_of("<i2", "(2,)", std::vector<std::int16_t>{-3, 2})) ==
+        bytes(std::uint16_t{0xc200}, std::uint16_t{0x4000}));
+  const std::string refusal = error_of([&] {
+    (void)served(DType::float16, npy_of("<f4", "(2,)", std::vector<float>{1, 70000}));
+  });
+  CHECK(contains(refusal, "an array of float32, which float16 does not hold"));
+}
+
 TEST_CASE("what read_field() throws or asks for is the sample's fault") {
   auto dataset = std::make_shared<FieldDataset>(40);
   std::atomic<int> transient{0};
@@ -464,10 +502,10 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
   const auto save = [&](const std::string& name, const Bytes& bytes) {
     testing::write_file(folder / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   };
-  for (const std::string name : {"cat/a", "cat/b", "dog/a", "dog/c"}) {
+  for (const std::string name : {"cat/a", "cat/b", "dog/a", "dog/c", "dog/e"}) {
     save("photos/" + name + ".png", png_of(kWidth, kHeight, ramp(), false));
     save("masks/" + name + ".png", mask_png());
-    if (name != "dog/c") testing::write_file(folder / ("notes/" + name + ".txt"), name);
+    if (name != "dog/c") testing::write_file(folder / ("notes/" + name + ".txt"), name == "dog/e" ? "" : name);
   }
   Options options = viewed_options();
   options.dataset.path = (folder / "photos").string();
@@ -488,7 +526,7 @@ TEST_CASE("masks and notes that lie beside images are served with them, from a s
         notes.insert(text);
       }
     }
-    CHECK(notes == std::set<std::string>{"cat/a", "cat/b", "dog/a"});
+    CHECK(notes == std::set<std::string>{"", "cat/a", "cat/b", "dog/a"});
     CHECK(feeder.summary().bad_samples == 1);  // dog/c has none
   }
   // For images in the root, {folder} is empty, and its slash is dropped.

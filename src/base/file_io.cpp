@@ -170,9 +170,9 @@ void read_at(const FileDescriptor& file, std::size_t offset, std::span<const std
   }
 }
 
-OpenFile open_sample_file(const std::string& path) {
+OpenFile open_sample_file(const std::string& path, bool may_be_empty) {
   OpenFile file = open_regular(path);
-  if (file.size == 0) throw SampleError("is empty");
+  if (file.size == 0 && !may_be_empty) throw SampleError("is empty");
   if (file.size > kLargestSampleFile) {
     throw SampleError("has " + counted(file.size, "byte") + ", more than the 1 GiB that a sample may have");
   }

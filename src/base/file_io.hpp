@@ -189,8 +189,9 @@ inline void read_at(const OpenFile& file, std::size_t offset, std::span<std::byt
   file.remote == nullptr ? read_at(file.descriptor, offset, bytes) : file.remote->read(offset, std::array{bytes});
 }
 
-// Opens a file that is a whole sample. Throws SampleError, also if it is empty or larger than kLargestSampleFile.
-[[nodiscard]] OpenFile open_sample_file(const std::string& path);
+// Opens a file that is a whole sample. Throws SampleError, also if it is larger than kLargestSampleFile, or empty and
+// may not be.
+[[nodiscard]] OpenFile open_sample_file(const std::string& path, bool may_be_empty);
 
 // The content of a file. Waits for a store that fails (retry.hpp). Throws SampleError, also if the file is larger than
 // `limit`.

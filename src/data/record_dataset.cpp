@@ -141,7 +141,8 @@ class RecordDataset final : public Dataset, public PlacedSamples, public SampleF
     const std::int64_t source = field_number(stored, StoredField::source, id);
     if (source < 0) throw SampleError("is missing");
     const auto file = static_cast<std::uint64_t>(source);
-    if (!stored.has_records) return files_.read_whole(file_path(file), target);
+    // An empty text is a text.
+    if (!stored.has_records) return files_.read_whole(file_path(file), target, fields_[field].kind == FieldKind::bytes);
     const Extent extent = extent_of_field(stored, id, file);
     if (is_held(file)) return read_held(file, extent, target);
     files_.with(file,

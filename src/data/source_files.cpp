@@ -202,7 +202,7 @@ void SourceFiles::read(const OpenFile& file, std::size_t offset, std::span<const
 }
 
 // The file is not kept open: it is a sample, and there may be millions of them.
-void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
+void SourceFiles::read_whole(const std::string& path, ReadTarget& target, bool may_be_empty) {
   const auto cache = this->cache();
   if (const auto place = array_place(path)) {
     OpenFile archive = store::open_regular(place->archive);
@@ -214,7 +214,10 @@ void SourceFiles::read_whole(const std::string& path, ReadTarget& target) {
     if (cache != nullptr) return cache->read_object(path, reserve);
     return (void)store::read_object(path, reserve);
   }
-  OpenFile file = open_file(path, open_sample_file);
+  OpenFile file = open_file(
+      path, may_be_empty ? +[](const std::string& name) { return open_sample_file(name, true); }
+                         : +[](const std::string& name) { return open_sample_file(name, false); });
+  if (file.size == 0) return (void)target.reserve(0);
   prepare(file, path);
   read(file, 0, target.reserve(file.size));
 }

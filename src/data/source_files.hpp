@@ -80,8 +80,9 @@ class SourceFiles {
   // Fill `bytes`, or pieces of memory in order, from a file passed by with(), in one request. Throw SampleError.
   void read(const OpenFile& file, std::size_t offset, std::span<std::byte> bytes);
   void read(const OpenFile& file, std::size_t offset, std::span<const std::span<std::byte>> pieces);
-  // Reads a whole file, or an array in an archive; the latter always through the page cache. Throws SampleError.
-  void read_whole(const std::string& path, ReadTarget& target);
+  // Reads a whole file, or an array in an archive; the latter always through the page cache. Throws SampleError, also
+  // for an empty file unless it may be; in a store none may.
+  void read_whole(const std::string& path, ReadTarget& target, bool may_be_empty = false);
 
  private:
   // A file that is given back is closed once nobody uses its source. `open` and `users` are

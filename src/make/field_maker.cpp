@@ -84,15 +84,41 @@ void convert_from(const Field& field, const data::NpyArray& array, std::span<con
   refuse_type(field, array);
 }
 
+// With 16 bits on one side, by way of double, which rounds none but whole numbers beyond 2^53. REQUIRES: the field has
+// floating-point numbers.
+void convert_half(const Field& field, data::NpyArray array, std::span<const std::byte> from, std::byte* to) {
+  array.elements = from;
+  array.big_endian = false;
+  const std::size_t bytes = size_of(field.dtype);
+  const std::uint32_t infinity = field.dtype == DType::float16    ? 0x7c00
+                                 : field.dtype == DType::bfloat16 ? 0x7f80
+                                                                  : 0x7f800000;
+  for (std::size_t i = 0; i < array.count(); ++i) {
+    const double value = array.real(i);
+    if (field.dtype == DType::float64) {
+      std::memcpy(to + i * bytes, &value, bytes);
+      continue;
+    }
+    const std::uint32_t bits = encode(value, field.dtype);
+    if (std::isfinite(value) && (bits & infinity) == infinity) refuse_type(field, array);
+    std::memcpy(to + i * bytes, &bits, bytes);
+  }
+}
+
 void convert(const Field& field, const data::NpyArray& array, std::span<const std::byte> from, std::byte* to) {
+  const bool is_half = array.kind == 'f' && array.element_bytes == 2;
   switch (field.dtype) {
-    case DType::float32: return convert_from<float, true>(field, array, from, to);
-    case DType::float64: return convert_from<double, true>(field, array, from, to);
+    case DType::float32:
+      if (is_half) return convert_half(field, array, from, to);
+      return convert_from<float, true>(field, array, from, to);
+    case DType::float64:
+      if (is_half) return convert_half(field, array, from, to);
+      return convert_from<double, true>(field, array, from, to);
     case DType::uint8: return convert_from<std::uint8_t, false>(field, array, from, to);
     case DType::int32: return convert_from<std::int32_t, false>(field, array, from, to);
     case DType::int64: return convert_from<std::int64_t, false>(field, array, from, to);
     case DType::float16:
-    case DType::bfloat16: refuse_type(field, array);
+    case DType::bfloat16: return convert_half(field, array, from, to);
   }
 }
 
