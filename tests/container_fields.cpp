@@ -266,6 +266,13 @@ TEST_CASE("whole numbers are exact in every container, or their sample is bad") 
   CHECK(contains(reason("[9007199254740993, 0.5]", pair), "beyond 2^53 beside others that are fractions"));
 }
 
+TEST_CASE("a text in a list of numbers is no number, and the others are not served without it") {
+  const std::string good = tar_member("g.jpg", kJpeg) + tar_member("g.json", R"({"a": 1})");
+  const Made made("x.tar", tar_member("b.jpg", kJpeg) + tar_member("b.json", R"({"a": [1, "cat"]})") + good + tar_end(),
+                  {field("a", FieldKind::numbers, "json.a")});
+  CHECK(contains(skip_reason(*made.build(), "[record 0, b]"), R"(has "cat" where a number is expected)"));
+}
+
 TEST_CASE("boxes of containers are in pixels where they should be, of whole classes, and rows of a list") {
   FieldOptions boxes = field("boxes", FieldKind::boxes, "json.boxes");
   boxes.most = 4;
@@ -280,6 +287,9 @@ TEST_CASE("boxes of containers are in pixels where they should be, of whole clas
   CHECK(reason("[[1, 2, 3, 4, 5.0], [1, 2, 3, 4]]").empty());
   CHECK(contains(reason("[[1, 2, 3, 4, 1.9]]"), "has a box whose class is 1.9, no class number"));
   CHECK(contains(reason("[[1, 2, 3, 4, \"cat\"]]"), "has a box whose class is \"cat\", no class number"));
+  boxes.classes = {"dog", "cat"};
+  CHECK(reason("[[1, 2, 3, 4, \"cat\"], [1, 2, 3, 4, 0]]").empty());
+  CHECK(contains(reason("[[1, 2, 3, 4, \"owl\"]]"), "is \"owl\", no class number and not in its `classes`"));
   CHECK(contains(reason(R"({"a": [1, 2, 3, 4]})"), "is no list of rows of left, top, right, bottom, class"));
   CHECK(contains(reason(R"([{"a": 1, "b": 2, "c": 3, "d": 4}])"), "has a row that is no list"));
   CHECK(contains(reason("[[0.1, 0.2, 0.5, 0.6, 1]]"), "does not reach beyond 1, as if its sides were shares"));
@@ -298,6 +308,25 @@ TEST_CASE("boxes of containers are in pixels where they should be, of whole clas
   CHECK(contains(skip_reason(*made.build(), "[record 1]"), "has xmax 120, where sides are shares of the image"));
 }
 
+TEST_CASE("a field of bytes has one byte string of an Example") {
+  for (const FieldKind kind : {FieldKind::mask, FieldKind::bytes}) {
+    FieldOptions options = field("x", kind);
+    if (kind == FieldKind::bytes) options.most = 8;
+    std::string records;
+    for (const std::string& feature :
+         {bytes_feature({"good"}), bytes_feature({"one", "two"}), bytes_feature({}), int64_feature({1})}) {
+      records += tf_record(example({{"image", bytes_feature({kJpeg})}, {"x", feature}}));
+    }
+    const Made made("x.tfrecord", records, {options});
+    const auto dataset = made.build();
+    REQUIRE(dataset->size() == 1);
+    CHECK(read_field(*dataset, 0, 0) == "good");
+    CHECK(contains(skip_reason(*dataset, "[record 1]"), R"(field "x" has several byte strings in the feature "x")"));
+    CHECK(contains(skip_reason(*dataset, "[record 2]"), "has an empty list of bytes"));
+    CHECK(contains(skip_reason(*dataset, "[record 3]"), "has numbers, no bytes"));
+  }
+}
+
 TEST_CASE("values that a field cannot take leave the sample out, and say why") {
   const auto reason = [](const std::string& feature, const FieldOptions& options) {
     const std::string good = example({{"image", bytes_feature({kJpeg})}, {"x", int64_feature({0})}});
@@ -312,7 +341,7 @@ TEST_CASE("values that a field cannot take leave the sample out, and say why") {
   CHECK(contains(reason(int64_feature({-1}), small), "has a number that its type does not hold: -1"));
   CHECK(contains(reason(float_feature({0.5F}), small), "has a number that its type does not hold"));
   CHECK(contains(reason(int64_feature({1, 2}), small), "has 2 or more numbers where 1 are expected"));
-  CHECK(contains(reason(bytes_feature({"text"}), small), "has 0 numbers where 1 are expected"));
+  CHECK(contains(reason(bytes_feature({"text"}), small), R"(has "text" where a number is expected)"));
   FieldOptions named = field("x", FieldKind::class_number);
   named.classes = {"a", "b"};
   CHECK(contains(reason(int64_feature({2}), named), "has class 2 of 2"));

@@ -322,6 +322,46 @@ TEST_CASE("shards that are not read because others are for training are named") 
   CHECK(build_dataset(options_for(other.path()))->size() == 2);
 }
 
+TEST_CASE("a folder whose files are named like several parts is warned of, or read for training, in any case") {
+  const auto built = [](const std::string& one, const std::string& other) {
+    const FolderOf folder{{one, tar_sample("a", kJpeg, "0") + tar_end()},
+                          {other, tar_sample("b", kJpeg, "0") + tar_end()}};
+    const auto dataset = build_dataset(options_for(folder.path()));
+    return std::pair(dataset->size(), skip_reason(*dataset, folder.path().string()));
+  };
+  CHECK(built("Train-0.tar", "Val-0.tar") == std::pair<std::uint64_t, std::string>{1, ""});
+  CHECK(built("TRN_0.tar", "val_0.tar").first == 1);
+  for (const auto& [one, other] : {std::pair{"data-0.tar", "val-0.tar"},
+                                   {"valid-0.tar", "test-0.tar"},
+                                   {"fold0-0.tar", "fold1-0.tar"},
+                                   {"labeled-0.tar", "unlabeled-0.tar"}}) {
+    CAPTURE(one);
+    const auto [samples, remark] = built(one, other);
+    CHECK(samples == 2);
+    CHECK(contains(remark, "names say different parts of a dataset ("));
+    CHECK(contains(remark, other));
+  }
+  for (const auto& [one, other] :
+       {std::pair{"part-0.tar", "part-1.tar"}, {"a.tar", "b.TAR"}, {"test-0.tar", "test-1.tar"}}) {
+    CAPTURE(one);
+    CHECK(built(one, other) == std::pair<std::uint64_t, std::string>{2, ""});
+  }
+}
+
+TEST_CASE("shards that a folder has in folders or of another kind are not read, which is said") {
+  const std::string shard = tar_sample("a", kJpeg, "0") + tar_end();
+  const FolderOf folder{{"0.tar", shard}, {"sub/1.tar", shard}, {"sub/2.tar", shard}, {"c.TFRecord", "x"}};
+  DatasetOptions options = options_for(folder.path(), "webdataset");
+  const auto dataset = build_dataset(options);
+  CHECK(dataset->size() == 1);
+  CHECK(contains(skip_reason(*dataset, "c.TFRecord"), "not read: the folder is read for files of another format"));
+  const std::string remark = skip_reason(*dataset, folder.path().string());
+  CHECK(contains(remark, "2 files of this kind in its folders are not read"));
+  options.path = (folder / "{,*/}*.tar").string();
+  CHECK(contains(remark, "dataset.path = \"" + options.path + "\""));
+  CHECK(build_dataset(options)->size() == 3);
+}
+
 TEST_CASE("a compressed RecordIO file is told by what it holds") {
   const TemporaryDirectory folder;
   write_gzip(folder / "z2.rec.gz", record_part(image_record(kJpeg, 0.0F)));

@@ -71,6 +71,16 @@ TEST_CASE("what the image and the class are called is known, else the one pictur
   CHECK(contains(error_of(sequence), "a tf.train.SequenceExample, where a tf.train.Example is expected"));
 }
 
+TEST_CASE("a feature with several pictures is refused, and none is taken for the image") {
+  const TemporaryDirectory folder;
+  const std::string good = example({{"image", bytes_feature({kJpeg})}});
+  for (const char* name : {"image/encoded", "my frames"}) {
+    const auto dataset = dataset_of(folder, {good, example({{name, bytes_feature({kJpeg, kJpeg})}})});
+    CHECK(contains(skip_reason(*dataset, "[record 1]"),
+                   "has several byte strings in the feature \"" + std::string(name) + "\""));
+  }
+}
+
 TEST_CASE("raw pixels have the shape that height, width and channels say, where that is as many bytes") {
   const TemporaryDirectory folder;
   const auto raw = [](std::int64_t height, std::int64_t width, std::int64_t depth) {

@@ -35,7 +35,10 @@ struct RecordPart {
   [[nodiscard]] std::uint64_t next() const noexcept { return data.offset + (data.length + 3) / 4 * 4; }
 };
 
-bool is_recordio_name(std::string_view name) { return name.ends_with(".rec") || name.ends_with(".rec.gz"); }
+bool is_recordio_name(std::string_view given) {
+  const std::string name = lower_case(given);
+  return name.ends_with(".rec") || name.ends_with(".rec.gz");
+}
 
 // The part at `offset`. Throws SampleError if there is none or it is truncated: then the next cannot be found.
 RecordPart part_at(ContainerBytes& bytes, std::uint64_t offset) {

@@ -41,7 +41,9 @@ constexpr std::array<std::string_view, 3> kWidthFeatures{"image/width", "width",
 constexpr std::array<std::string_view, 3> kDepthFeatures{"image/channels", "channels", "depth"};
 
 // TensorFlow's shards often have no extension at all: "train-00000-of-01024".
-bool is_tfrecord_name(std::string_view name) {
+bool is_tfrecord_name(std::string_view given) {
+  const std::string lower = lower_case(given);
+  std::string_view name = lower;
   if (name.ends_with(".gz")) name.remove_suffix(3);
   const auto has_shard_number = [&] {
     const auto of = name.rfind("-of-");
@@ -84,24 +86,33 @@ const TfFeature& named_feature(const TfExample& example, std::string_view name) 
                     ")");
 }
 
+// The only byte string of a feature; nothing if it has none. Throws SampleError if it has several: to serve the first
+// would lose the others.
+std::optional<Extent> only_bytes(const TfExample& example, const TfFeature& feature) {
+  const auto values = example.byte_strings(feature, 2);
+  if (values.size() > 1) {
+    throw SampleError("has several byte strings in the feature \"" + feature.name +
+                      "\", where one is expected; write each as a feature or a sample of its own");
+  }
+  return values.empty() ? std::nullopt : std::optional(values.front());
+}
+
 // The image: the feature that the configuration names, else one with a usual name, else the only
 // one that holds a picture; if several do, none is guessed.
 Extent image_of_example(ContainerBytes& bytes, const TfExample& example, const std::string& wanted) {
   if (!wanted.empty()) {
-    const auto values = example.byte_strings(named_feature(example, wanted), 1);
-    if (!values.empty()) return values.front();
+    if (const auto image = only_bytes(example, named_feature(example, wanted))) return *image;
     throw SampleError("the feature \"" + wanted + "\" holds no bytes");
   }
   if (const TfFeature* named = feature_of(example, kImageFeatures, TfFeature::Type::bytes)) {
-    const auto values = example.byte_strings(*named, 1);
-    if (!values.empty()) return values.front();
+    if (const auto image = only_bytes(example, *named)) return *image;
   }
-  std::vector<Extent> pictures;
+  std::vector<const TfFeature*> pictures;
   for (const TfFeature& feature : example.features()) {
     const auto values = example.byte_strings(feature, 1);
-    if (!values.empty() && is_encoded(bytes, values.front())) pictures.push_back(values.front());
+    if (!values.empty() && is_encoded(bytes, values.front())) pictures.push_back(&feature);
   }
-  if (pictures.size() == 1) return pictures.front();
+  if (pictures.size() == 1) return *only_bytes(example, *pictures.front());
   if (example.features().empty()) throw SampleError("an Example without features");
   throw SampleError("no image among its features (" + joined(example.features(), ", ", &TfFeature::name) + ")");
 }
@@ -203,12 +214,16 @@ std::vector<LabelledBox> boxes_of_example(ContainerBytes& bytes, const TfExample
 FieldValue value_of_feature(ContainerBytes& bytes, const TfExample& example, const WantedFields::Wanted& wanted) {
   if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_example(bytes, example, wanted)};
   const TfFeature& feature = named_feature(example, wanted.from);
+  if (wanted.is_bytes()) {
+    if (feature.type != TfFeature::Type::bytes) throw SampleError("has numbers, no bytes");
+    if (const auto only = only_bytes(example, feature)) return {.bytes = *only};
+    throw SampleError("has an empty list of bytes");
+  }
   FieldValue value{.integers = example.integers(feature, wanted.most())};
   const auto floats = example.floats(feature, wanted.most());
   value.floats.assign(floats.begin(), floats.end());
-  for (const Extent& each : example.byte_strings(feature, wanted.is_bytes() ? 1 : wanted.most())) {
-    if (!value.bytes) value.bytes = each;
-    if (!wanted.is_bytes() && each.length <= kLongestClassName) value.texts.emplace_back(bytes.text(each));
+  for (const Extent& each : example.byte_strings(feature, wanted.most())) {
+    if (each.length <= kLongestClassName) value.texts.emplace_back(bytes.text(each));
   }
   return value;
 }
@@ -229,8 +244,8 @@ void add_example(ContainerBytes& bytes, const Extent& data, ShardDraft& draft) {
   sample.kind = kind_of_example(bytes, example, sample.image, wanted.has_boxes());
   std::string class_name;
   if (const TfFeature* text = example.find("image/class/text")) {
-    const auto texts = example.byte_strings(*text, 1);
-    if (!texts.empty() && texts.front().length <= kLongestClassName) class_name = bytes.text(texts.front());
+    const auto texts = example.byte_strings(*text, 2);
+    if (texts.size() == 1 && texts.front().length <= kLongestClassName) class_name = bytes.text(texts.front());
   }
   sample.class_name = class_name;
   draft.add(bytes, sample);

@@ -47,8 +47,8 @@ constexpr std::array<std::string_view, 3> kClassMembers{"cls", "class", "label"}
 constexpr std::array<std::string_view, 7> kClassKeys{"label",       "cls",    "class",     "class_id",
                                                      "category_id", "target", "class_name"};
 
-// Case-sensitive, because tools that write shards write these endings in lower case.
-bool is_tar_name(std::string_view name) {
+bool is_tar_name(std::string_view given) {
+  const std::string name = lower_case(given);
   return name.ends_with(".tar") || name.ends_with(".tgz") || name.ends_with(".tar.gz");
 }
 
@@ -277,9 +277,9 @@ void add_json(const nlohmann::json& json, FieldValue& value) {
   }
 }
 
-// A row of left, top, right, bottom in pixels, and optionally a class. A class that is not a number
-// becomes -2, which the check below refuses; the negated comparison refuses NaN, too.
-LabelledBox box_of_json(const nlohmann::json& row) {
+// A row of left, top, right, bottom in pixels, and optionally a class. A class that is neither a number nor a name of
+// `classes` becomes -2, which the check below refuses; the negated comparison refuses NaN, too.
+LabelledBox box_of_json(const nlohmann::json& row, const std::vector<std::string>& classes) {
   if (!row.is_array() || row.size() < 4 || row.size() > 5) {
     throw SampleError("has a row that is no list of left, top, right, bottom, class");
   }
@@ -294,20 +294,25 @@ LabelledBox box_of_json(const nlohmann::json& row) {
         "by its width and height");
   }
   if (row.size() == 4) return labelled_box(sides, -1);
-  const double label = row[4].is_number() ? row[4].get<double>() : -2;
+  double label = row[4].is_number() ? row[4].get<double>() : -2;
+  if (row[4].is_string()) {
+    const auto named = std::ranges::find(classes, row[4].get<std::string>());
+    if (named != classes.end()) label = static_cast<double>(named - classes.begin());
+  }
   if (!(label >= -1 && label < 2147483648.0) || std::floor(label) != label) {
-    throw SampleError("has a box whose class is " + printable(row[4].dump()) + ", no class number");
+    throw SampleError("has a box whose class is " + printable(row[4].dump()) + ", no class number" +
+                      (row[4].is_string() ? " and not in its `classes`" : ""));
   }
   return labelled_box(sides, static_cast<std::int32_t>(label));
 }
 
 // The boxes in a list of rows, or in one row alone.
-std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json) {
+std::vector<LabelledBox> boxes_of_json(const nlohmann::json& json, const std::vector<std::string>& classes) {
   if (!json.is_array()) throw SampleError("is no list of rows of left, top, right, bottom, class");
   const bool is_row = !json.empty() && json.front().is_number();
-  if (is_row) return {box_of_json(json)};
+  if (is_row) return {box_of_json(json, classes)};
   std::vector<LabelledBox> boxes;
-  for (const auto& row : json) boxes.push_back(box_of_json(row));
+  for (const auto& row : json) boxes.push_back(box_of_json(row, classes));
   return boxes;
 }
 
@@ -337,7 +342,7 @@ FieldValue value_of_member(ContainerBytes& bytes, const TarSamples& samples, con
   if (key.empty() || !json.is_object() || found == json.end()) {
     throw SampleError("is no member ." + wanted.from + " of the sample (it has " + samples.list(group) + ")");
   }
-  if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_json(*found)};
+  if (wanted.field.kind == FieldKind::boxes) return {.boxes = boxes_of_json(*found, wanted.field.classes)};
   FieldValue value;
   add_json(*found, value);
   return value;

@@ -274,6 +274,30 @@ bool is_split_list(std::string_view path) noexcept {
   return path.ends_with(".txt") && equals_ignoring_case(sets, kSets);
 }
 
+// "part" is left to files that are pieces of one set, "part-00000".
+std::string part_in_name(std::string_view name) {
+  const std::string text = plain_name(name);
+  for (const std::string_view word : split(text, '_')) {
+    const std::string_view plain = word.substr(0, word.find_last_not_of("0123456789") + 1);
+    const Spellings* const found = find_spellings(plain);
+    if (plain.empty() || found == nullptr || found->is_target || found->word == "images" || found->word == "part") {
+      continue;
+    }
+    const bool is_numbered = found->word == "fold" || found->word == "split";
+    return std::string(is_numbered ? word : found->word);
+  }
+  return "";
+}
+
+std::string remark_on_parts(std::span<const std::string> paths) {
+  std::map<std::string, std::string_view> parts;  // the first file of each
+  for (const std::string& path : paths) parts.emplace(part_in_name(base_name(path)), base_name(path));
+  if (parts.size() < 2) return "";
+  return "its files are all read, though their names say different parts of a dataset (" +
+         joined(parts, ", ", [](const auto& each) { return printable(each.second); }) +
+         "); a pattern of names in dataset.path reads some of them";
+}
+
 // VOC and ILSVRC come as one tree with lists of its splits; reading the tree means reading all
 // splits.
 std::string remark_on_splits(const DatasetOptions& options, const Scan& scan) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "build.hpp"
 #include "scan.hpp"
 
@@ -16,6 +20,14 @@ void refuse_roles_as_classes(const BuildContext& context, const Scan& scan);
 
 // Whether it is a split list, as in Pascal VOC and ILSVRC: "ImageSets/Main/train.txt", absolute or not.
 [[nodiscard]] bool is_split_list(std::string_view path) noexcept;
+
+// The part of a dataset that a word of a file's name says, in one spelling: "train" for "Trn-000.tar", "val" for
+// "valid2017.tfrecord"; "" if none does. Of folds and splits with the number: "fold0".
+[[nodiscard]] std::string part_in_name(std::string_view name);
+
+// A remark on files that are all read although their names say different parts, or only some of them say one. Empty if
+// not.
+[[nodiscard]] std::string remark_on_parts(std::span<const std::string> paths);
 
 // A remark on a tree of annotated images with several splits: which there are, and how to choose one. Empty if there
 // are none.

@@ -167,6 +167,9 @@ std::vector<std::byte> elements_of(const WantedFields::Wanted& wanted, const Fie
     for (const std::int64_t bit : multi_hot(field, value)) append_number(bytes, field.dtype, bit);
     return bytes;
   }
+  if (!value.texts.empty()) {
+    throw SampleError("has \"" + printable(value.texts.front().substr(0, 40)) + "\" where a number is expected");
+  }
   for (const std::int64_t number : value.integers) append_number(bytes, field.dtype, number);
   for (const double number : value.floats) append_number(bytes, field.dtype, number);
   const std::size_t count = value.integers.size() + value.floats.size();

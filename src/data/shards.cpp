@@ -13,6 +13,7 @@
 #include "shards.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -22,6 +23,7 @@
 #include "base/text.hpp"
 #include "container_bytes.hpp"
 #include "file_nature.hpp"
+#include "folder_roles.hpp"
 #include "object_samples.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
@@ -96,13 +98,48 @@ ShardDraft read_shard(PathContents& contents, const std::string& path, const Sha
   return draft;
 }
 
-// Whether a word of the name begins with "train", unlike "constrained". Folders often have files
+// Whether a word of the name begins with "train", unlike "constrained", or means it ("trn"). Folders often have files
 // for training and validation side by side, "train-000.tar" and "val-000.tar".
-bool is_for_training(std::string_view name) noexcept {
+bool is_for_training(std::string_view given) {
+  if (part_in_name(given) == "train") return true;
+  const std::string name = lower_case(given);
   for (auto at = name.find("train"); at != std::string_view::npos; at = name.find("train", at + 1)) {
     if (at == 0 || name[at - 1] < 'a' || name[at - 1] > 'z') return true;
   }
   return false;
+}
+
+// Warns of what a folder's user may not expect: that files named like several parts are all read, and that others are
+// not, in its folders or of another kind.
+void warn_of_folder(PathContents& contents, bool (*is_name)(std::string_view), std::span<const std::string> read,
+                    SkipLog& skipped) {
+  const std::string& root = contents.root();
+  if (std::string remark = remark_on_parts(read); !remark.empty()) skipped.add_warning(root, std::move(remark));
+  constexpr std::array<std::string_view, 7> kEndings{".tar",   ".tgz",    ".tfrecord", ".tfrecords",
+                                                     ".tfrec", ".record", ".rec"};
+  for (const std::string_view name : contents.listing().others) {
+    std::string plain = lower_case(name);
+    if (plain.ends_with(".gz")) plain.resize(plain.size() - 3);
+    const bool is_shard = std::ranges::any_of(kEndings, [&](auto ending) { return plain.ends_with(ending); });
+    if (is_shard && !is_name(name)) {
+      skipped.add_warning(join_path(root, name), "not read: the folder is read for files of another format");
+    }
+  }
+  if (contents.listing().folders.empty()) return;
+  const auto is_below = [&](std::string_view path) {
+    return path.find('/') != std::string_view::npos && is_name(base_name(path));
+  };
+  const auto& others = contents.tree().others;
+  const auto first = std::find_if(others.begin(), others.end(), is_below);
+  const auto below = static_cast<std::size_t>(std::count_if(first, others.end(), is_below));
+  if (below == 0) return;
+  const std::string_view name = base_name(*first);
+  std::string pattern = root + "/{,";
+  for (auto levels = std::count(first->begin(), first->end(), '/'); levels > 0; --levels) pattern += "*/";
+  pattern.append("}*").append(name.substr(std::min(name.find('.'), name.size())));
+  skipped.add_warning(root, counted(below, "file") + " of this kind in its folders " + (below == 1 ? "is" : "are") +
+                                " not read" +
+                                (store::is_url(root) ? "" : "; dataset.path = \"" + pattern + "\" reads those too"));
 }
 
 // The files of a folder that would belong to the format if they were not compressed by a method
@@ -346,7 +383,8 @@ std::uint64_t hash_shards(const DatasetOptions& options, bool (*is_name)(std::st
     name.remove_prefix(std::min(name.size(), name.find_first_not_of('/')));
     hash = hash_name(name, hash);
     if (is_remote) continue;
-    if (path.ends_with(".gz") || path.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
+    const std::string plain = lower_case(path);
+    if (plain.ends_with(".gz") || plain.ends_with(".tgz")) hash = hash_file(path, "dataset.path", hash);
   }
   return hash;
 }
@@ -383,6 +421,7 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));
   IndexDraft draft = merge_shards(contents, drafts, wanted, format.missing);
+  if (contents.is_folder()) warn_of_folder(contents, format.is_name, paths, draft.skipped);
   for (std::string& path : others) {
     draft.skipped.add_note(std::move(path), "not read: names of others in the folder say \"train\"");
   }
