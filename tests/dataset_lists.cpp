@@ -131,6 +131,16 @@ TEST_CASE("one odd label among class numbers is a bad row, and the others keep t
   CHECK(list.build("a.jpg,1\nb.jpg,0.0\nc.jpg,x\n", {"cat", "dog"})->size() == 2);
 }
 
+TEST_CASE("a word for missing values among names is warned of, unless it is a class that was given") {
+  const ListFile list;
+  const auto dataset = list.build("a.jpg,owl\nb.jpg,nan\nc.jpg,cat\n");
+  REQUIRE(dataset->skipped().size() == 1);
+  CHECK(dataset->skipped()[0].told);
+  CHECK(contains(dataset->skipped()[0].reason, "\"nan\" is served as a class"));
+  CHECK(list.build("a.jpg,owl\nb.jpg,nan\n", {"nan", "owl"})->skipped().empty());
+  CHECK(list.build("a.jpg,owl\nb.jpg,nanny\n")->skipped().empty());
+}
+
 TEST_CASE("labels in a file of their own follow the same rule") {
   const ListFile list;
   std::string images;

@@ -208,6 +208,41 @@ TEST_CASE("one odd label among class numbers is a bad row in every column of cla
   CHECK(build_dataset(options)->sample(1).label == 1);
 }
 
+TEST_CASE("booleans are 1 and 0, and one cell may be a list in brackets") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder,
+                                         "image,a,b,v,w\na.jpg,True,False,\"[0.5, 2]\",true\nb.jpg,FALSE,True,1;2,0\n"
+                                         "c.jpg,True,True,\"1,,2\",1\nd.jpg,Yes,True,1 2,1\n");
+  options.fields = {field("tags", FieldKind::multilabel), field("v", FieldKind::numbers),
+                    field("w", FieldKind::numbers)};
+  options.fields[0].classes = {"a", "b"};
+  options.fields[1].shape = {2};
+  options.fields[2].dtype = DType::uint8;
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 2);
+  CHECK(numbers_of_sample<float>(*dataset, 0, 0) == std::vector<float>{1, 0});
+  CHECK(numbers_of_sample<float>(*dataset, 1, 0) == std::vector<float>{0, 1});
+  CHECK(numbers_of_sample<float>(*dataset, 0, 1) == std::vector<float>{0.5F, 2});
+  CHECK(numbers_of_sample<float>(*dataset, 1, 1) == std::vector<float>{1, 2});
+  CHECK(numbers_of_sample<std::uint8_t>(*dataset, 0, 2) == std::vector<std::uint8_t>{1});
+  CHECK(contains(skip_reason(*dataset, "t.csv:4"), "\"\" is no finite number"));
+  CHECK(contains(skip_reason(*dataset, "t.csv:5"), "\"Yes\" is no finite number"));
+}
+
+TEST_CASE("a word for missing values that becomes a class is warned of in every column of classes") {
+  const TemporaryDirectory folder;
+  DatasetOptions options = table_options(folder, "image,label,tags\na.jpg,owl,x|y\nb.jpg,NA,NaN\nc.jpg,cat,x\n");
+  options.fields = {field("tags", FieldKind::multilabel)};
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->skipped().size() == 2);
+  CHECK(dataset->skipped()[0].told);
+  CHECK(contains(dataset->skipped()[0].reason, "\"NA\" is served as a class, and often stands for a missing value"));
+  CHECK(contains(dataset->skipped()[1].reason, "field \"tags\": \"NaN\" is served as a class"));
+  options.classes = {"NA", "cat", "owl"};
+  options.fields[0].classes = {"NaN", "x", "y"};
+  CHECK(build_dataset(options)->skipped().empty());
+}
+
 TEST_CASE("one number among names of given classes is a bad row in every column of classes") {
   const TemporaryDirectory folder;
   for (const char* odd : {"7", "-1", "3"}) {

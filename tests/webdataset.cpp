@@ -204,6 +204,13 @@ TEST_CASE("all labels together decide what classes are, whatever the order of me
                  "label \"dog\" is no class number, as 3 of the 4 labels are"));
 }
 
+TEST_CASE("a word for missing values among names of classes is warned of") {
+  const TemporaryDirectory folder;
+  write_file(folder / "x.tar", tar_sample("a", kJpeg, "owl") + tar_sample("b", kJpeg, "None") + tar_end());
+  const auto dataset = build_dataset(options_for(folder / "x.tar"));
+  CHECK(contains(skip_reason(*dataset, "x.tar"), "\"None\" is served as a class"));
+}
+
 TEST_CASE("a class that is no text is bad: UTF-16, a pickled number, two lines") {
   const TemporaryDirectory folder;
   for (const std::string& text : {std::string("\xFF\xFE"

@@ -60,6 +60,12 @@ void append_number(std::vector<std::byte>& bytes, std::string_view cell, DType d
   }
 }
 
+// pandas writes booleans as True and False.
+std::string_view as_number(std::string_view cell) noexcept {
+  const std::string_view text = without_blanks(cell);
+  return equals_ignoring_case(text, "true") ? "1" : equals_ignoring_case(text, "false") ? "0" : cell;
+}
+
 // Numbers from several columns, or from one column whose cells contain all of them.
 class NumbersOfTable final : public TableField {
  public:
@@ -83,13 +89,19 @@ class NumbersOfTable final : public TableField {
     bytes_.clear();
     std::size_t found = 0;
     for (const std::size_t column : columns_) {
-      // A single column may hold all numbers, separated by blanks.
-      for (std::string_view rest = without_blanks(cells[column]);;) {
-        const auto blank = columns_.size() > 1 ? rest.size() : std::min(rest.find_first_of(" \t"), rest.size());
-        append_number(bytes_, rest.substr(0, blank), column_.field.dtype);
+      // A single column may hold all numbers, separated by blanks, commas or semicolons, as lists in brackets do.
+      std::string_view rest = without_blanks(cells[column]);
+      const bool may_be_list = columns_.size() == 1;
+      if (may_be_list && rest.starts_with('[') && rest.ends_with(']')) {
+        rest = without_blanks(rest.substr(1, rest.size() - 2));
+      }
+      for (;;) {
+        const auto end = may_be_list ? std::min(rest.find_first_of(" \t\r\n,;"), rest.size()) : rest.size();
+        append_number(bytes_, as_number(rest.substr(0, end)), column_.field.dtype);
         ++found;
-        rest = without_blanks(rest.substr(blank));
+        rest = without_blanks(rest.substr(end));
         if (rest.empty()) break;
+        if (rest.starts_with(',') || rest.starts_with(';')) rest = without_blanks(rest.substr(1));
       }
     }
     const std::size_t wanted = column_.field.shape.elements();
@@ -150,7 +162,7 @@ class MultilabelOfTable final : public TableField {
     names_.clear();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string_view cell = without_blanks(cells[columns_[i]]);
-      const double value = cell.empty() ? 0 : number_in_cell(cell);
+      const double value = cell.empty() ? 0 : number_in_cell(as_number(cell));
       if (value != 0 && value != 1) throw BadRow{"\"" + std::string(cell) + "\" is neither 0 nor 1"};
       if (value == 1) row_.push_back(static_cast<std::int32_t>(i));
     }
