@@ -14,6 +14,7 @@
 #include "build.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <forebay/error.hpp>
@@ -22,6 +23,7 @@
 
 #include "base/retry.hpp"
 #include "base/text.hpp"
+#include "class_text.hpp"
 #include "container_bytes.hpp"
 #include "fields.hpp"
 #include "folder_roles.hpp"
@@ -393,6 +395,27 @@ PathContents::Tree PathContents::kind_of_tree() {
   // Images that are in no folder may have their annotations beside the path.
   const Tree otherwise = has_classes ? Tree::classes : scan.images.empty() ? Tree::neither : Tree::voc;
   return kind_.emplace(has_voc ? Tree::voc : otherwise);
+}
+
+// Warns of words for missing values among classes that were found: pandas and R write them for gaps. Only where labels
+// are texts of data: a folder or an annotation of this name is meant.
+void note_missing_values(const DatasetOptions& options, const Format& format, IndexDraft& draft,
+                         const std::string& root) {
+  const std::array with_texts{&formats::filelist, &formats::table, &formats::npy, &formats::webdataset,
+                              &formats::tfrecord};
+  if (std::ranges::find(with_texts, &format) == with_texts.end()) return;
+  const auto note = [&](const std::vector<std::string>& classes, const std::string& section) {
+    const auto found = std::ranges::find_if(classes, is_missing_value);
+    if (found == classes.end()) return;
+    draft.skipped.add_warning(root, section + "\"" + printable(*found) +
+                                        "\" is served as a class, and often stands for a missing value: correct these "
+                                        "labels, or list all names in `classes` if it is one");
+  };
+  if (options.classes.empty()) note(draft.table.classes, "");
+  for (const auto& column : draft.table.fields) {
+    const FieldOptions* const asked = find_field(options, column.field.name);
+    if (asked != nullptr && asked->classes.empty()) note(column.field.classes, "field \"" + column.field.name + "\": ");
+  }
 }
 
 }  // namespace forebay::data

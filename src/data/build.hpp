@@ -192,4 +192,9 @@ struct AnnotatedFiles {
 // and annotations that cannot be used.
 void add_annotated_files(const BuildContext& context, const AnnotatedFiles& files, IndexDraft& draft);
 
+struct Format;
+// Warns of words for missing values among the classes that a dataset of this format was found to have.
+void note_missing_values(const DatasetOptions& options, const Format& format, IndexDraft& draft,
+                         const std::string& root);
+
 }  // namespace forebay::data

@@ -58,6 +58,12 @@ bool is_missing_value(std::string_view text) {
   return std::ranges::any_of(kWords, [&](std::string_view word) { return equals_ignoring_case(text, word); });
 }
 
+// pandas writes booleans as True and False.
+std::string_view as_number(std::string_view cell) noexcept {
+  const std::string_view text = without_blanks(cell);
+  return equals_ignoring_case(text, "true") ? "1" : equals_ignoring_case(text, "false") ? "0" : cell;
+}
+
 // "3.0" is 3: pandas writes whole numbers like this in a column with gaps.
 std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept {
   text = without_blanks(text);

@@ -18,6 +18,9 @@ inline constexpr std::int64_t kMostClassNumbers = 1'000'000;
 // numbers beyond 64 bits.
 [[nodiscard]] std::optional<std::int64_t> whole_number_in(std::string_view text) noexcept;
 
+// The text, or "1" and "0" for booleans in any case, with or without blanks around them.
+[[nodiscard]] std::string_view as_number(std::string_view cell) noexcept;
+
 // Parses a class number: a whole number from 0 to kMostClassNumbers - 1, or -1 for no class.
 [[nodiscard]] std::optional<std::int64_t> class_number_in(std::string_view text) noexcept;
 

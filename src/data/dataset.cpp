@@ -238,27 +238,6 @@ void note_doubtful_labels(const DatasetOptions& options, IndexDraft& draft, cons
   }
 }
 
-// Warns of words for missing values among classes that were found: pandas and R write them for gaps. Only where labels
-// are texts of data: a folder or an annotation of this name is meant.
-void note_missing_values(const DatasetOptions& options, const Format& format, IndexDraft& draft,
-                         const std::string& root) {
-  const std::array with_texts{&formats::filelist, &formats::table, &formats::npy, &formats::webdataset,
-                              &formats::tfrecord};
-  if (std::ranges::find(with_texts, &format) == with_texts.end()) return;
-  const auto note = [&](const std::vector<std::string>& classes, const std::string& section) {
-    const auto found = std::ranges::find_if(classes, is_missing_value);
-    if (found == classes.end()) return;
-    draft.skipped.add_warning(root, section + "\"" + printable(*found) +
-                                        "\" is served as a class, and often stands for a missing value: correct these "
-                                        "labels, or list all names in `classes` if it is one");
-  };
-  if (options.classes.empty()) note(draft.table.classes, "");
-  for (const auto& column : draft.table.fields) {
-    const FieldOptions* const asked = find_field(options, column.field.name);
-    if (asked != nullptr && asked->classes.empty()) note(column.field.classes, "field \"" + column.field.name + "\": ");
-  }
-}
-
 // How the index differs from what the options request; "" if it does not. The order is that in
 // which a user would notice. The hash comes last, because its text can only say that something
 // differs.

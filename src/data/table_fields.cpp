@@ -60,12 +60,6 @@ void append_number(std::vector<std::byte>& bytes, std::string_view cell, DType d
   }
 }
 
-// pandas writes booleans as True and False.
-std::string_view as_number(std::string_view cell) noexcept {
-  const std::string_view text = without_blanks(cell);
-  return equals_ignoring_case(text, "true") ? "1" : equals_ignoring_case(text, "false") ? "0" : cell;
-}
-
 // Numbers from several columns, or from one column whose cells contain all of them.
 class NumbersOfTable final : public TableField {
  public:
@@ -91,12 +85,11 @@ class NumbersOfTable final : public TableField {
     for (const std::size_t column : columns_) {
       // A single column may hold all numbers, separated by blanks, commas or semicolons, as lists in brackets do.
       std::string_view rest = without_blanks(cells[column]);
-      const bool may_be_list = columns_.size() == 1;
-      if (may_be_list && rest.starts_with('[') && rest.ends_with(']')) {
+      const bool is_list = columns_.size() == 1;
+      if (is_list && rest.starts_with('[') && rest.ends_with(']'))
         rest = without_blanks(rest.substr(1, rest.size() - 2));
-      }
       for (;;) {
-        const auto end = may_be_list ? std::min(rest.find_first_of(" \t\r\n,;"), rest.size()) : rest.size();
+        const auto end = is_list ? std::min(rest.find_first_of(" \t\r\n,;"), rest.size()) : rest.size();
         append_number(bytes_, as_number(rest.substr(0, end)), column_.field.dtype);
         ++found;
         rest = without_blanks(rest.substr(end));
