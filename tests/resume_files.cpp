@@ -123,6 +123,13 @@ TEST_CASE("a run's folder stays where it was when the program works in another")
   CHECK(fs::is_empty(dir / "elsewhere"));
 }
 
+TEST_CASE("a state is not saved behind a URL, and no folder of its name is made") {
+  Feeder feeder(recorded_options(""), Parts{.dataset = dataset(true)});
+  CHECK(contains(error_of([&] { feeder.save("s3://bucket/feed.state"); }), "only files are written"));
+  CHECK_FALSE(fs::exists("s3:"));
+  CHECK_FALSE(serve(feeder).empty());
+}
+
 TEST_CASE("a complete run that is resumed leaves the files as they are") {
   const TemporaryDirectory dir;
   const Options options = recorded_options(dir / "run");

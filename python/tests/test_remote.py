@@ -238,10 +238,12 @@ def test_what_lies_below_a_prefix(bucket: Store) -> None:
     strays = ("@eaDir/0.png", "__MACOSX/cat/0.png", "cat/@eaDir/0.png/thumb.png", ".x/0.png")
     real = {f"/bucket/strays/{name}/0.png": png(number) for number, name in enumerate(("cat", "dog"))}
     bucket.objects = {**real, **{f"/bucket/strays/{name}": png(9) for name in strays}}
-    options = {**SMALL, "batch_size": 1}
-    with forebay.Feeder(dataset="s3://bucket/strays", **options) as feeder:
-        assert feeder.classes == ["cat", "dog"]
-        assert sorted(int(label) for batch in feeder for label in batch.labels) == [0, 1]
+    program = """
+import test_remote
+with test_remote.feed("s3://bucket/strays", batch_size=1) as feeder:
+    print(*feeder.classes, sorted(int(label) for batch in feeder for label in batch.labels))
+"""
+    assert run_command(sys.executable, "-c", program).strip() == "cat dog [0, 1]"
 
 
 def test_a_bad_endpoint_is_named(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@
 #include <string>
 #include <utility>
 
-#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "feeder_impl.hpp"
 #include "ranks/agreed_error.hpp"
@@ -84,7 +83,6 @@ std::string Feeder::Impl::state() {
 }
 
 void Feeder::Impl::save(const std::string& file) {
-  if (is_remote_name(file)) throw Error("cannot save the state to " + file + ": " + std::string(kOnlyFilesAreWritten));
   std::string text = state();
   // Once the run has ended no step is delayed any longer, and the program may end.
   run_->saves->save(file, std::move(text), ended_);

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,10 +94,7 @@ class Startup {
 void Startup::agree_on_options() {
   collectively([this] {
     validate(run_.options);
-    // Files in them are opened later too, when the program may work in another folder.
-    for (std::string* const dir : {&run_.options.telemetry.dir, &run_.options.cache.dir}) {
-      if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
-    }
+    job::resolve_folders(run_.options);
   });
   run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
   collectively([this] { agree_on_operations(); });

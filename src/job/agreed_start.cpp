@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <filesystem>
 #include <set>
 #include <span>
 #include <string>
@@ -352,6 +353,12 @@ std::int64_t share_parts(const Options& options, std::int64_t saved, Communicato
              ": a node reads other samples in each epoch where it has no whole parts, and keeps fewer of them";
   }
   return parts;
+}
+
+void resolve_folders(Options& options) {
+  for (std::string* const dir : {&options.telemetry.dir, &options.cache.dir}) {
+    if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
+  }
 }
 
 std::string folders_notice(const Options& options, Communicator& communicator) {

@@ -38,6 +38,9 @@ namespace forebay::job {
 // rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
 
+// Makes folders absolute: files in them are opened later too, when the program may work in another folder.
+void resolve_folders(Options& options);
+
 // Why ranks with different telemetry.dir may not be what the user meant; usually empty. Collective.
 [[nodiscard]] std::string folders_notice(const Options& options, Communicator& communicator);
 

@@ -13,6 +13,7 @@
 
 #include <forebay/error.hpp>
 
+#include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "coordinator.hpp"
 #include "order/state_file.hpp"
@@ -33,6 +34,9 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
           });
     }
     is_late_ = false;
+    if (is_remote_name(file.native())) {
+      throw Error("cannot save the state to " + file.string() + ": " + std::string(kOnlyFilesAreWritten));
+    }
     file_ = std::filesystem::absolute(file);  // resolved now, in case the program changes its working directory
     writer_->save(file_, std::move(text), patient([this] { liveness_.excuse(); }));
     if (is_last) wait();
