@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
