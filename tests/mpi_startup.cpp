@@ -5,6 +5,7 @@
 #include "data/index_image.hpp"
 #include "dataset_support.hpp"
 #include "job/agreed_start.hpp"
+#include "job/start_checks.hpp"
 #include "memory_dataset.hpp"
 #include "mpi_world.hpp"
 #include "test.hpp"

@@ -66,8 +66,8 @@ class SourceFeeder {
   // what the source threw; the other ranks then throw Error with rank and cause, at one of their next steps.
   [[nodiscard]] virtual std::optional<Lease> next(StreamView stream = {}) = 0;
   // The position of the source as of the last batch served here, and the numbers of steps and batches, which a resumed
-  // run continues; a stop or an error does not end the epoch. It is for this rank alone: it resumes on the same rank in a job of the same size, and all
-  // ranks must resume from states of the same step. May be called after close(), too.
+  // run continues; a stop or an error does not end the epoch. It is for this rank alone: it resumes on the same rank in
+  // a job of the same size, and all ranks must resume from states of the same step. May be called after close(), too.
   [[nodiscard]] virtual std::string state() const = 0;
   // The figures of this rank so far; a batch counts as one image. May be called after close(), too.
   [[nodiscard]] virtual Summary summary() const = 0;

@@ -64,7 +64,6 @@ class Startup {
   void agree_on_operations();
   [[nodiscard]] ranks::RunPlan run_plan() const;
   [[nodiscard]] ranks::BadLimit bad_limit() const;
-  void choose_decoder();
   void start_pipeline();
   void start_server();
   void plan_first_batches();
@@ -85,19 +84,18 @@ class Startup {
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
   std::string parts_notice_;                 // of dataset.order = "local"
-  std::string folders_notice_;               // of telemetry.dir
   data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
 
 // That the options are equal on all ranks is not checked here but in require_same_run(), once the
 // dataset is known.
 void Startup::agree_on_options() {
-  collectively([this] {
-    validate(run_.options);
-    job::resolve_folders(run_.options);
-  });
+  collectively([this] { validate(run_.options); });
   run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
-  collectively([this] { agree_on_operations(); });
+  collectively([this] {
+    job::resolve_folders(run_.options);
+    agree_on_operations();
+  });
 }
 
 void Startup::agree_on_operations() {
@@ -125,9 +123,7 @@ void Startup::agree_on_policy() {
   collectively([this] {
     const std::uint64_t first_step = run_.resume_point.steps();
     if (job::is_replay(run_.options)) run_.replayed.emplace(run_.options, rank(), ranks(), first_step);
-    PolicyOptions rule = job::policy_options(run_.options, rank(), first_step);
-    // Evaluation asks none, and its options may name one that only the training has registered.
-    if (run_.options.run.eval) rule.name = "block";
+    const PolicyOptions rule = job::policy_options(run_.options, rank(), first_step);
     policy_ = with_rules(run_.given.policies.make(rule), rule);
   });
 }
@@ -150,7 +146,6 @@ void Startup::open_dataset() {
   run_.intake = dynamic_cast<const SourceIntake*>(run_.given.dataset.get());
   if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
-  folders_notice_ = job::folders_notice(options, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
   run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));
 }
@@ -207,6 +202,7 @@ void Startup::meet_the_node() {
 void Startup::open_logs() {
   const Options& options = run_.options;
   const std::vector<Skipped>& skipped = run_.dataset->skipped();
+  const std::string folders_notice = job::folders_notice(options, *run_.communicator);
   collectively([&] {
     run_.console.emplace(rank(), options.telemetry.live, stderr, run_.given.log);
     measure::make_run_directory(options.telemetry.dir);
@@ -218,7 +214,7 @@ void Startup::open_logs() {
     run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
-      for (const std::string& notice : {operations_notice_, parts_notice_, folders_notice_}) warn(notice);
+      for (const std::string& notice : {operations_notice_, parts_notice_, folders_notice}) warn(notice);
       warn(job::batches_warning(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
@@ -316,16 +312,12 @@ void Startup::choose_device() {
 void Startup::start_production() {
   collectively([this] {
     make_store(run_);
-    choose_decoder();
+    run_.jpeg = choose_jpeg_decoding(run_.options, run_.device, run_.workers.most.decode, *run_.console,
+                                     run_.node.local_rank == 0);
     start_pipeline();
     start_server();
     if (!run_.schedule->awaits_order()) plan_first_batches();
   });
-}
-
-void Startup::choose_decoder() {
-  run_.jpeg = choose_jpeg_decoding(run_.options, run_.device, run_.workers.most.decode, *run_.console,
-                                   run_.node.local_rank == 0);
 }
 
 // Planned ahead: what the queue can hold, and lag + 1 batches more, which a rank serves while an

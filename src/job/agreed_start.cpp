@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <span>
@@ -353,23 +352,6 @@ std::int64_t share_parts(const Options& options, std::int64_t saved, Communicato
              ": a node reads other samples in each epoch where it has no whole parts, and keeps fewer of them";
   }
   return parts;
-}
-
-void resolve_folders(Options& options) {
-  for (std::string* const dir : {&options.telemetry.dir, &options.cache.dir}) {
-    if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
-  }
-}
-
-std::string folders_notice(const Options& options, Communicator& communicator) {
-  if (communicator.size() == 1) return "";
-  const std::vector<std::string> dirs = communicator.all_gather(options.telemetry.dir);
-  const auto other = std::ranges::find_if(dirs, [&](const std::string& dir) { return dir != dirs[0]; });
-  if (other == dirs.end()) return "";
-  const std::string rank = "rank " + std::to_string(other - dirs.begin());
-  return "telemetry.dir is \"" + printable(dirs[0]) + "\" on rank 0 and \"" + printable(*other) + "\" on " + rank +
-         ": these processes are the ranks of one job, and each serves its part of the data. Start runs of their own "
-         "without the launcher, or with srun --mpi=none";
 }
 
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator) {

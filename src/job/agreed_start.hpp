@@ -38,12 +38,6 @@ namespace forebay::job {
 // rank (telemetry, workers, storage, trainer) may differ.
 void require_same_run(const Options& options, const Dataset& dataset, Communicator& communicator);
 
-// Makes folders absolute: files in them are opened later too, when the program may work in another folder.
-void resolve_folders(Options& options);
-
-// Why ranks with different telemetry.dir may not be what the user meant; usually empty. Collective.
-[[nodiscard]] std::string folders_notice(const Options& options, Communicator& communicator);
-
 // The order that the program gives with the dataset `given`, or else the selection by dataset.split, fraction and
 // weights; null if every sample is served once. `dataset` is the same dataset, guarded. Throws ConfigError on all ranks
 // if one cannot select, or if ranks have different weight files.

@@ -85,11 +85,9 @@ void note_any_loop(measure::RecordingHeader& header) { header.settings.insert_or
 // them.
 PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::uint64_t first_step) {
   PolicyOptions made = options.policy;
+  // Evaluation asks none, and its options may name one that only the training has registered.
+  if (options.run.eval) made.name = "block";
   if (made.name != "replay") return made;
-  if (options.run.eval) {
-    made.name = "block";  // never asked
-    return made;
-  }
   made.recording = measure::recording_file(made.recording, rank, first_step).native();
   made.max_uses = 0;
   made.max_wait_ms = 0;

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -231,6 +232,23 @@ void add_idle_sections(const Options& options, std::vector<std::string>& warning
 }
 
 }  // namespace
+
+void resolve_folders(Options& options) {
+  for (std::string* const dir : {&options.telemetry.dir, &options.cache.dir}) {
+    if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
+  }
+}
+
+std::string folders_notice(const Options& options, Communicator& communicator) {
+  if (communicator.size() == 1) return "";
+  const std::vector<std::string> dirs = communicator.all_gather(options.telemetry.dir);
+  const auto other = std::ranges::find_if(dirs, [&](const std::string& dir) { return dir != dirs[0]; });
+  if (other == dirs.end()) return "";
+  const std::string rank = "rank " + std::to_string(other - dirs.begin());
+  return "telemetry.dir is \"" + printable(dirs[0]) + "\" on rank 0 and \"" + printable(*other) + "\" on " + rank +
+         ": these processes are the ranks of one job, and each serves its part of the data. Start runs of their own "
+         "without the launcher, or with srun --mpi=none";
+}
 
 std::vector<std::string> start_warnings(const Options& options, const produce::WorkerPlan& plan, std::uint32_t ranks) {
   std::vector<std::string> warnings;

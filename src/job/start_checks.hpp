@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <forebay/communicator.hpp>
 #include <forebay/dataset.hpp>
 #include <forebay/field.hpp>
 #include <forebay/options.hpp>
@@ -70,6 +71,12 @@ struct RingNeed {
 // A warning if run.steps omits a part of an evaluation, or if in training some ranks have no batch of their own, and so
 // would repeat one for ever; else empty.
 [[nodiscard]] std::string batches_warning(const RunOptions& run, const order::Partition& partition);
+
+// Makes folders absolute: files in them are opened later too, when the program may work in another folder.
+void resolve_folders(Options& options);
+
+// Why ranks with different telemetry.dir may not be what the user meant; usually empty. Collective.
+[[nodiscard]] std::string folders_notice(const Options& options, Communicator& communicator);
 
 // Warnings about options that are permitted but hardly ever intended, with advice: normalising 8-bit pixels as if they
 // were 0 to 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of
