@@ -227,6 +227,15 @@ TEST_CASE("a rank writes its figures once a second and says when it has ended; t
   rank.finish(114, 0);
   CHECK(published().at("forebay_running").value == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(dir / "sub"), {}) == 1);
+
+  // In the first seconds gauges are of all the time so far.
+  Reporter young = reporter();
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    young.add({.step = 7 * i, .served = i == 0 ? Decision::fresh : Decision::reuse});
+    young.tick(0.04 + static_cast<double>(i), 0);
+  }
+  CHECK(published().at("forebay_step_num").value == 14);
+  CHECK(published().at("forebay_fresh_fraction").value == Approx(1.0 / 3));
 }
 
 // How many messages to this rank have arrived.

@@ -165,16 +165,18 @@ TEST_CASE("of a resumed run, only the steps after the last resume count") {
 }
 
 TEST_CASE("a run whose first steps made way for later ones is a trace from there on") {
-  std::vector<Step> lines = steady(300);
-  const Trace whole = trace_of(lines);
-  for (Step& line : lines) {
-    line.step += 5'000'000;
-    line.produced += 3'000'000;
-    line.t_s += 50'000;
+  const Trace whole = trace_of(steady(300));
+  for (const int before : {3'000, 3'000'000}) {
+    std::vector<Step> lines = steady(300);
+    for (Step& line : lines) {
+      line.step += 2 * before;
+      line.produced += before;
+      line.t_s += 50'000;
+    }
+    const Trace late = trace_of(lines);
+    CHECK(late.mean_work_s == doctest::Approx(whole.mean_work_s));
+    CHECK(late.source->work.size() == whole.source->work.size());
   }
-  const Trace late = trace_of(lines);
-  CHECK(late.mean_work_s == doctest::Approx(whole.mean_work_s));
-  CHECK(late.source->work.size() == whole.source->work.size());
 }
 
 TEST_CASE("counts that rise and fall from line to line take no memory") {

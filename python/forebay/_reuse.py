@@ -115,7 +115,7 @@ class Reuse:
         self._owner = self._rank  # the rank and the number of ranks that the state is from
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
         # Before this feeder: the epoch, batches of it that were served, and steps and batches of the run.
-        self._place = (0, 0, 0, 0)
+        self._place: tuple[int, ...] = (0, 0, 0, 0)
         # A state of the source and the number of batches served since: as of the last batch served, and of the one
         # before.
         self._state: tuple[Any, int] = (None, 0)

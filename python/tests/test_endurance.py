@@ -117,11 +117,12 @@ def test_feeders_leave_nothing_behind() -> None:
     held = []
     tracemalloc.start()
     try:
-        for _ in range(3):
+        for _ in range(5):
             for _ in range(8):
                 one()
             gc.collect()
             held.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert held[2] - held[1] < 24 << 10
+    # In every round: what other threads keep for themselves comes once.
+    assert min(after - before for before, after in zip(held[1:], held[2:])) < 24 << 10

@@ -192,8 +192,10 @@ void Reporter::end_interval(const Snapshot& now, std::uint64_t dropped) {
 // current depth.
 void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   redraw_due_s_ = now.t_s + kRedraw_s;
-  if (now.t_s >= live_due_s_ || live_figures_.steps == 0) live_figures_ = figures(live_, now, dropped);
-  if (now.t_s >= live_due_s_) {
+  const bool is_complete = now.t_s >= live_due_s_;
+  if (is_complete || !has_live_period_) live_figures_ = figures(live_, now, dropped);
+  if (is_complete) {
+    has_live_period_ = true;
     live_due_s_ = now.t_s + kLive_s;
     live_.begin(now);
   }
@@ -202,19 +204,22 @@ void Reporter::draw_status(const Snapshot& now, std::uint64_t dropped) {
   console_.status(status_line(shown));
 }
 
-// Likewise: gauges are of the last complete period, counters of the whole run.
+// Likewise: gauges are of the last complete period, counters and the step of the whole run.
 void Reporter::publish(const Snapshot& now, std::uint64_t dropped, bool is_running) {
   publish_due_s_ = now.t_s + kPublish_s;
-  if (now.t_s >= lately_due_s_ || lately_figures_.steps == 0) lately_figures_ = figures(lately_, now, dropped);
-  if (now.t_s >= lately_due_s_) {
+  const bool is_complete = now.t_s >= lately_due_s_;
+  if (is_complete || !has_lately_period_) lately_figures_ = figures(lately_, now, dropped);
+  if (is_complete) {
+    has_lately_period_ = true;
     lately_due_s_ = now.t_s + kLately_s;
     lately_.begin(now);
   }
+  const Interval whole = figures(whole_, now, dropped);
   lately_figures_.queue_size = now.gauges.depth;
-  metrics_->publish(metrics_text({.rank = setup_.rank,
-                                  .since_start = figures(whole_, now, dropped),
-                                  .lately = lately_figures_,
-                                  .is_running = is_running}));
+  lately_figures_.step_num = whole.step_num;
+  lately_figures_.epoch = whole.epoch;
+  metrics_->publish(
+      metrics_text({.rank = setup_.rank, .since_start = whole, .lately = lately_figures_, .is_running = is_running}));
 }
 
 void Reporter::sync() {

@@ -104,11 +104,13 @@ class Reporter {
   double interval_due_s_ = 0;
   IntervalWindow live_;  // the shorter interval of the status line
   Interval live_figures_;
+  bool has_live_period_ = false;  // a complete one
   double live_due_s_ = 0;
   double redraw_due_s_ = 0;
   IntervalWindow whole_;  // for monitoring: since the start; lately_: the current short interval
   IntervalWindow lately_;
   Interval lately_figures_;
+  bool has_lately_period_ = false;
   double lately_due_s_ = 0;
   double publish_due_s_ = 0;
   double sync_due_s_ = 0;

@@ -204,7 +204,9 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   }
   report(arguments, *feeder, communicator);
   if (failure) return say_failure(communicator, *failure, 1);
-  return feeder->was_stopped() ? arguments.stop_exit_code : 0;
+  if (!feeder->was_stopped()) return 0;
+  StopOnSignal::note_stop();
+  return arguments.stop_exit_code;
 }
 
 // Shortcut flags; each sets a key of [run].

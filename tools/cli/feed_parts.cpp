@@ -157,9 +157,16 @@ StopOnSignal::StopOnSignal(std::span<const int> signals) {
 // After a stop a launcher may end the ranks as soon as the first has left with its exit code; one
 // that dies of that signal on its way out would replace the code.
 StopOnSignal::~StopOnSignal() {
-  for (std::size_t i = 0; i < count_; ++i) ::sigaction(signals_[i], &previous_[i], nullptr);
-  if (stop_flag) ::signal(SIGTERM, SIG_IGN);
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (stop_flag && signals_[i] == SIGTERM) {
+      ::signal(SIGTERM, SIG_IGN);
+    } else {
+      ::sigaction(signals_[i], &previous_[i], nullptr);
+    }
+  }
 }
+
+void StopOnSignal::note_stop() noexcept { stop_flag = true; }
 
 BoundedStart::BoundedStart(int exit_code) noexcept {
   late_exit_code = exit_code;

@@ -64,6 +64,8 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   [[nodiscard]] static const std::atomic<bool>& flag() noexcept;
+  // The run has stopped, whichever rank got the signal.
+  static void note_stop() noexcept;
   // Whether the launcher, this process's parent, sent a SIGTERM.
   [[nodiscard]] static bool launcher_ends_the_job() noexcept;
 

@@ -108,8 +108,8 @@ class Reader {
 
   // The lines since the last resume. A run that resumes from a saved state appends to the same file
   // and restarts clock and counts, so earlier lines say nothing about its production. If lines were
-  // dropped (telemetry.max_bytes), the first `produced` is far above 0, and the batches before it
-  // are subtracted.
+  // dropped (telemetry.max_bytes), the batches before the first that was kept are subtracted, but
+  // for those that were ready at it.
   std::vector<Line> read() {
     std::string text;
     while (next(text)) {
@@ -119,7 +119,10 @@ class Reader {
       last_step_ = line->step;
       if (!lines_.empty() && begins_anew(lines_.back(), *line)) lines_.clear();
       lines_.push_back(*line);
-      if (lines_.size() == 1) before_ = line->t_s > 0 && line->produced > kMostBefore ? line->produced - 1 : 0;
+      if (lines_.size() == 1) {
+        const std::uint64_t ready = std::max<std::uint64_t>(1, line->depth);
+        before_ = line->t_s > 0 ? line->produced - std::min(line->produced, ready) : 0;
+      }
       lines_.back().produced -= before_;
       const std::uint64_t most = kMostBefore + kMostOfLine * lines_.size();
       if (lines_.back().produced > most) {
