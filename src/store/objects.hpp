@@ -20,8 +20,8 @@ namespace forebay::store {
 struct Traffic {
   std::uint64_t from_store = 0;
   std::uint64_t from_cache = 0;
-  std::uint64_t room =
-      0;  // what it takes in the cache, whether kept or not: blocks, and the head of an entry of its own
+  // What it takes in the cache, whether kept or not: blocks, and the head of an entry of its own.
+  std::uint64_t room = 0;
 };
 [[nodiscard]] Traffic& traffic() noexcept;      // reads add to it
 [[nodiscard]] Traffic take_traffic() noexcept;  // since the last call
