@@ -169,6 +169,7 @@ void require(bool holds, std::string_view problem) {
 
 void check_pack_kind(const RecordTable::Kind& kind) {
   require(kind.encoding <= Encoding::raw, "a kind of image is unknown");
+  require(kind.width >= 0 && kind.height >= 0, "images have an impossible size");
   if (kind.encoding != Encoding::raw) return;
   const auto most = static_cast<std::int64_t>(kLargestSampleFile);
   require(kind.width > 0 && kind.height > 0 && (kind.channels == 1 || kind.channels == 3) &&
