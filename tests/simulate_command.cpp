@@ -26,13 +26,19 @@ Json results(std::vector<std::string> arguments) {
   return Json::parse(outcome.output);
 }
 
-// Writes telemetry of a rank with steps of 10 ms and a batch every 30 ms, with reuse in between.
-void write_trace(const std::filesystem::path& file, int steps) {
+// Writes telemetry of a rank with steps of 10 ms and a batch every `uses` of them, with reuse in between.
+void write_trace(const std::filesystem::path& file, int steps, int uses = 3) {
   std::ofstream out(file);
   for (int step = 0; step < steps; ++step) {
-    out << Json{{"step", step},           {"epoch", 0},  {"batch", step / 3},
-                {"use_index", step % 3},  {"depth", 1},  {"produced", 2 + step / 3},
-                {"t_s", 0.01 * step},     {"wait_s", 0}, {"step_s", step == 0 ? 0 : 0.01},
+    out << Json{{"step", step},
+                {"epoch", 0},
+                {"batch", step / uses},
+                {"use_index", step % uses},
+                {"depth", 1},
+                {"produced", 2 + step / uses},
+                {"t_s", 0.01 * step},
+                {"wait_s", 0},
+                {"step_s", step == 0 ? 0 : 0.01},
                 {"blocked_producer_s", 0}}
                .dump()
         << "\n";
@@ -122,6 +128,19 @@ TEST_CASE("a recommendation is a configuration that can be used as it stands") {
   CHECK(says(outcome, "# recommended"));
   std::ofstream(dir / "recommended.toml") << outcome.output;
   CHECK(results({(dir / "recommended.toml").string(), "--steps", "100"}).size() == 1);
+}
+
+TEST_CASE("what is said to be recorded is what all ranks recorded") {
+  const TemporaryDirectory dir;
+  write_trace(dir / "steps.0.jsonl", 3000, 2);
+  write_trace(dir / "steps.1.jsonl", 3000, 6);
+  const Outcome outcome = simulate({"--trace", dir.path().string(), "--recommend"});
+  CAPTURE(outcome.output);
+  REQUIRE(outcome.code == 0);
+  CHECK(says(outcome, "R 4.00 (2.00 to 6.00 by rank)"));
+  CHECK(says(outcome, "# recorded        33.3    0.00         -     6     6"));  // (1 / 2 + 1 / 6) / 2 of the steps
+  CHECK(says(outcome, "# configured      33."));
+  CHECK(results({"--trace", dir.path().string()})[0].at("R").get<double>() == doctest::Approx(4).epsilon(0.01));
 }
 
 TEST_CASE("more memory is not recommended to a run whose batches always come in time") {

@@ -82,8 +82,8 @@ std::vector<std::pair<double, simulate::Scenario>> scenarios_of(const SimulateAr
                                                                 const std::vector<simulate::Trace>& traces) {
   std::vector<std::pair<double, simulate::Scenario>> scenarios;
   if (!traces.empty()) {
-    const double ratio = traces.front().mean_work_s / traces.front().mean_step_s;
-    scenarios.emplace_back(ratio, simulate::scenario_of(traces));
+    const simulate::Trace all = of_all_ranks(traces);
+    scenarios.emplace_back(all.mean_work_s / all.mean_step_s, simulate::scenario_of(traces));
     if (arguments.steps_given->count() > 0) scenarios.back().second.steps = arguments.steps;
     if (arguments.ranks_given->count() > 0) scenarios.back().second.ranks = arguments.ranks;
     return scenarios;

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <utility>
 
 #include "base/text.hpp"
@@ -160,6 +161,13 @@ void add_prediction(Lines& line, const char* what, const simulate::Prediction& p
        prediction.slots());
 }
 
+// Nothing if the ranks had the same R, or there is one.
+std::string range_of_ratios(const std::vector<simulate::Trace>& traces) {
+  const auto ratio = [](const simulate::Trace& trace) { return trace.mean_work_s / trace.mean_step_s; };
+  const auto [least, most] = std::ranges::minmax(traces | std::views::transform(ratio));
+  return least == most ? "" : fmt::format(" ({:.2f} to {:.2f} by rank)", least, most);
+}
+
 }  // namespace
 
 std::string simulation_table(const std::vector<SimulatedRun>& runs) {
@@ -185,19 +193,34 @@ std::string simulation_json(const std::vector<SimulatedRun>& runs) {
   return json.dump(1);
 }
 
+simulate::Trace of_all_ranks(const std::vector<simulate::Trace>& traces) {
+  simulate::Trace all;
+  const auto ranks = static_cast<double>(traces.size());
+  for (const simulate::Trace& trace : traces) {
+    all.mean_step_s += trace.mean_step_s / ranks;
+    all.mean_work_s += trace.mean_work_s / ranks;
+    all.steps += trace.steps;
+    all.fresh += trace.fresh;
+    all.stall_s += trace.stall_s;
+    all.wall_s += trace.wall_s;
+    all.uses_p99 = std::max(all.uses_p99, trace.uses_p99);
+    all.uses_max = std::max(all.uses_max, trace.uses_max);
+  }
+  return all;
+}
+
 // Everything but the sections is a comment, so that the text can be pasted into a configuration.
 std::string recommendation_text(const simulate::Recommendation& recommendation,
                                 const std::vector<simulate::Trace>& traces) {
   Lines line;
   const simulate::Prediction& best = recommendation.recommended;
-  const simulate::Trace& trace = traces.front();
+  const simulate::Trace trace = of_all_ranks(traces);
   const double stall = trace.wall_s > 0 ? trace.stall_s / trace.wall_s : 0;
-  line("# From {} steps of {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}.", trace.steps,
+  line("# From {} steps of {}: lambda {:.2f} batches/s, mu {:.2f} steps/s, R {:.2f}{}.", traces.front().steps,
        counted(traces.size(), "rank"), 1 / trace.mean_work_s, 1 / trace.mean_step_s,
-       trace.mean_work_s / trace.mean_step_s);
-  if (trace.fresh < kFewBatches) {
-    line("# Only {} fresh batches were recorded; a longer run says more.", trace.fresh);
-  }
+       trace.mean_work_s / trace.mean_step_s, range_of_ratios(traces));
+  const std::uint64_t fewest = std::ranges::min(traces, {}, &simulate::Trace::fresh).fresh;
+  if (fewest < kFewBatches) line("# Only {} fresh batches were recorded; a longer run says more.", fewest);
   line("[queue]\ncapacity = {}\npool = {}\n", best.queue.capacity, best.queue.pool);
   line("[policy]\nname = \"{}\"\npick = \"{}\"\nmax_uses = {}\n", best.policy.name,
        best.policy.pick == Pick::current ? "current" : "least_used", max_uses(best.policy).dump());

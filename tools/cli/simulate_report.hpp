@@ -27,6 +27,10 @@ struct SimulatedRun {
 // Every run with its scenario, as one JSON document.
 [[nodiscard]] std::string simulation_json(const std::vector<SimulatedRun>& runs);
 
+// What all ranks recorded: times averaged, steps, stalls and fresh batches added up, and of uses the most, as in a
+// job's summary. Without sources and steps.
+[[nodiscard]] simulate::Trace of_all_ranks(const std::vector<simulate::Trace>& traces);
+
 // [queue] and [policy] to paste into a configuration, and their predicted effect.
 [[nodiscard]] std::string recommendation_text(const simulate::Recommendation& recommendation,
                                               const std::vector<simulate::Trace>& traces);
