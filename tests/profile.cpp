@@ -270,6 +270,11 @@ TEST_CASE("balanced: nobody waits, production in bursts, or readers and decoders
   Profile bursts = even();
   bursts.producer_blocked = 0.3;
   bursts.trainer.blocked_in = 0.3;
+  bursts.ring = {.mean = 10, .empty = 0.003};  // never out of batches: next() itself is slow
+  CHECK(judge(bursts).bound == Bound::trainer);
+  CHECK(says(bursts, "batches were ready (10.0 of 16 on average), yet next() took 30 % of the time"));
+  CHECK_FALSE(says(bursts, "queue.capacity"));
+  bursts.ring.empty = 0.25;
   CHECK(judge(bursts).bound == Bound::balanced);
   CHECK(says(bursts, "raise queue.capacity"));
   Profile both = slow_store();

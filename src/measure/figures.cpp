@@ -230,7 +230,7 @@ constexpr auto kProfile = std::to_array<Figure<Profile>>({
 constexpr auto kStage = std::to_array<Figure<StageProfile>>({
     {"threads", &StageProfile::threads, "threads", "working or waiting, on average", OfRanks::mean},
     {"busy", &StageProfile::busy, "", "share of their time at work", OfRanks::mean},
-    {"blocked_in", &StageProfile::blocked_in, "", "share waiting for work; the trainer: for batches", OfRanks::mean},
+    {"blocked_in", &StageProfile::blocked_in, "", "share waiting for work; the trainer: in next()", OfRanks::mean},
     {"blocked_out", &StageProfile::blocked_out, "", "share waiting for room downstream; the trainer: for other ranks",
      OfRanks::mean},
     {"images_per_s", &StageProfile::images_per_s, "samples/s", "done", OfRanks::sum},

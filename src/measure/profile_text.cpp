@@ -28,6 +28,7 @@ constexpr double kLongWindow_s = 5;
 constexpr double kBusy = 0.85;         // share of the time that a saturated stage is busy
 constexpr double kHeldUp = 0.10;       // share of the time that the ring blocks the producer
 constexpr double kSuffers = 0.05;      // share of the time that a trainer waits
+constexpr double kHasBatches = 0.2;    // share of the time in next() with an empty ring; below it, it is no wait
 constexpr double kAllFresh = 0.98;     // fresh steps of a trainer that does not need to reuse
 constexpr double kMostThreads = 4096;  // the most that the configuration allows
 constexpr double kComputes = 0.5;      // cores; a trainer that uses more needs one of its own
@@ -281,6 +282,13 @@ Finding judge(const Profile& p) {
   const bool held_up = p.producer_blocked >= kHeldUp;
   const bool suffers = p.trainer.blocked_in > kSuffers;
   if (held_up && !suffers) return say(Bound::trainer, trainer_advice(p));
+  if (held_up && p.ring.empty < kHasBatches * p.trainer.blocked_in) {
+    return say(
+        Bound::trainer,
+        fmt::format("batches were ready ({:.1f} of {:.0f} on average), yet next() took {:.0f} % of the time: the "
+                    "trainer's thread augments there (transform.when = \"dequeue\" without a GPU) or lacked a core",
+                    p.ring.mean, p.queue_capacity, percent(p.trainer.blocked_in)));
+  }
   if (held_up) {
     return say(Bound::balanced,
                fmt::format("the ring was full for {:.0f} % of the time, yet the trainer waited for {:.0f} %: batches "
