@@ -134,7 +134,6 @@ class Options(TypedDict, total=False):
     io: float | str
     workers_io: float | str
     workers_decode: float | str
-    bytes: int | str
     workers_bytes: int | str
     hedge: str
     workers_hedge: str
@@ -204,8 +203,8 @@ class Options(TypedDict, total=False):
     storage_fail_rate: float
     cache_dir: str | os.PathLike[str]
     cache_bytes: int | str
+    files: str
     cache_files: str
-    dir: str | os.PathLike[str]
     telemetry_dir: str | os.PathLike[str]
     per_step: bool
     telemetry_per_step: bool

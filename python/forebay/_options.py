@@ -43,8 +43,7 @@ _MAIN_KEYS = {"dataset": "path", "policy": "name", "cache": "dir"}
 # Keywords and the keys they may mean: section_key means one key, a bare name every key of that name.
 _NAMES: dict[str, list[Key]] = {}
 for _key in _KEYS:
-    # The bare "dir" and "bytes" already belonged to other sections when the cache got its own.
-    if _key.name not in _SECTIONS and _key.section != "cache":
+    if _key.name not in _SECTIONS:
         _NAMES.setdefault(_key.name, []).append(_key)
     if _key.section:
         _NAMES[f"{_key.section}_{_key.name}"] = [_key]

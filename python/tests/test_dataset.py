@@ -189,7 +189,7 @@ def test_a_class_may_use_locks_of_python(make: Any, folder: Path) -> None:
             with self.lock:
                 return png(5 * index)
 
-    assert sorted(ids_of(make(dataset=Locked(folder, "bytes"), workers_io=4, bytes=4096))) == list(range(COUNT))
+    assert sorted(ids_of(make(dataset=Locked(folder, "bytes"), workers_io=4, workers_bytes=4096))) == list(range(COUNT))
 
 
 def test_a_state_belongs_to_its_data(make: Any, folder: Path) -> None:

@@ -75,7 +75,7 @@ class Large(Own):
 
 
 def test_answers_of_any_size(make: Any) -> None:
-    for batch in make(dataset=Large(), processes=2, workers_io="auto", bytes=8 << 20):
+    for batch in make(dataset=Large(), processes=2, workers_io="auto", workers_bytes=8 << 20):
         assert (batch.images[:, 0, 0, 0] == 5 * batch.ids).all()
 
 
