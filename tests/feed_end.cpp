@@ -55,12 +55,16 @@ TEST_CASE("a store that never answers again ends in the watchdog's error on all 
   at_once(testing::all_tries<std::string>({"block", "proportional"}), [&](const auto& one) {
     const auto& [ranks, policy] = one;
     CAPTURES(ranks, policy);
+    const std::string name = "r" + std::to_string(ranks) + policy;
     const auto outcome =
-        place.feed(ranks, "r" + std::to_string(ranks) + policy,
+        place.feed(ranks, name,
                    {"--steps", "100000000", "--set", "policy.name=\"" + policy + "\"", "--set", "trainer.step_ms=20"});
     CHECK(outcome.code == 1);
     CHECK(contains(outcome.output, "no fresh batch for"));
     CHECK(contains(outcome.output, "reading from the store"));
+    const std::string log = read_text(place.dir / (name + ".run") / "run.0.jsonl");
+    CHECK(contains(log, R"({"forebay":"end","failed":")"));
+    CHECK(contains(log, "no fresh batch for"));
   });
 }
 

@@ -252,6 +252,8 @@ TEST_CASE("a run that goes on, was resumed or was killed is read as far as it go
   CHECK(has_note(read(run), "steps.0.jsonl:101 is cut short"));
   write(run / "run.0.jsonl", head_line(head_of(0, 1)) + "{\"forebay\":\"end\",\"summary\":{\"steps\":1}}\n");
   CHECK(has_note(read(run), "run.0.jsonl:2 has other figures"));
+  write(run / "run.0.jsonl", head_line(head_of(0, 1)) + end_line({.failure = "no batch for 2 s"}));
+  CHECK(has_note(read(run), "An error ended the run: no batch for 2 s"));
   CHECK(read(run).has_ended());
 }
 

@@ -87,10 +87,11 @@ TEST_CASE("the end of each rank's files says how it goes") {
   CHECK(contains(live_table(run, "run", 40), "silent for 29 s"));
   CHECK_FALSE(run.has_ended());
   for (std::uint32_t rank = 0; rank < 20; ++rank) {
-    append(dir / ("run." + std::to_string(rank) + ".jsonl"), end_line({}));
+    append(dir / ("run." + std::to_string(rank) + ".jsonl"), end_line({.failure = rank == 1 ? "bad" : ""}));
   }
   run.look(31);
   CHECK(run.has_ended());
+  CHECK(contains(live_table(run, "run", 40), "  failed"));
 }
 
 TEST_CASE("steps that are many are counted over the time that they took, before and after a file made way") {

@@ -188,7 +188,7 @@ bool Run::end_production(const std::string& cause, const std::function<void()>& 
 void Run::close(const std::string& cause) {
   journal->stop_profile();
   (void)end_production(cause);
-  end_files();
+  end_files(cause);
   try {
     early_end->part([this] { end_saves(); });  // saved states must outlive the job
   } catch (...) {
@@ -198,10 +198,10 @@ void Run::close(const std::string& cause) {
   end_saves();
 }
 
-void Run::end_files() {
-  EndingWork files([this] {
+void Run::end_files(const std::string& cause) {
+  EndingWork files([this, cause] {
     journal->close();
-    log_end();
+    log_end(cause);
     quarantine->begin();  // a feeder that made no step has written nothing yet
     directory.release();
     write_trace();
@@ -234,10 +234,10 @@ void EndOfRun::operator()(Run* run) const noexcept {
   static_cast<void>(owned.release());  // NOLINT(bugprone-unused-return-value)
 }
 
-void Run::log_end() noexcept {
+void Run::log_end(const std::string& cause) noexcept {
   if (!journal->has_log()) return;
   try {
-    journal->log_end(summary());
+    journal->log_end(summary(), cause);
   } catch (const std::exception& error) {
     console->warn("telemetry: the end of the run is not written: " + printable(error.what()));
   }

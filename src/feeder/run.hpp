@@ -159,9 +159,9 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void say_where_the_recording_ends();
 
  private:
-  void end_files();
+  void end_files(const std::string& cause);
   void end_saves() noexcept;
-  void log_end() noexcept;
+  void log_end(const std::string& cause) noexcept;
   void write_trace() noexcept;
   // Samples that it serves, and entries that the index left out as bad.
   [[nodiscard]] std::uint64_t entries() const noexcept;

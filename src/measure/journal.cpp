@@ -75,7 +75,9 @@ void Journal::close() {
   if (telemetry_) telemetry_->close();
 }
 
-void Journal::log_end(const Summary& run) { log_->end({.summary = run, .profile = profile(run)}); }
+void Journal::log_end(const Summary& run, const std::string& failure) {
+  log_->end({.summary = run, .profile = profile(run), .failure = failure});
+}
 
 Summary Journal::summary(Summary facts, std::span<const std::uint64_t> resident_uses) const {
   if (telemetry_) facts.dropped_records = telemetry_->dropped();

@@ -62,7 +62,7 @@ class Journal {
   [[nodiscard]] bool has_log() const noexcept { return log_.has_value(); }
   // Writes the outcome of the run, after close(). `run`: the result of summary(). REQUIRES:
   // has_log().
-  void log_end(const Summary& run);
+  void log_end(const Summary& run, const std::string& failure);
 
   // `facts`: figures of the run that are counted elsewhere. `resident_uses`: the serves of each
   // batch that was served and is not retired.

@@ -51,7 +51,7 @@ RunEnd end_in(const RunJson& json) {
   const auto summary = json.find("summary");
   const auto profile = json.find("profile");
   try {
-    RunEnd end;
+    RunEnd end{.failure = json.value("failed", "")};
     if (summary != json.end()) end.summary = summary_from_json(summary->dump());
     if (profile != json.end()) end.profile = profile_from_json(profile->dump());
     return end;
@@ -88,9 +88,10 @@ std::string head_line(const RunHead& head) {
 
 std::string end_line(const RunEnd& end) {
   RunJson json{{"forebay", "end"}};
+  if (!end.failure.empty()) json["failed"] = end.failure;
   if (end.summary) json["summary"] = RunJson::parse(to_json(*end.summary));
   if (end.profile) json["profile"] = RunJson::parse(to_json(*end.profile));
-  return json.dump() + "\n";
+  return json.dump(-1, ' ', false, RunJson::error_handler_t::replace) + "\n";
 }
 
 // For `forebay report` and `forebay top`, which read files of runs that are in progress, or were

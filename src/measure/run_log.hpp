@@ -33,6 +33,7 @@ struct RunHead {
 struct RunEnd {
   std::optional<Summary> summary = {};
   std::optional<Profile> profile = {};
+  std::string failure = {};  // the error that ended the run
   bool is_foreign = false;  // of another version, with other figures; both are absent
 };
 

@@ -180,12 +180,13 @@ std::map<std::uint32_t, LiveFiles> live_files(const fs::path& folder) {
   return ranks;
 }
 
-// run.RANK.jsonl gets this last line when the run ends properly.
-bool says_the_end(const fs::path& log) {
+// run.RANK.jsonl gets this last line when the run ends, unless it is killed.
+void look_for_the_end(const fs::path& log, RankNow& rank) {
   const Tail tail = tail_of_one(log, kTailOfMany);
   std::string_view text = tail.text;
   const auto line = last_line(text);
-  return line && line->starts_with(R"({"forebay":"end")");
+  rank.has_ended = line && line->starts_with(R"({"forebay":"end")");
+  rank.has_failed = line && line->starts_with(R"({"forebay":"end","failed")");
 }
 
 }  // namespace
@@ -215,7 +216,7 @@ void LiveRun::look(double now_s) {
     const std::uint64_t bytes = steps.size + intervals.size;
     if (bytes != seen.bytes) seen = {.bytes = bytes, .grown_s = now_s};
     now.silent_s = now_s - seen.grown_s;
-    now.has_ended = says_the_end(of_rank.run);
+    look_for_the_end(of_rank.run, now);
     if (rank == 0) read_head(of_rank.run);
     now.capacity = std::max({now.capacity, capacity_, now.depth});
     ranks_.push_back(now);

@@ -23,6 +23,7 @@ struct RankNow {
   double from_cache = 0;
   double silent_s = 0;  // seconds since its telemetry last grew, as seen by this process
   bool has_ended = false;
+  bool has_failed = false;  // an error ended it
 
   [[nodiscard]] double steps_per_s() const noexcept { return lately_s > 0 ? lately.steps / lately_s : 0; }
 };

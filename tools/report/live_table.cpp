@@ -24,7 +24,7 @@ std::string bar_of(std::uint32_t depth, std::uint32_t capacity) {
 }
 
 std::string state_of(const RankNow& rank) {
-  if (rank.has_ended) return "ended";
+  if (rank.has_ended) return rank.has_failed ? "failed" : "ended";
   return rank.silent_s > kSilent_s ? fmt::format("silent for {:.0f} s", rank.silent_s) : "";
 }
 
@@ -80,7 +80,9 @@ std::string live_line(const LiveRun& run) {
   text += fmt::format("  depth {:.1f}/{}  fresh {}  stall {}  {:.1f} steps/s", depth / ranks, capacity,
                       html::percent(lately.fresh_share()), html::percent(lately.stall()), per_s / ranks);
   if (from_cache > 0) text += "  cache " + html::percent(from_cache / (from_store + from_cache));
-  if (run.has_ended()) return text + "  ended";
+  if (run.has_ended()) {
+    return text + (std::ranges::any_of(run.ranks(), &RankNow::has_failed) ? "  failed" : "  ended");
+  }
   return silent_s > kSilent_s ? text + fmt::format("  silent for {:.0f} s", silent_s) : text;
 }
 

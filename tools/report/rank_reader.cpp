@@ -237,10 +237,12 @@ void read_log(const std::filesystem::path& file, RankData& data) {
         data.summary.reset();
         data.profile.reset();
         data.foreign.clear();
+        data.failure.clear();
         ++data.parts;
       } else {
         data.summary = said.end.summary;
         data.profile = said.end.profile;
+        data.failure = said.end.failure;
         data.foreign = said.end.is_foreign ? lines.place() : "";
       }
     } catch (const Error& error) {

@@ -158,6 +158,8 @@ void note_how_it_went(RunData& run) {
     run.notes.push_back(foreign->foreign +
                         " has other figures than this Forebay: the summary and the profile are left out.");
   }
+  const auto failed = std::ranges::find_if(run.ranks, [](const RankData& rank) { return !rank.failure.empty(); });
+  if (failed != run.ranks.end()) run.notes.push_back("An error ended the run: " + failed->failure);
   const RankData& first = run.ranks.front();
   if (first.parts > 1) {
     run.notes.push_back("The run was resumed " + std::to_string(first.parts - 1) +

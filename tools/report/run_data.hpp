@@ -31,6 +31,7 @@ struct RankData {
   bool has_earlier = false;                   // older records were dropped (telemetry.max_bytes)
   std::uint32_t capacity = 0;                 // the capacity or the most batches ready
   std::uint64_t stretches = 0;                // stretches of its file that were read; 0: all
+  std::string failure = {};                   // the error that ended it
   std::string foreign = {};                   // where its log ends, if a Forebay with other figures wrote that line
   std::string cut;                            // where the first line is that a killed writer cut short
 };
