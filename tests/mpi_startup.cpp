@@ -220,6 +220,8 @@ TEST_CASE("a rank with another configuration or dataset is named on all ranks, w
   options.workers.io = communicator->rank() + 1;  // may differ
   options.telemetry.dir = "run";
   CHECK(folders_notice(options, *communicator).empty());
+  if (communicator->rank() == last) options.telemetry.dir.clear();  // only some ranks write
+  CHECK(folders_notice(options, *communicator).empty());
   if (communicator->rank() == last) options.telemetry.dir = "other";
   CHECK(contains(folders_notice(options, *communicator), "and \"other\" on rank " + std::to_string(last)) ==
         (last > 0));

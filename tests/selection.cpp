@@ -143,6 +143,9 @@ TEST_CASE("a split of files that a program gives is the same for a copy in anoth
   CHECK(part.size() > 50);
   CHECK(part.size() < 150);
   CHECK(ids_of(Files("/scratch/job 7/data"), options) == part);
+  // What else decides is told.
+  CHECK(Selection::make(Files("/data"), options, 1, false)->folder() == "/data/");
+  CHECK(Selection::make(Files("data"), options, 1, false)->folder().empty());
 
   const testing::TemporaryDirectory dir;
   std::vector<Ids> parts;

@@ -173,6 +173,19 @@ inline void require_same_epoch(Communicator& ranks, std::uint64_t epoch, const s
                     "run.steps");
 }
 
+// Collective: the most steps of any rank. After an error on one rank, others may have made two more (AgreedEnd).
+inline std::uint64_t most_steps(Communicator& ranks, std::uint64_t steps) {
+  std::uint64_t least = steps;
+  std::uint64_t most = steps;
+  for (const std::string& each : ranks.all_gather(std::to_string(steps))) {
+    least = std::min<std::uint64_t>(least, std::stoull(each));
+    most = std::max<std::uint64_t>(most, std::stoull(each));
+  }
+  if (most - least <= 2) return most;
+  throw ConfigError("the states of the ranks are of steps " + std::to_string(least) + " to " + std::to_string(most) +
+                    ": give each rank its own state, all taken after the same step");
+}
+
 // Ranks that cannot begin throw together, before any is in the Feeder's own constructor. Every policy of the registry
 // is wrapped, as any may be named in the configuration.
 class FeederOfSource final : public SourceFeeder {
@@ -198,10 +211,7 @@ class FeederOfSource final : public SourceFeeder {
     require_same_epoch(
         *ranks_, place_.epoch,
         steps_ == UINT64_MAX ? " of " + std::to_string(epochs_) : " in " + std::to_string(steps_) + " steps");
-    // After an error on one rank, others may have made a step more.
-    for (const std::string& each : ranks_->all_gather(std::to_string(place_.steps))) {
-      began_.steps = place_.steps = std::max<std::uint64_t>(place_.steps, std::stoull(each));
-    }
+    began_.steps = place_.steps = most_steps(*ranks_, place_.steps);
     if (end_) end_->begin(place_.fresh);
     ranks::collectively(*ranks_, [&] {
       if (is_complete()) return intake_->give_up();
@@ -303,8 +313,9 @@ class FeederOfSource final : public SourceFeeder {
   // The agreement comes before the step: a step after the end would take a batch of the next epoch on some rank. The
   // end itself is a step for ranks that go on, which serves the last batch again; alone it is dropped.
   [[nodiscard]] std::optional<Lease> step(StreamView stream) {
-    if (end_ && end_->is_over()) return ended();
-    std::optional<Lease> batch = place_.steps < steps_ ? next_batch(stream) : std::nullopt;
+    const bool has_steps = place_.steps < steps_;  // alike on all ranks; others may have left after the last
+    if (has_steps && end_ && end_->is_over()) return ended();
+    std::optional<Lease> batch = has_steps ? next_batch(stream) : std::nullopt;
     if (!batch) {  // the run was stopped, or its steps are made: the epoch is not over
       end_run();
       return std::nullopt;

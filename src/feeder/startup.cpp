@@ -83,6 +83,8 @@ class Startup {
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
   std::string operations_notice_;            // they changed transform.when
+  std::string split_notice_;                 // of files that a program gives
+  std::string folders_notice_;               // they differ between ranks
   std::string parts_notice_;                 // of dataset.order = "local"
   data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
@@ -91,7 +93,8 @@ class Startup {
 // dataset is known.
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
-  run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
+  run_.options.queue.pool = ring::pool_of(run_.options.queue);              // for recordings and other parts of the run
+  folders_notice_ = job::folders_notice(run_.options, *run_.communicator);  // of what was written
   collectively([this] {
     job::resolve_folders(run_.options);
     agree_on_operations();
@@ -147,6 +150,7 @@ void Startup::open_dataset() {
   if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
+  if (selection) split_notice_ = job::split_notice(selection->folder());
   run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));
 }
 
@@ -202,7 +206,6 @@ void Startup::meet_the_node() {
 void Startup::open_logs() {
   const Options& options = run_.options;
   const std::vector<Skipped>& skipped = run_.dataset->skipped();
-  const std::string folders_notice = job::folders_notice(options, *run_.communicator);
   collectively([&] {
     run_.console.emplace(rank(), options.telemetry.live, stderr, run_.given.log);
     measure::make_run_directory(options.telemetry.dir);
@@ -214,7 +217,8 @@ void Startup::open_logs() {
     run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
-      for (const std::string& notice : {operations_notice_, parts_notice_, folders_notice}) warn(notice);
+      for (const std::string& notice : {operations_notice_, split_notice_, parts_notice_, folders_notice_})
+        warn(notice);
       warn(job::batches_warning(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;

@@ -234,16 +234,32 @@ void add_idle_sections(const Options& options, std::vector<std::string>& warning
 }  // namespace
 
 void resolve_folders(Options& options) {
-  for (std::string* const dir : {&options.telemetry.dir, &options.cache.dir}) {
-    if (!dir->empty()) *dir = std::filesystem::absolute(*dir).string();
-  }
+  const auto resolve = [](const char* key, std::string& path) {
+    std::error_code error;
+    const auto whole = std::filesystem::absolute(path, error);
+    if (error) {
+      throw ConfigError(std::string(key) + " = \"" + printable(path) + "\": the working folder cannot be found (" +
+                        error.message() + "); give the path from the root on");
+    }
+    path = whole.string();
+  };
+  TelemetryOptions& telemetry = options.telemetry;
+  if (!telemetry.dir.empty()) resolve("telemetry.dir", telemetry.dir);
+  if (!options.cache.dir.empty()) resolve("cache.dir", options.cache.dir);
+  if (telemetry.prometheus.ends_with(".prom")) resolve("telemetry.prometheus", telemetry.prometheus);  // else a port
+}
+
+std::string split_notice(const std::string& folder) {
+  if (folder.empty()) return "";
+  return "dataset.split and fraction go by the files' paths below " + folder +
+         ", which all share; with a file elsewhere, or a part of them only, other files are in each part";
 }
 
 std::string folders_notice(const Options& options, Communicator& communicator) {
   if (communicator.size() == 1) return "";
   const std::vector<std::string> dirs = communicator.all_gather(options.telemetry.dir);
-  const auto other = std::ranges::find_if(dirs, [&](const std::string& dir) { return dir != dirs[0]; });
-  if (other == dirs.end()) return "";
+  const auto other = std::ranges::find_if(dirs, [&](const std::string& dir) { return !dir.empty() && dir != dirs[0]; });
+  if (dirs[0].empty() || other == dirs.end()) return "";
   const std::string rank = "rank " + std::to_string(other - dirs.begin());
   return "telemetry.dir is \"" + printable(dirs[0]) + "\" on rank 0 and \"" + printable(*other) + "\" on " + rank +
          ": these processes are the ranks of one job, and each serves its part of the data. Start runs of their own "

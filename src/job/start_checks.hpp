@@ -78,6 +78,9 @@ void resolve_folders(Options& options);
 // Why ranks with different telemetry.dir may not be what the user meant; usually empty. Collective.
 [[nodiscard]] std::string folders_notice(const Options& options, Communicator& communicator);
 
+// What a split of files below `folder` depends on; empty if that is.
+[[nodiscard]] std::string split_notice(const std::string& folder);
+
 // Warnings about options that are permitted but hardly ever intended, with advice: normalising 8-bit pixels as if they
 // were 0 to 1, far more threads than this rank has cores for (WorkerPlan::cores), and virtual shards that give some of
 // so many ranks much more than others, where nothing is handed over, and sections of operations and of mixing that

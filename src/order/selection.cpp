@@ -90,15 +90,15 @@ std::string folder_of_files(const Dataset& dataset, const order::SampleNames& na
 
 // The objects of an image, and the clips of a video, share a name here, so they never end up in two
 // parts.
-std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options) {
+std::vector<std::uint32_t> choose(const Dataset& dataset, const DatasetOptions& options, std::string& folder) {
   const bool is_whole = options.split.empty() && options.fraction >= 1;
   const Interval part = part_of(options);
   const order::SampleNames names(dataset);
   std::vector<std::uint8_t> is_chosen(dataset.size(), 1);
   if (!is_whole) {
-    const std::size_t folder = folder_of_files(dataset, names).size();
+    folder = folder_of_files(dataset, names);
     order::for_each_sample(dataset, [&](std::uint64_t id) {
-      const std::string name = names.of_source(id).substr(folder);
+      const std::string name = names.of_source(id).substr(folder.size());
       is_chosen[id] = part.contains(place_of(name, kSplit)) &&
                       (options.fraction >= 1 || place_of(name, kFraction) < options.fraction);
     });
@@ -160,12 +160,15 @@ std::shared_ptr<const Selection> Selection::make(const Dataset& dataset, const D
     throw ConfigError("dataset.split, fraction and weights need a dataset of at most 2^32 - 1 samples, this one has " +
                       std::to_string(dataset.size()));
   }
-  std::vector<std::uint32_t> ids = choose(dataset, options);
+  std::string folder;
+  std::vector<std::uint32_t> ids = choose(dataset, options, folder);
   require_some(ids, dataset, "dataset.split, part and fraction");
   std::vector<double> weights;
   if (is_weighted) weights = weights_of(dataset, options, ids);
   require_some(ids, dataset, "dataset.weights");
-  return std::shared_ptr<const Selection>(new Selection(std::move(ids), weights, seed));
+  std::shared_ptr<Selection> selection(new Selection(std::move(ids), weights, seed));
+  selection->folder_ = std::move(folder);
+  return selection;
 }
 
 Selection::Selection(std::vector<std::uint32_t> ids, const std::vector<double>& weights, std::uint64_t seed)

@@ -39,6 +39,8 @@ class Selection {
   [[nodiscard]] std::uint64_t at(std::uint64_t epoch, std::uint64_t place) const noexcept;
   // The id in the dataset of a sample. REQUIRES: number < samples().
   [[nodiscard]] std::uint64_t id(std::uint64_t number) const noexcept { return given_ ? number : ids_[number]; }
+  // Of samples with absolute names: the folder that all share, below which their names decide; else empty.
+  [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
   // Equal for equal selections.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
 
@@ -52,6 +54,7 @@ class Selection {
   static constexpr int kPlaceBits = 20;
 
   std::uint64_t seed_;
+  std::string folder_ = {};
   std::vector<std::uint32_t> ids_;
   std::shared_ptr<const GivenOrder> given_ = nullptr;
   std::vector<std::uint64_t> ends_;  // cumulative ends of the samples' shares; empty: each has one place
