@@ -1,7 +1,10 @@
 // Time during which the process did not run does not count towards limits: with a fake clock, and
 // with suspended processes.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
@@ -12,6 +15,7 @@
 #include "memory_dataset.hpp"
 #include "process.hpp"
 #include "serve/watchdog.hpp"
+#include "store/http.hpp"
 #include "test.hpp"
 
 namespace forebay::test_running_time {
@@ -83,6 +87,65 @@ TEST_CASE("the watchdog barks after its limit of running, whatever pauses there 
   never.starve();
   clock.runs(1min);
   CHECK_FALSE(never.barks());
+}
+
+// Takes connections and says nothing.
+class SilentServer {
+ public:
+  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    ::inet_pton(AF_INET, "127.0.0.1", &place.sin_addr);
+    socklen_t size = sizeof place;
+    REQUIRE(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&place), size) == 0);
+    REQUIRE(::listen(socket_.get(), 64) == 0);
+    REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&place), &size) == 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(place.sin_port)) + "/";
+  }
+  [[nodiscard]] const std::string& url() const noexcept { return url_; }
+
+ private:
+  FileDescriptor socket_;
+  std::string url_;
+};
+
+TEST_CASE("a start that waits for a silent store ends soon after the program or a stop wants it to") {
+  struct Interrupted {};
+  try {
+    store::require_http();
+  } catch (const ConfigError& error) {
+    MESSAGE("skipped: " << error.what());
+    return;
+  }
+  const SilentServer server;
+  const TemporaryDirectory dir;
+  std::ofstream(dir.path() / "list.csv") << server.url() << "a.png,0\n" << server.url() << "b.png,1\n";
+  const std::string list = (dir.path() / "list.csv").string();
+  for (const std::string& path : {server.url() + "a.tar", server.url() + "{0..7}.tar", list}) {
+    for (const bool is_stop : {false, true}) {
+      CAPTURES(path, is_stop);
+      Options options;
+      options.dataset.path = path;
+      options.dataset.batch_size = 1;
+      options.device = "host";
+      const std::atomic<bool> stop{is_stop};
+      Parts parts;
+      parts.stop = &stop;
+      parts.while_waiting = [&, begin = std::chrono::steady_clock::now()] {
+        if (!is_stop && std::chrono::steady_clock::now() - begin > 300ms) throw Interrupted();
+      };
+      const auto begin = std::chrono::steady_clock::now();
+      if (!is_stop) {
+        CHECK_THROWS_AS(Feeder(options, std::move(parts)), Interrupted);
+      } else if (path == list) {
+        CHECK(Feeder(options, std::move(parts)).was_stopped());
+      } else {
+        CHECK_THROWS_WITH_AS(Feeder(options, std::move(parts)),
+                             ("stopped, as requested, while " + path + " was being opened").c_str(), Error);
+      }
+      CHECK(std::chrono::steady_clock::now() - begin < 8s);
+    }
+  }
 }
 
 // Suspended processes. Shared is how a trainer in a child process and the test communicate.

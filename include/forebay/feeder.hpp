@@ -35,7 +35,7 @@ struct Parts {
   OperationRegistry operations =
       OperationRegistry::builtin();  // what transform.operations may name; equal on all ranks
   // A flag owned by the program; true = stop, as by request_stop(). For signal handlers that may run before the feeder
-  // exists. Must outlive the feeder.
+  // exists; the constructor throws Error if it is then still opening data at a URL 3 s later. Must outlive the feeder.
   const std::atomic<bool>* stop = nullptr;
   // A file written by Feeder::save(): if rank 0 finds it, the job resumes from there; otherwise it starts at the
   // beginning.

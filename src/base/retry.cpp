@@ -11,10 +11,10 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
-#include <thread>
 
 #include "clock.hpp"
 #include "file_io.hpp"
+#include "hearing.hpp"
 #include "text.hpp"
 
 namespace forebay {
@@ -85,7 +85,7 @@ void FailedReads::wait(std::string_view name, const SampleError& error) {
   }
   const auto doublings = std::min<std::uint64_t>(brief_ > 0 ? static_cast<std::uint64_t>(brief_) : count_, 8) - 1;
   const std::chrono::nanoseconds pause = std::min(kFirstPause * (std::int64_t{1} << doublings), kLongestPause);
-  std::this_thread::sleep_for(pause);
+  Hearing::sleep_for(pause);
   taken_ += pause;
   mark_ = std::chrono::steady_clock::now();
 }

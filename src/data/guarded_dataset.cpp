@@ -13,6 +13,7 @@
 #include <forebay/error.hpp>
 
 #include "base/limits.hpp"
+#include "base/wait.hpp"
 #include "index_image.hpp"
 #include "video_samples.hpp"
 
@@ -152,6 +153,8 @@ class GuardedDataset final : public Dataset {
       read(watched);
     } catch (const SampleError&) {
       watched.rethrow_own_failure();
+      throw;
+    } catch (const Stopped&) {  // a wait for a store
       throw;
     } catch (const std::bad_alloc&) {
       watched.rethrow_own_failure();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/cores.hpp"
+#include "base/hearing.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 
@@ -56,6 +57,10 @@ void run_in_ranges(const ParallelLoop& loop, const std::function<void(std::size_
       ++running;
       try {
         worker = start_thread<std::jthread>("forebay-index", [&] {
+          // Nobody waits for a store that is silent, once the loop has failed or was interrupted.
+          const Hearing hearing([&] {
+            if (failure.happened()) throw Stopped();
+          });
           guarded(work);
           --running;
           ended.notify_all();

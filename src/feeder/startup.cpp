@@ -13,12 +13,14 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <forebay/config.hpp>
 
+#include "base/hearing.hpp"
 #include "data/guarded_dataset.hpp"
 #include "data/source_files.hpp"
 #include "data/video_samples.hpp"
@@ -404,6 +406,20 @@ void Startup::wait_for_first_batch() {
   run_.ranks->liveness().watch_gathers();
 }
 
+// What the trainer's thread hears while it waits for a store that may be silent. On one of several ranks a stop alone
+// ends no start: the others would wait.
+std::function<void()> ear_of(const Run& run) {
+  static constexpr std::chrono::seconds kStopPatience{3};  // chosen: a store that answers is done by then, or soon
+  return [&run, asked = std::optional<Run::Clock::time_point>()]() mutable {
+    if (run.given.while_waiting) run.given.while_waiting();
+    if (run.communicator->size() > 1 || !run.stop_requested()) return;
+    if (!asked) asked = Run::Clock::now();
+    if (Run::Clock::now() - *asked > kStopPatience) {
+      throw Error("stopped, as requested, while " + run.options.dataset.path + " was being opened");
+    }
+  };
+}
+
 }  // namespace
 
 // `before`: what a feeder that resumes or begins anew hands over. Once threads of production run,
@@ -415,6 +431,7 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   run->communicator = std::move(communicator);
   run->given = std::move(parts);
   run->stop = std::move(stop);
+  const Hearing hearing(ear_of(*run));
   Startup startup(*run, before ? before->loop : ranks::Loop::unknown);
   startup.agree_on_options();
   if (before) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/hearing.hpp"
 #include "reader.hpp"
 
 namespace forebay::read {
@@ -41,6 +42,9 @@ void ReaderPool::end() noexcept {
 
 void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {
+    const Hearing hearing([this] {
+      if (stop_.is_raised()) throw Stopped();
+    });
     Reader reader(links_, options_, stop_, workloads_[thread], hedging_.get(), status);
     while (workers_.may_work(thread) && reader.work()) {
     }

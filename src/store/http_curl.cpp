@@ -20,6 +20,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/hearing.hpp"
 #include "base/text.hpp"
 #include "http.hpp"
 
@@ -188,10 +189,18 @@ std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* u
   }
 }
 
-// Not 0 ends a transfer that gives bytes, and so few that a reader would be lost to it.
+// Not 0 ends a transfer that gives bytes, and so few that a reader would be lost to it, or that nobody wants any more.
+// Called at least once a second, also while nothing comes.
 int is_endless(void* user, curl_off_t total, curl_off_t now, curl_off_t /*sent*/, curl_off_t /*to_send*/) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  try {
+    Hearing::ask();
+  } catch (...) {
+    transfer.thrown = std::current_exception();
+    return 1;
+  }
   const std::chrono::seconds limit(kLongest_s + std::max(total, now) / kSlowestWhole);
-  return std::chrono::steady_clock::now() - static_cast<Transfer*>(user)->begun > limit ? 1 : 0;
+  return std::chrono::steady_clock::now() - transfer.begun > limit ? 1 : 0;
 }
 
 // "host:3128", without a user's name and password.

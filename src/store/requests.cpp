@@ -21,9 +21,9 @@
 #include <ctime>
 #include <forebay/error.hpp>
 #include <random>
-#include <thread>
 #include <typeinfo>
 
+#include "base/hearing.hpp"
 #include "base/text.hpp"
 #include "credentials.hpp"
 #include "objects.hpp"
@@ -170,7 +170,7 @@ void rest(const Reply& reply, unsigned times) {
     least = std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestWanted);
     most = least + least / 10;
   }
-  std::this_thread::sleep_for(
+  Hearing::sleep_for(
       std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(least.count(), most.count())(random)));
 }
 

@@ -183,7 +183,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   } catch (const ConfigError& error) {
     return say_failure(communicator, error.what(), 2);
   } catch (const Error& error) {
-    return say_failure(communicator, error.what(), 1);
+    return say_failure(communicator, error.what(), stop ? arguments.stop_exit_code : 1);
   }
   if (communicator.rank() == 0 && !arguments.quiet) std::fprintf(stderr, "[forebay] %s\n", feeder->describe().c_str());
   std::optional<IdLog> ids;

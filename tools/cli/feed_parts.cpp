@@ -46,7 +46,7 @@ static_assert(std::atomic<int>::is_always_lock_free);
 
 // Seconds that a start may take after a signal. Chosen; by default Slurm leaves 30 s between
 // SIGTERM and SIGKILL (KillWait).
-constexpr unsigned kStartPatience_s = 10;
+constexpr unsigned kStartPatience_s = 5;
 std::atomic<bool> start_flag{false};
 
 extern "C" void exit_late(int /*signal*/) {

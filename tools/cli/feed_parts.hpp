@@ -79,7 +79,7 @@ class StopOnSignal {
 
 // While a run is starting, nothing polls StopOnSignal::flag(), and a read that never returns would
 // keep the process alive for ever. While an object of this class exists, a signal ends the process
-// with this exit code after 10 s.
+// with this exit code after 5 s.
 class BoundedStart {
  public:
   explicit BoundedStart(int exit_code) noexcept;
