@@ -166,6 +166,73 @@ std::string completed(const std::string& line) {
   return process.output();
 }
 
+TEST_CASE("of an option of feed that is given twice the last counts, as a job script passes arguments on") {
+  const TemporaryDirectory dir;
+  std::ofstream(dir / "feed.toml") << "dataset.path = \"" << made_set(dir) << "\"\ndataset.batch_size = 4\n";
+  const auto file = [&](const char* name) { return (dir / name).string(); };
+  const Outcome outcome = run_command({"feed",
+                                       file("feed.toml"),
+                                       "--set=telemetry.dir=",
+                                       "--state",
+                                       file("a"),
+                                       "--save-every",
+                                       "500",
+                                       "--stop-exit-code",
+                                       "85",
+                                       "--steps",
+                                       "1",
+                                       "--state",
+                                       file("b"),
+                                       "--save-every",
+                                       "2",
+                                       "--stop-exit-code",
+                                       "86",
+                                       "--steps",
+                                       "2",
+                                       "--summary",
+                                       file("none/x"),
+                                       "--summary",
+                                       file("s.json")});
+  CAPTURE(outcome.output);
+  CHECK(outcome.code == 0);
+  CHECK(Json::parse(std::ifstream(dir / "s.json")).at("steps") == 2);
+  CHECK(fs::exists(dir / "b"));
+  CHECK_FALSE(fs::exists(dir / "a"));
+}
+
+TEST_CASE("an output has a name, and no store's") {
+  const TemporaryDirectory dir;
+  const std::string data = made_set(dir);
+  const std::string config = (dir / "feed.toml").string();
+  const std::string run = "--set=telemetry.dir=" + (dir / "run").string();
+  std::ofstream(config) << "dataset.path = \"" << data << "\"\ndataset.batch_size = 4\n";
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"feed", config, run, "--state", ""},
+                                                    {"feed", config, run, "--log-ids", ""},
+                                                    {"index", data, "--save", ""},
+                                                    {"pack", data, ""},
+                                                    {"index", ""}}) {
+    CAPTURE(arguments);
+    const Outcome outcome = run_command(arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.says(" was given an empty value: name it, or leave the option out"));
+  }
+  const std::string set = (dir / "set").string();
+  REQUIRE(run_command({"pack", data, set}).code == 0);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"feed", config, run, "--epochs=1", "--state", "s3://b/x.state"},
+        {"feed", config, run, "--epochs=1", "--log-ids", "s3://b/ids"},
+        {"feed", config, run, "--epochs=1", "--trace", "s3://b/trace"},
+        {"index", data, "--save", "s3://b/x.index"},
+        {"pack", data, "s3://b/pk"},
+        {"unpack", set, "s3://b/files"}}) {
+    CAPTURE(arguments);
+    const Outcome outcome = run_command(arguments);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.says("it is a URL, and only files are written"));
+  }
+  CHECK_FALSE(fs::exists("s3:"));
+}
+
 TEST_CASE("bash completes commands, flags and choices, and zsh's script knows the same") {
   CHECK(completed("forebay si") == "simulate\n");
   CHECK(completed("forebay feed --sta") == "--state\n");

@@ -126,6 +126,7 @@ TEST_CASE("a run's folder stays where it was when the program works in another")
 TEST_CASE("a state is not saved behind a URL, and no folder of its name is made") {
   Feeder feeder(recorded_options(""), Parts{.dataset = dataset(true)});
   CHECK(contains(error_of([&] { feeder.save("s3://bucket/feed.state"); }), "only files are written"));
+  CHECK(error_of([&] { feeder.save(""); }) == "cannot save the state to : the name is empty: name a file or folder");
   CHECK_FALSE(fs::exists("s3:"));
   CHECK_FALSE(serve(feeder).empty());
 }

@@ -80,6 +80,20 @@ def test_a_list_names_files_with_percent_signs(web: Store) -> None:
     check(feed(list_of_images))
 
 
+def test_a_name_with_a_percent_sign_is_that_of_what_the_server_has(web: Store) -> None:
+    list_of_images = images(web)
+    web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"001.png", b"a%20b.png")
+    image = web.objects.pop("/images/001.png")
+    for name in ("/images/a b.png", "/images/a%20b.png"):
+        web.objects[name] = image
+        check(feed(list_of_images))
+        del web.objects[name]
+    web.objects |= {"/images/a b.png": image, "/images/a%20b.png": png(7)}
+    assert 'csv:2: "images/a%20b.png" is a file of that very name, or one whose name is encoded' in refused(list_of_images)
+    web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"images/a", web.url.encode() + b"/images/a")
+    check(feed(list_of_images))
+
+
 def test_files_of_a_program_may_be_urls(web: Store, tmp_path: Path) -> None:
     images(web)
     paths = [web.url + f"/images/{number:03}.png" for number in range(COUNT)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -44,6 +45,19 @@ def test_control_c_is_heard_in_every_wait(folder: Path, where: str, after: float
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0 and "KeyboardInterrupt" in errors, errors
+
+
+@pytest.mark.parametrize("name", ["a.tar", "{0..7}.tar", "list.csv"])
+def test_control_c_is_heard_while_a_store_is_silent(tmp_path: Path, name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        (tmp_path / "list.csv").write_text(f"{url}a.png,0\n{url}b.png,1\n")
+        path = tmp_path / name if name == "list.csv" else url + name
+        process = start_waiting(tmp_path, f"forebay.Feeder(dataset={str(path)!r}, batch_size=1)")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=9)
     assert process.returncode != 0 and "KeyboardInterrupt" in errors, errors
 
 

@@ -31,7 +31,7 @@ constexpr int kMostTried = 100;
 }
 
 void require_local(const fs::path& file) {
-  if (is_remote_name(file.native())) throw Error(std::string(kOnlyFilesAreWritten));
+  if (const auto problem = problem_of_output(file.native()); !problem.empty()) throw Error(std::string(problem));
 }
 
 // 0, or the system's error.
@@ -162,10 +162,14 @@ FileDescriptor open_made(const fs::path& file) {
   throw Error("cannot create it: another process makes it again and again");
 }
 
-bool is_remote_name(std::string_view path) noexcept {
+std::string_view problem_of_output(std::string_view path) noexcept {
+  if (path.empty()) return "the name is empty: name a file or folder";
   const auto colon = path.find("://");
   const auto is_of_scheme = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return colon != std::string_view::npos && colon > 0 && std::ranges::all_of(path.substr(0, colon), is_of_scheme);
+  if (colon == std::string_view::npos || colon == 0 || !std::ranges::all_of(path.substr(0, colon), is_of_scheme)) {
+    return {};
+  }
+  return "it is a URL, and only files are written: name a file or folder, and copy it to the store afterwards";
 }
 
 FileDescriptor open_to_append(const fs::path& file) { return open_present(file, O_RDWR | O_APPEND | O_CREAT); }

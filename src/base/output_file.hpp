@@ -16,11 +16,10 @@
 // Errors do not name the file.
 namespace forebay {
 
-// Whether it names an object in a store ("s3://..."). Those are read and never written: as a file it would be one below
-// a folder "s3:". The functions below refuse it.
-[[nodiscard]] bool is_remote_name(std::string_view path) noexcept;
-inline constexpr std::string_view kOnlyFilesAreWritten =
-    "it is a URL, and only files are written: name a file or folder, and copy it to the store afterwards";
+// Why nothing is written under this name, "" if it may be: it is empty, or names an object in a store ("s3://..."),
+// which is read and never written: as a file it would be one below a folder "s3:". The functions below refuse such
+// names.
+[[nodiscard]] std::string_view problem_of_output(std::string_view path) noexcept;
 
 // Throws Error with the system's reason.
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes);

@@ -307,7 +307,10 @@ std::optional<Problem> remote_output(const Options& options) {
        {"cache.dir", options.cache.dir},
        {"dataset.index", options.dataset.index}}};
   for (const auto& [key, value] : outputs) {
-    if (is_remote_name(value)) return Problem{key, std::string(key) + ": " + std::string(kOnlyFilesAreWritten)};
+    if (value.empty()) continue;
+    if (const auto problem = problem_of_output(value); !problem.empty()) {
+      return Problem{key, std::string(key) + ": " + std::string(problem)};
+    }
   }
   return std::nullopt;
 }

@@ -18,12 +18,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
 #include "class_text.hpp"
 #include "formats.hpp"
 #include "list.hpp"
 #include "store/files.hpp"
+#include "store/requests.hpp"
 
 namespace forebay::data {
 namespace {
@@ -104,6 +106,23 @@ void join_labels(Entries& entries, const Entries& records, const DatasetOptions&
   });
 }
 
+// A relative name with a percent sign is that of a file, or is encoded as in a URL. The server has one of them, and
+// only if it has both somebody must say which is meant. Looks at a few, since lists are written by one program.
+void refuse_two_meanings(const std::string& root, const Entries& entries, const std::string& list) {
+  int looked_at = 0;
+  for (const ListRecord& each : entries) {
+    constexpr int kMostLooks = 8;
+    if (each.first.find('%') == std::string_view::npos || store::is_absolute(each.first)) continue;
+    const std::string url = join_path(root, each.first);
+    if (read_patiently(url, [&] { return store::has_two_meanings(url); })) {
+      throw ConfigError(at_line(list, each.line) + ": \"" + std::string(each.first) +
+                        "\" is a file of that very name, or one whose name is encoded as in a URL, and the server has "
+                        "both: write whole URLs, which are encoded");
+    }
+    if (++looked_at == kMostLooks) return;
+  }
+}
+
 bool has_labels(const Entries& entries) {
   return std::any_of(entries.begin(), entries.end(), [](const auto& entry) { return !entry.second.empty(); });
 }
@@ -129,6 +148,7 @@ Lists load_lists(const BuildContext& context, std::string& root, SkipLog& skippe
     if (store::is_url(each.first)) (void)store::object_name(std::string(each.first));
     if (store::is_url(root) && !store::is_absolute(each.first)) (void)store::object_name(join_path(root, each.first));
   }
+  if (store::is_url(root)) refuse_two_meanings(root, lists.images.records, options.path);
   const std::string split_root = resolve_split_list(context, lists.images.records, lists.images.quoted, skipped);
   if (!split_root.empty()) root = split_root;
   if (!options.labels.empty()) {

@@ -102,6 +102,9 @@ std::optional<RankFileName> rank_file_name(std::string_view name) {
 
 void make_run_directory(const std::string& dir) {
   if (dir.empty()) return;
+  if (const auto problem = problem_of_output(dir); !problem.empty()) {
+    throw ConfigError("telemetry.dir: " + printable(dir) + ": " + std::string(problem));
+  }
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   if (!error && !std::filesystem::is_directory(dir, error) && !error) {

@@ -87,7 +87,9 @@ void write_state(const fs::path& path, std::string_view text) {
 }
 
 std::optional<std::string> read_state(const fs::path& file) {
-  if (is_remote_name(file.native())) cannot_resume(file, std::string(kOnlyFilesAreWritten));
+  if (const auto problem = problem_of_output(file.native()); !problem.empty()) {
+    cannot_resume(file, std::string(problem));
+  }
   // O_NONBLOCK, because opening a FIFO without a writer would block.
   const FileDescriptor descriptor(
       retry_interrupted([&] { return ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));

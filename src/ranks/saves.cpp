@@ -34,8 +34,8 @@ void Saves::save(const std::filesystem::path& file, std::string text, bool is_la
           });
     }
     is_late_ = false;
-    if (is_remote_name(file.native())) {
-      throw Error("cannot save the state to " + file.string() + ": " + std::string(kOnlyFilesAreWritten));
+    if (const auto problem = problem_of_output(file.native()); !problem.empty()) {
+      throw Error("cannot save the state to " + file.string() + ": " + std::string(problem));
     }
     file_ = std::filesystem::absolute(file);  // resolved now, in case the program changes its working directory
     writer_->save(file_, std::move(text), patient([this] { liveness_.excuse(); }));

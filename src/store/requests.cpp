@@ -22,6 +22,7 @@
 #include <forebay/error.hpp>
 #include <random>
 #include <typeinfo>
+#include <utility>
 
 #include "base/hearing.hpp"
 #include "base/text.hpp"
@@ -81,7 +82,8 @@ struct Target {
   std::string origin;  // "https://host:9000"
   std::string path;    // from "/" on
   std::string query = {};
-  std::string region = {};  // of those that are signed
+  std::string region = {};      // of those that are signed
+  std::string other_path = {};  // of an object that the name may mean as well, asked for if there is none at `path`
 
   [[nodiscard]] std::string url() const { return origin + path + (query.empty() ? "" : "?" + query); }
   // As it is sent: without the scheme's own port.
@@ -113,7 +115,9 @@ bool is_same_owner(const std::string& asked, const std::string& host) {
   return host == asked || (is_amazon(asked) && is_amazon(host));
 }
 
-// As a browser sends it: what is encoded already stays as it is.
+// As a browser sends it: what is encoded already stays as it is. Names in lists may be those of files instead, in which
+// "%20" is three characters.
+std::string path_of_file(std::string_view key) { return "/" + percent_encoded(key, "/!$&'()*+,;=:@"); }
 std::string path_of(std::string_view key) {
   std::string path = "/" + percent_encoded(key, "/%!$&'()*+,;=:@");
   const auto is_digit = [&](std::size_t at) {
@@ -129,7 +133,10 @@ Target target_of(const std::string& url) {
   const ObjectName place = object_name(url);
   const std::string key = percent_encoded(place.key, "/");
   if (!is_bucket(url)) {
-    return {.origin = place.scheme + "://" + place.host, .path = path_of(place.key), .query = query_for(place)};
+    Target target{.origin = place.scheme + "://" + place.host, .path = path_of(place.key), .query = query_for(place)};
+    target.other_path = path_of_file(place.key);
+    if (target.other_path == target.path) target.other_path.clear();
+    return target;
   }
   if (place.scheme == "gs") {
     return {.origin = "https://storage.googleapis.com", .path = "/" + place.host + "/" + key, .region = "auto"};
@@ -265,6 +272,7 @@ std::string path_beside(std::string_view path, std::string_view name) {
 // "https://host/path?query", or what is left of it relative to the present target, as another target for the same data.
 bool follow(const Reply& reply, Target& target) {
   if (!is_redirect(reply.status) || reply.location.empty()) return false;
+  const std::string before = target.path;
   std::string to = reply.location;
   if (to.starts_with("//")) to.insert(0, target.origin.substr(0, target.origin.find("//")));
   if (to.starts_with('/')) {
@@ -283,6 +291,7 @@ bool follow(const Reply& reply, Target& target) {
   const auto query = target.path.find('?');
   target.query = query == std::string::npos ? "" : target.path.substr(query + 1);
   target.path = target.path.substr(0, query);
+  if (target.path != before) target.other_path.clear();
   return true;
 }
 
@@ -320,6 +329,8 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
       is_renewed = true;
     } else if (follow(reply, target)) {
       ++hop;
+    } else if (reply.status == 404 && !target.other_path.empty()) {
+      target.path = std::exchange(target.other_path, {});
     } else {
       if (asks_for_time(reply.status)) rest(reply, failures++);
       refuse(url, reply, !keys.id.empty());
@@ -332,6 +343,28 @@ Reply send(const std::string& url, Target target, const std::vector<std::string>
 
 Reply get(const std::string& url, const std::vector<std::string>& headers, Body& body) {
   return send(url, target_of(url), headers, body);
+}
+
+bool has_two_meanings(const std::string& url) {
+  if (is_bucket(url)) return false;
+  class Nothing final : public Body {
+    bool take(const Reply& /*reply*/, std::span<const std::byte> /*bytes*/) override { return false; }
+  } nothing;
+  Target target = target_of(url);
+  const std::string other = std::exchange(target.other_path, {});
+  if (other.empty()) return false;
+  const auto is_there = [&] {
+    try {
+      (void)send(url, target, {"Range: bytes=0-0"}, nothing);
+      return true;
+    } catch (const SampleError& error) {
+      if (error.is_transient()) throw;
+      return false;
+    }
+  };
+  if (!is_there()) return false;
+  target.path = other;
+  return is_there();
 }
 
 Reply get_list(const std::string& url, const std::string& query, Body& body) {

@@ -235,14 +235,6 @@ PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint
   throw bad_manifest(file, "is damaged: its shards are not those of " + std::to_string(samples) + " samples");
 }
 
-void create_folder(const fs::path& folder) {
-  if (is_remote_name(folder.native())) throw ConfigError(folder.string() + ": " + std::string(kOnlyFilesAreWritten));
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
-  if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
-}
-
 // Throws unless the folder is empty. Temporary files of the manifest are tolerated, as another
 // process may be writing it.
 void require_new(const fs::path& folder) {
@@ -259,6 +251,16 @@ void require_new(const fs::path& folder) {
 }
 
 }  // namespace
+
+void create_folder(const fs::path& folder) {
+  if (const auto problem = problem_of_output(folder.native()); !problem.empty()) {
+    throw ConfigError(folder.string() + ": " + std::string(problem));
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
+  if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
+}
 
 // Two objects of one image share a record unless a field that is stored as bytes comes from
 // different files.

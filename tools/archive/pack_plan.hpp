@@ -46,6 +46,9 @@ struct PackPlan {
   [[nodiscard]] std::uint32_t shards() const noexcept { return static_cast<std::uint32_t>(firsts.size() - 1); }
 };
 
+// Creates the folder that a user named, unless it is there. Throws ConfigError.
+void create_folder(const std::filesystem::path& folder);
+
 inline constexpr std::string_view kPackManifest = "manifest.json";
 
 // Returns the plan in the folder's manifest, or makes one and writes it there. Creates the folder.

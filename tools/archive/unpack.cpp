@@ -29,6 +29,7 @@
 #include "data/parallel.hpp"
 #include "data/scan.hpp"
 #include "lending.hpp"
+#include "pack_plan.hpp"
 #include "read_back.hpp"
 
 namespace forebay::archive {
@@ -290,10 +291,7 @@ class Unpacker {
 // An empty folder guarantees that no file of the user is overwritten or mixed with those of the
 // set.
 void require_empty(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw ConfigError(folder.string() + ": cannot create the folder: " + error.message());
-  if (!fs::is_directory(folder)) throw ConfigError(folder.string() + " is not a folder");
+  create_folder(folder);
   if (!fs::is_empty(folder)) throw ConfigError(folder.string() + " is not empty: name another folder");
 }
 

@@ -123,8 +123,9 @@ std::uint64_t batch_hash(const Lease& batch) {
 IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
     : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
   std::error_code error;
-  std::filesystem::create_directories(dir, error);
   try {
+    if (const auto problem = problem_of_output(dir.native()); !problem.empty()) throw Error(std::string(problem));
+    std::filesystem::create_directories(dir, error);
     out_ = std::make_shared<const FileDescriptor>(resumes ? measure::append_lines_to(file_) : open_made(file_));
   } catch (const Error& failed) {
     throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + failed.what());

@@ -136,6 +136,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   }
+  for (const CLI::Option* option : app.get_subcommands().front()->get_options()) {
+    // Often a variable of a script that is not set: it must not count as an option that was left out.
+    if (std::ranges::find(option->results(), "") == option->results().end()) continue;
+    return fail(option->get_name() + " was given an empty value: name it, or leave the option out", kBadUsage);
+  }
   const int exit_code = invocation.run();
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw Error("cannot write to standard output: " + std::string(std::strerror(errno)));

@@ -56,6 +56,7 @@ std::size_t terminal_width() {
 void require_writable(const std::string& flag, const fs::path& file, bool makes_folder) {
   if (file.empty() || file == "-") return;
   const auto refuse = [&](const std::string& cause) { throw ConfigError(cannot_write(flag, file) + cause); };
+  if (const auto problem = problem_of_output(file.native()); !problem.empty()) refuse(std::string(problem));
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (fs::is_directory(status)) refuse("it is a folder; name a file");
