@@ -266,6 +266,10 @@ TEST_CASE("a file that is something else than its name says is refused by what i
     CHECK(contains(refusal(name, "\x28\xB5\x2F\xFD..."), "is compressed by Zstandard"));
   }
   CHECK(contains(refusal("x.zip", "PK\3\4" + std::string(60, 'x')), "a ZIP archive whose first member is no .npy"));
+  CHECK(contains(refusal("x.xlsx", "PK\3\4" + std::string(60, 'x')), "is a spreadsheet; save it as .csv"));
+  CHECK(contains(refusal("x.CSV.gz", "\x1F\x8B\b" + std::string(60, 'x')), "is a text compressed by gzip; unpack it"));
+  for (const char* name : {"a.npz", "b.npz"}) write_file(folder / name, "PK\3\4" + std::string(60, 'x'));
+  CHECK(contains(build_error(options_for(folder / "*.npz")), "is an .npz archive, of which one is read at a time"));
   // The same for files other than dataset.path: annotations, fields, labels, an index, a
   // configuration.
   write_file(folder / "voc/x.jpg", kJpeg);
@@ -331,6 +335,7 @@ TEST_CASE("a folder whose files are named like several parts is warned of, or re
   };
   CHECK(built("Train-0.tar", "Val-0.tar") == std::pair<std::uint64_t, std::string>{1, ""});
   CHECK(built("TRN_0.tar", "val_0.tar").first == 1);
+  CHECK(built("tr-0.tar", "te-0.tar").first == 1);
   for (const auto& [one, other] : {std::pair{"data-0.tar", "val-0.tar"},
                                    {"valid-0.tar", "test-0.tar"},
                                    {"fold0-0.tar", "fold1-0.tar"},

@@ -201,6 +201,7 @@ TEST_CASE("filelist: errors name the file and the line") {
   CHECK(contains(refusal("\xFF\xFE"
                          "a"),
                  file + ":1: UTF-16"));
+  CHECK(contains(refusal("a.jpg,1\rb.jpg,2\r"), file + ":1: lines that end with a carriage return alone"));
   CHECK(contains(refusal("a.jpg,-2\n"), file + ":1: label \"-2\""));
   CHECK(contains(refusal("a.jpg,0\nb.jpg,5000000\n"), file + ":2: label \"5000000\""));
   CHECK(contains(refusal(""), "names 0 images"));

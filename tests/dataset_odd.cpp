@@ -105,6 +105,9 @@ TEST_CASE("errors of the store may pass, errors of the file do not") {
     CHECK_FALSE(system_failure("cannot open", error).is_transient());
   }
   CHECK(std::string(system_failure("cannot open", ENOENT).what()) == "cannot open: no such file");
+  CHECK(problem_of_file("im\\0.png") == "cannot open: no such file; folders are divided by /, not by \\");
+  CHECK(testing::error_of([] { (void)open_regular("/list/file:///im/0.png"); }) ==
+        "cannot open: no such file; leave \"file://\" out of its path");
   CHECK(std::string(system_failure("cannot read", EIO).what()) == "cannot read: Input/output error");
 }
 

@@ -271,6 +271,30 @@ TEST_CASE("a program may end a wait by throwing, and the next call makes the sam
   }
 }
 
+TEST_CASE("a lease that has ended has nothing, and says so") {
+  Feeder feeder(memory_options(2), parts(100));
+  auto batch = feeder.next();
+  REQUIRE(batch);
+  Lease kept = *std::move(batch);
+  const auto check_ended = [](const Lease& ended) {
+    CHECK(ended.size() + ended.rows() + ended.epoch() + ended.batch() == 0);
+    CHECK(ended.labels().empty());
+    CHECK(ended.ids().empty());
+    CHECK(ended.views().empty());
+    CHECK(ended.images().data == nullptr);
+    CHECK(ended.images().bytes() == 0);
+    CHECK_THROWS_WITH_AS((void)ended.field(0), "Lease::field(): the lease has ended; call it before release()", Error);
+    CHECK_THROWS_AS((void)ended.field("label"), Error);
+    CHECK_THROWS_AS((void)ended.field_on_host(1), Error);
+    CHECK_THROWS_AS((void)ended.counts(2), Error);
+    CHECK_THROWS_AS(ended.copy_to_host({}), Error);
+  };
+  check_ended(*batch);
+  CHECK(genuine(kept));
+  kept.release();
+  check_ended(kept);
+}
+
 TEST_CASE("a program may end the constructor's wait by throwing") {
   Gate gate;
   Parts made = parts(100, [&](std::uint64_t) { gate.pass(); });

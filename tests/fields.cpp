@@ -84,6 +84,8 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
   const Field grid{.name = "grid", .kind = FieldKind::array, .dtype = DType::int32, .shape = {2}};
   const Field real{.name = "real", .kind = FieldKind::array, .dtype = DType::float32, .shape = {2}};
   const Field mask{.name = "mask", .kind = FieldKind::mask, .dtype = DType::uint8};
+  const Field tags{.name = "tags", .kind = FieldKind::multilabel, .dtype = DType::float32, .shape = {2}};
+  const Field bits{.name = "bits", .kind = FieldKind::multilabel, .dtype = DType::uint8, .shape = {2}};
   const Field boxes = FieldDataset::boxes(1);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<Case> cases{
@@ -92,6 +94,9 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
       {age, bytes(1.0F), "4 bytes, but [2] of float32 are 8 bytes"},
       {age, {}, "0 bytes, but [2] of float32 are 8 bytes"},
       {half, bytes(std::uint16_t{0x7f80}), "number 0 of 1 is not finite"},
+      {tags, bytes(1.0F, 0.5F), "number 1 of 2 is neither 1, for a class that applies, nor 0"},
+      {tags, bytes(nan, 1.0F), "number 0 of 2 is neither 1"},
+      {bits, bytes('\1', '\2'), "number 1 of 2 is neither 1"},
       {grid, bytes(1.0F), "4 bytes, neither an npy file nor the 8 of its elements"},
       {grid, npy_of("<f4", "(3,)", bytes(1.0F, 2.0F, 3.0F)), "an array of shape (3,) where another one is wanted"},
       {grid, npy_of("<f4", "(2,)", bytes(1.0F, 2.0F)), "an array of float32, which int32 does not hold"},
@@ -271,6 +276,8 @@ TEST_CASE("fields that cannot be served are refused when the feeder is made") {
   CHECK(contains(refusal({{.name = "i", .kind = FieldKind::image}}), "a batch has one image"));
   CHECK(contains(refusal({{.name = "b", .kind = FieldKind::boxes}}), "how many boxes"));
   CHECK(contains(refusal({{.name = "m", .kind = FieldKind::mask}}), "kind mask is uint8, int32 or int64"));
+  CHECK(contains(refusal({{.name = "t", .kind = FieldKind::multilabel, .shape = {3}, .classes = {"a", "b"}}}),
+                 "its shape is the number of its classes"));
   CHECK(contains(refusal({{.name = "n", .kind = FieldKind::numbers, .shape = {3, 0}}}), "must be 1 or more"));
   CHECK(contains(refusal({{.name = "n", .kind = FieldKind::array, .shape = {1 << 20, 1 << 20, 1 << 20}}}),
                  "larger than any memory"));

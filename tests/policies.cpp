@@ -151,6 +151,13 @@ TEST_CASE("rules: without caps the policy's own decision holds") {
   }
 }
 
+TEST_CASE("rules: what is no decision is refused by the policy's name") {
+  CHECK_THROWS_WITH_AS((void)ruled(static_cast<Decision>(77), {.name = "mine"})->decide({.depth = 3, .uses = 1}),
+                       "policy.name = \"mine\": decide() returned 77, which is no Decision; does it return one on "
+                       "every path?",
+                       Error);
+}
+
 TEST_CASE("rules: what was served reaches the policy") {
   auto scripted = std::make_unique<Scripted>(Decision::reuse);
   const Scripted& seen = *scripted;

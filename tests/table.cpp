@@ -269,15 +269,15 @@ TEST_CASE("one number among names of given classes is a bad row in every column 
 TEST_CASE("whole numbers are exact, and those that a type does not hold make bad rows") {
   const TemporaryDirectory folder;
   DatasetOptions options = table_options(folder,
-                                         "image,uid\na.jpg,9007199254740993\nb.jpg,9223372036854775807\n"
+                                         "image,uid\n0.jpg,1e-330\na.jpg,9007199254740993\nb.jpg,9223372036854775807\n"
                                          "c.jpg,-9223372036854775808\nd.jpg,9223372036854775808\ne.jpg,1.5\n"
                                          "f.jpg,1700000000123456789.0\ng.jpg,1e3\n");
   options.fields = {field("uid", FieldKind::numbers)};
   options.fields[0].dtype = DType::int64;
   const auto dataset = build_dataset(options);
-  REQUIRE(dataset->size() == 5);
-  const std::vector<std::int64_t> expected{9007199254740993, INT64_MAX, INT64_MIN, 1700000000123456789, 1000};
-  for (std::uint64_t id = 0; id < 5; ++id) CHECK(numbers_of_sample<std::int64_t>(*dataset, id, 0)[0] == expected[id]);
+  REQUIRE(dataset->size() == 6);
+  const std::vector<std::int64_t> expected{0, 9007199254740993, INT64_MAX, INT64_MIN, 1700000000123456789, 1000};
+  for (std::uint64_t id = 0; id < 6; ++id) CHECK(numbers_of_sample<std::int64_t>(*dataset, id, 0)[0] == expected[id]);
   CHECK(contains(dataset->skipped()[0].reason, "9223372036854775808 is no number of the field's type"));
 }
 
@@ -348,6 +348,7 @@ TEST_CASE("what a table does not have is refused with its columns") {
   CHECK(contains(refusal(narrow), "a class is int32 or int64"));
   CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), "image,label\n"), "0 rows below its header"));
   CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), ""), "the table is empty"));
+  CHECK(contains(refusal(field("y", FieldKind::numbers, "label"), "# made\nimage,label\n"), "begin with '#'"));
 }
 
 TEST_CASE("classes of a row that something else than | separates are refused, unless they are listed") {

@@ -16,7 +16,8 @@ namespace forebay {
 class SlotStore;
 
 // The right to use one resident batch. Move-only; ends with its scope or with release(), on any thread. Keeps the
-// memory alive even after the feeder is closed. The batch is read-only by contract: a reuse serves the same bytes.
+// memory alive even after the feeder is closed. The batch is read-only by contract: a reuse serves the same bytes. A
+// lease that has ended, or was moved from, has no samples and no images, and its fields throw Error.
 //
 // With images on a device, leases follow stream order: work queued on the stream given to next() finds the batch
 // complete, and ending the lease means that all such work has been queued, not that it is done. Neither waits.
@@ -113,6 +114,7 @@ class Lease {
   };
 
   Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving& serving) noexcept;
+  void require_open(const char* call) const;
   [[nodiscard]] TensorView labels_on_host() const;
   // A tensor [rows] at byte offset `at` of the slot.
   [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;

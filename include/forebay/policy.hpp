@@ -54,8 +54,8 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // The decision for this step. After `wait` it is called again within the step. It must not assume that its decision
-  // was carried out: served() reports what was.
+  // The decision for this step; anything else ends the run with an Error. After `wait` it is called again within the
+  // step. It must not assume that its decision was carried out: served() reports what was.
   [[nodiscard]] virtual Decision decide(const Signals& signals) = 0;
   // What was finally served (fresh or reuse), with the signals of the last decide(). Called once per step.
   virtual void served(Decision decision, const Signals& signals) = 0;
@@ -161,6 +161,7 @@ class RuledPolicy final : public Policy {
   [[nodiscard]] bool is_capped() const noexcept { return is_at_cap_ && (is_strict_ || is_job_at_cap_); }
 
   std::unique_ptr<Policy> policy_;
+  std::string name_;
   UsesLimit limit_;
   bool is_strict_;  // the limit applies whatever the other ranks do
   bool is_at_cap_ = false;

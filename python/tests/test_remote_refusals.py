@@ -89,7 +89,9 @@ def test_a_name_with_a_percent_sign_is_that_of_what_the_server_has(web: Store) -
         check(feed(list_of_images))
         del web.objects[name]
     web.objects |= {"/images/a b.png": image, "/images/a%20b.png": png(7)}
-    assert 'csv:2: "images/a%20b.png" is a file of that very name, or one whose name is encoded' in refused(list_of_images)
+    assert 'csv:2: "images/a%20b.png" is a file of that very name, or one whose name is encoded' in refused(
+        list_of_images
+    )
     web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"images/a", web.url.encode() + b"/images/a")
     check(feed(list_of_images))
 
@@ -214,6 +216,12 @@ def test_a_proxy_that_refuses_is_named(web: Store, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("http_proxy", f"http://user:password@{name}")
     web.fault = lambda *_: object_store.busy(407)
     with pytest.raises(forebay.Error, match=r"the proxy \(http_proxy\) answers 407.*no_proxy") as caught:
+        feed("http://data.example.org/x.tar")
+    assert "user:" not in str(caught.value)
+    web.fault = lambda *_: object_store.busy(403)
+    with pytest.raises(
+        forebay.Error, match=rf"the store answers 403 .*, or the proxy {name} does .*no_proxy"
+    ) as caught:
         feed("http://data.example.org/x.tar")
     assert "user:" not in str(caught.value)
 

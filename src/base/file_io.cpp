@@ -83,12 +83,23 @@ SampleError system_failure(std::string_view what, int error) {
                      may_pass(error) ? SampleError::Kind::transient : SampleError::Kind::permanent);
 }
 
+// Of a file that is not there: what paths from other systems and programs have.
+std::string_view hint_about(std::string_view path) noexcept {
+  if (path.find("file:/") != std::string_view::npos) return "; leave \"file://\" out of its path";
+  return path.find('\\') == std::string_view::npos ? "" : "; folders are divided by /, not by \\";
+}
+
+SampleError cannot_open(const std::string& path, int error) {
+  const SampleError failure = system_failure("cannot open", error);
+  return error == ENOENT ? SampleError(std::string(failure.what()).append(hint_about(path))) : failure;
+}
+
 std::string problem_of_file(const std::string& path) {
   struct stat status {};
   if (path.find('\0') != std::string::npos) return "the name contains a NUL byte";
   return read_patiently(path, [&]() -> std::string {
     if (::stat(path.c_str(), &status) == 0) return describe_special(status.st_mode);
-    const SampleError failure = system_failure("cannot open", errno);
+    const SampleError failure = cannot_open(path, errno);
     if (failure.is_transient()) throw SampleError(path + ": " + failure.what(), SampleError::Kind::transient);
     return failure.what();
   });
@@ -120,7 +131,7 @@ OpenFile open_regular(const std::string& path) {
     if (errno == ENXIO) throw SampleError("is a socket or a device without a driver");
     const int error = errno;
     if (error == EMFILE || error == ENFILE) throw NoDescriptor(system_failure("cannot open", error));
-    throw system_failure("cannot open", error);
+    throw cannot_open(path, error);
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw system_failure("cannot stat", errno);

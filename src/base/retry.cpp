@@ -11,10 +11,11 @@
 #include <array>
 #include <atomic>
 #include <cstdio>
+#include <thread>
+#include <utility>
 
 #include "clock.hpp"
 #include "file_io.hpp"
-#include "hearing.hpp"
 #include "text.hpp"
 
 namespace forebay {
@@ -30,6 +31,11 @@ constexpr std::chrono::nanoseconds kFirstPause = 10ms;
 constexpr std::chrono::nanoseconds kLongestPause = 1s;
 constexpr std::chrono::nanoseconds kToldAfterPauses = 1s;
 constexpr std::chrono::nanoseconds kBetweenLines = 60s;
+
+constexpr std::chrono::nanoseconds kAskEvery = 100ms;
+
+// Of this thread: what waits for a store lies below many calls that know nothing of who waits for them.
+thread_local Hearing* current_hearing = nullptr;
 
 std::string whole_seconds(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::round<std::chrono::seconds>(time).count()) + " s";
@@ -56,6 +62,28 @@ std::string name_of(const OpenFile& file) {
 }
 
 }  // namespace
+
+// A thread that waits for a store may be a program's, which wants to hear of signals, or one of a
+// loop or a pool that has been told to end.
+Hearing::Hearing(std::function<void()> ask) : ask_(std::move(ask)), outer_(std::exchange(current_hearing, this)) {}
+
+Hearing::~Hearing() { current_hearing = outer_; }
+
+void Hearing::ask() {
+  Hearing* const mine = current_hearing;
+  if (mine == nullptr || !mine->ask_ || std::chrono::steady_clock::now() < mine->last_ + kAskEvery) return;
+  mine->last_ = std::chrono::steady_clock::now();
+  mine->ask_();
+}
+
+void Hearing::sleep_for(std::chrono::nanoseconds time) {
+  for (const auto end = std::chrono::steady_clock::now() + time;;) {
+    ask();
+    const auto left = end - std::chrono::steady_clock::now();
+    if (left <= std::chrono::steady_clock::duration::zero()) return;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kAskEvery));
+  }
+}
 
 void StorePatience::tell_on_stderr(const std::string& line) {
   // All threads of the process share one stderr. Relaxed: no other data depend on this number.

@@ -145,6 +145,14 @@ std::string cause_of(const std::exception& error) {
   return error.what();
 }
 
+// Of longer texts the exponent alone does not tell.
+bool is_tiny(std::string_view number) noexcept {
+  constexpr std::size_t kLongest = 64;
+  if (number.size() > kLongest) return false;
+  const auto exponent = number.find_first_of("eE");
+  return exponent != std::string_view::npos && number.substr(exponent + 1).starts_with('-');
+}
+
 std::string_view without_blanks(std::string_view text) noexcept {
   constexpr std::string_view kBlanks = " \t\r\n\v\f";
   const auto first = text.find_first_not_of(kBlanks);

@@ -50,13 +50,20 @@ struct Character {
 // `text` without the blanks at both ends: spaces, tabs, line ends, \v and \f.
 [[nodiscard]] std::string_view without_blanks(std::string_view text) noexcept;
 
+// Of a number that no floating-point type holds: whether it is too small, and not too large.
+[[nodiscard]] bool is_tiny(std::string_view number) noexcept;
+
 // The number that the whole of `text` represents, as read by std::from_chars: no blanks, no plus sign, independent of
-// the locale.
+// the locale. What is nearer to 0 than any floating-point number, "1e-330", is 0, as for other programs.
 template <typename Number, typename... Base>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, Base... base) noexcept {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  if (end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (error == std::errc::result_out_of_range && is_tiny(text)) return Number{0};
+  }
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 // The parts of `text` between dividers, one more than there are dividers; they may be empty.

@@ -23,6 +23,7 @@
 #include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "build.hpp"
+#include "container_bytes.hpp"
 #include "fields.hpp"
 #include "file_nature.hpp"
 #include "formats.hpp"
@@ -60,7 +61,16 @@ void refuse_foreign_file(PathContents& contents) {
   std::string nature = nature_of(contents.head());
   const bool is_unread_zip = contents.options().format != "npy" && starts_as_zip(contents.head()) &&
                              (contents.is_pattern() || !formats::npy.detect(contents));
+  const std::string name = lower_case(contents.root());
+  const auto is_of = [&](const auto& endings) {
+    return std::ranges::any_of(endings, [&](std::string_view ending) { return name.ends_with(ending); });
+  };
+  constexpr std::array<std::string_view, 3> kSheets{".xlsx", ".xls", ".ods"};
+  constexpr std::array<std::string_view, 5> kTexts{".csv.gz", ".tsv.gz", ".txt.gz", ".json.gz", ".jsonl.gz"};
   if (is_unread_zip) nature = "a ZIP archive whose first member is no .npy; unpack it";
+  if (is_unread_zip && name.ends_with(".npz")) nature = "an .npz archive, of which one is read at a time; name one";
+  if (is_of(kSheets)) nature = "a spreadsheet; save it as .csv";
+  if (starts_as_gzip(contents.head()) && is_of(kTexts)) nature = "a text compressed by gzip; unpack it";
   if (nature.empty() && contents.root().ends_with(".jsonl")) {
     nature = "JSON lines; make a table of them (pandas: read_json(name, lines=True).to_csv(\"x.csv\", index=False))";
   }

@@ -332,13 +332,21 @@ char separator_of_table(const DatasetOptions& options, std::string_view text) {
   return line.find(usual) == std::string_view::npos && line.find(other) != std::string_view::npos ? other : usual;
 }
 
+void refuse_comment(const DatasetOptions& options, std::string_view text) {
+  if (!text.starts_with('#') || first_row(text, separator_of_table(options, text)).size() > 1) return;
+  throw path_error(options,
+                   "a table begins with the names of its columns: remove the lines above them, which begin with '#'");
+}
+
 // A list of paths and labels looks the same. So it is a table only if a field comes from a column,
 // because labels must not change with a field of files beside the images, and if its first row may
 // hold the names of columns.
 bool is_table(PathContents& contents) {
   const std::vector<FieldOptions>& fields = contents.options().fields;
   const bool is_by_column = std::ranges::any_of(fields, [](const auto& field) { return !is_beside(field); });
-  return is_by_column && columns_of_table(contents).size() > 1;
+  if (!is_by_column || columns_of_table(contents).size() > 1) return is_by_column;
+  if (is_table_name(contents.root())) refuse_comment(contents.options(), as_text(contents.head()));
+  return false;
 }
 
 std::uint64_t hash_table(const DatasetOptions& options) { return hash_file(options.path, "dataset.path", 0); }
@@ -350,6 +358,7 @@ IndexDraft build_table(PathContents& contents) {
   std::string_view whole = as_text(text);
   if (whole.starts_with("\xEF\xBB\xBF")) whole.remove_prefix(3);
   whole.remove_prefix(std::min(whole.size(), whole.find_first_not_of("\r\n")));
+  refuse_comment(options, whole);
   const char separator = separator_of_table(options, whole);
   std::unique_ptr<TableBuilder> builder;
   IndexDraft draft;

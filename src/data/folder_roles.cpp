@@ -279,6 +279,8 @@ std::string part_in_name(std::string_view name) {
   const std::string text = plain_name(name);
   for (const std::string_view word : split(text, '_')) {
     const std::string_view plain = word.substr(0, word.find_last_not_of("0123456789") + 1);
+    // Of folders these are languages.
+    if (plain == "tr" || plain == "te") return plain == "tr" ? "train" : "test";
     const Spellings* const found = find_spellings(plain);
     if (plain.empty() || found == nullptr || found->is_target || found->word == "images" || found->word == "part") {
       continue;

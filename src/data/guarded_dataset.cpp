@@ -158,7 +158,8 @@ class GuardedDataset final : public Dataset {
       throw;
     } catch (const std::bad_alloc&) {
       watched.rethrow_own_failure();
-      throw out_of_memory("for " + call() + ", which threw std::bad_alloc");
+      throw out_of_memory("for " + call() +
+                          ", which threw std::bad_alloc (did it check the length that it allocates?)");
     } catch (...) {
       watched.rethrow_own_failure();
       throw SampleError(call() + " threw: " + what_was_thrown());

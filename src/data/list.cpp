@@ -101,6 +101,10 @@ class ListParser {
       : rest_(text), file_(file), quoted_(quoted), is_file_(is_file) {
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) fail("UTF-16 text; convert it to UTF-8", line_);
     if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
+    // Read as one line, it would end in a message about its many fields.
+    if (rest_.find('\n') == kNowhere && rest_.find('\r') != kNowhere) {
+      fail("lines that end with a carriage return alone; give them line feeds: tr '\\r' '\\n'", line_);
+    }
     if (rest_.find('\0') != kNowhere) {
       skip_to(rest_.find('\0'));
       fail("a NUL byte; this is not a text file", line_);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/cores.hpp"
-#include "base/hearing.hpp"
+#include "base/retry.hpp"
 #include "base/thread.hpp"
 #include "base/wait.hpp"
 

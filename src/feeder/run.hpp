@@ -107,10 +107,13 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   bool has_ended = false;  // before its first step: the saved run was over, or a stop was requested
   bool was_stopped = false;
   double startup_s = 0;
+  std::optional<Clock::time_point> stop_heard;  // at the start
 
   [[nodiscard]] bool stop_requested() const noexcept {
     return stop->is_made() || (given.stop != nullptr && given.stop->load(std::memory_order_relaxed));
   }
+  // Called while the start waits for a store. Throws what the program's hook throws, and Error some time after a stop.
+  void hear_at_start();
   // Called every few milliseconds of a wait: whether a rank wants to end. Throws what the program's hook throws.
   [[nodiscard]] bool interrupted();
   // Tells the other ranks, with the next step, of bad samples found since.

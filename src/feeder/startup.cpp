@@ -13,14 +13,13 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <forebay/config.hpp>
 
-#include "base/hearing.hpp"
+#include "base/retry.hpp"
 #include "data/guarded_dataset.hpp"
 #include "data/source_files.hpp"
 #include "data/video_samples.hpp"
@@ -139,8 +138,7 @@ void Startup::open_dataset() {
   const Options& options = run_.options;
   run_.dataset = run_.given.dataset;
   if (!run_.dataset) {
-    IndexProgress progress;
-    if (run_.given.while_waiting) progress = [this](std::uint64_t, std::uint64_t) { run_.given.while_waiting(); };
+    const IndexProgress progress = [](std::uint64_t, std::uint64_t) { Hearing::ask(); };
     const std::uint64_t before = job::resident_bytes();
     const auto opened = job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
     run_.index_bytes = std::max(job::resident_bytes(), before) - before;
@@ -406,20 +404,6 @@ void Startup::wait_for_first_batch() {
   run_.ranks->liveness().watch_gathers();
 }
 
-// What the trainer's thread hears while it waits for a store that may be silent. On one of several ranks a stop alone
-// ends no start: the others would wait.
-std::function<void()> ear_of(const Run& run) {
-  static constexpr std::chrono::seconds kStopPatience{3};  // chosen: a store that answers is done by then, or soon
-  return [&run, asked = std::optional<Run::Clock::time_point>()]() mutable {
-    if (run.given.while_waiting) run.given.while_waiting();
-    if (run.communicator->size() > 1 || !run.stop_requested()) return;
-    if (!asked) asked = Run::Clock::now();
-    if (Run::Clock::now() - *asked > kStopPatience) {
-      throw Error("stopped, as requested, while " + run.options.dataset.path + " was being opened");
-    }
-  };
-}
-
 }  // namespace
 
 // `before`: what a feeder that resumes or begins anew hands over. Once threads of production run,
@@ -431,7 +415,7 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   run->communicator = std::move(communicator);
   run->given = std::move(parts);
   run->stop = std::move(stop);
-  const Hearing hearing(ear_of(*run));
+  const Hearing hearing([&run = *run] { run.hear_at_start(); });
   Startup startup(*run, before ? before->loop : ranks::Loop::unknown);
   startup.agree_on_options();
   if (before) {

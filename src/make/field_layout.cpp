@@ -96,7 +96,11 @@ Shape shape_of(const Field& field, const TransformOptions& options) {
     }
     case FieldKind::boxes: require(!given.empty(), "say how many boxes a sample has at most"); return {given[0], 4};
     case FieldKind::bytes: require(given.size() == 1, "say how many bytes a sample has at most"); return given;
-    case FieldKind::multilabel: require(given.size() == 1, "its shape is the number of its classes"); return given;
+    case FieldKind::multilabel:
+      require(given.size() == 1 &&
+                  (field.classes.empty() || given == Shape{static_cast<std::int64_t>(field.classes.size())}),
+              "its shape is the number of its classes");
+      return given;
     case FieldKind::class_number: require(given.empty(), "a class is a single number"); return given;
     case FieldKind::image: {
       require(given == Shape{1} || given == Shape{3},

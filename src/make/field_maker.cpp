@@ -176,6 +176,20 @@ bool is_finite(std::span<const std::byte> bytes, std::size_t i, DType dtype) noe
   return true;
 }
 
+bool is_bit(std::span<const std::byte> bytes, std::size_t i, DType dtype) noexcept {
+  const auto is_among = [](auto value, auto one) { return value == 0 || value == one; };
+  switch (dtype) {
+    case DType::float32: return is_among(element<float>(bytes, i), 1.0F);
+    case DType::float64: return is_among(element<double>(bytes, i), 1.0);
+    case DType::float16: return is_among(element<std::uint16_t>(bytes, i), 0x3c00);
+    case DType::bfloat16: return is_among(element<std::uint16_t>(bytes, i), 0x3f80);
+    case DType::uint8: return is_among(element<std::uint8_t>(bytes, i), 1);
+    case DType::int32: return is_among(element<std::int32_t>(bytes, i), 1);
+    case DType::int64: return is_among(element<std::int64_t>(bytes, i), 1);
+  }
+  return false;
+}
+
 void require_size(const Field& field, std::span<const std::byte> bytes, std::size_t wanted) {
   if (bytes.size() == wanted) return;
   throw SampleError(counted(bytes.size(), "byte") + ", but [" + joined(field.shape, ", ") + "] of " +
@@ -187,6 +201,15 @@ void require_finite(const Field& field, std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < elements; ++i) {
     if (is_finite(bytes, i, field.dtype)) continue;
     throw SampleError("number " + std::to_string(i) + " of " + std::to_string(elements) + " is not finite");
+  }
+}
+
+void require_bits(const Field& field, std::span<const std::byte> bytes) {
+  const std::size_t elements = field.shape.elements();
+  for (std::size_t i = 0; i < elements; ++i) {
+    if (is_bit(bytes, i, field.dtype)) continue;
+    throw SampleError("number " + std::to_string(i) + " of " + std::to_string(elements) +
+                      " is neither 1, for a class that applies, nor 0; a field of kind \"numbers\" takes others");
   }
 }
 
@@ -311,7 +334,8 @@ void make_bytes(const FieldLayout::Entry& entry, std::span<const std::byte> byte
 // Checks values that are copied unchanged.
 void check_values(const Field& field, std::span<const std::byte> bytes) {
   require_size(field, bytes, field.sample_bytes());
-  if (field.kind == FieldKind::numbers || field.kind == FieldKind::multilabel) require_finite(field, bytes);
+  if (field.kind == FieldKind::numbers) require_finite(field, bytes);
+  if (field.kind == FieldKind::multilabel) require_bits(field, bytes);
   if (field.kind != FieldKind::class_number) return;
   require_class(field, field.dtype == DType::int32 ? element<std::int32_t>(bytes, 0) : element<std::int64_t>(bytes, 0));
 }

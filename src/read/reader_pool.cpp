@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "base/hearing.hpp"
+#include "base/retry.hpp"
 #include "reader.hpp"
 
 namespace forebay::read {

@@ -48,13 +48,17 @@ Lease::Lease(std::shared_ptr<SlotStore> store, std::uint32_t slot, const Serving
   if (slot_ != LeaseMaker::kEmpty) store_->slots_[slot_].leases.fetch_add(1, std::memory_order_relaxed);
 }
 
-Lease::Lease(Lease&& other) noexcept = default;
+// What is moved from is an ended lease: its members that cannot throw look at the slot alone.
+Lease::Lease(Lease&& other) noexcept
+    : store_(std::move(other.store_)),
+      slot_(std::exchange(other.slot_, LeaseMaker::kEmpty)),
+      serving_(other.serving_) {}
 
 Lease& Lease::operator=(Lease&& other) noexcept {
   if (this != &other) {
     release();
     store_ = std::move(other.store_);
-    slot_ = other.slot_;
+    slot_ = std::exchange(other.slot_, LeaseMaker::kEmpty);
     serving_ = other.serving_;
   }
   return *this;
@@ -66,7 +70,7 @@ Lease::~Lease() { release(); }
 // tensor that is rendered from canvases is made on the lease's own stream, so there the second one
 // has to wait for that.
 void Lease::use_on(StreamView stream) {
-  if (!store_) throw Error("Lease::use_on(): the lease has ended; call it before release()");
+  require_open("use_on()");
   if (!store_->other_streams_ || stream.handle == serving_.stream.handle) return;
   store_->device().check_stream(stream);
   const bool is_rendered = serving_.output != SlotStore::kNoOutput;  // else it lies in a slot, complete (S2)
@@ -82,6 +86,7 @@ void Lease::release(StreamView stream) noexcept {
     // Release: this thread's reads of the batch, and the work that it queued on its stream, happen
     // before a producer writes to the slot again (R5, S3).
     store_->slots_[slot_].leases.fetch_sub(1, std::memory_order_release);
+    slot_ = LeaseMaker::kEmpty;
   }
   store_->held_.fetch_sub(1, std::memory_order_release);
   store_.reset();
@@ -89,7 +94,12 @@ void Lease::release(StreamView stream) noexcept {
 
 void Lease::copy_to_host(std::span<std::byte> out) const { copy_to_host(images(), out); }
 
+void Lease::require_open(const char* call) const {
+  if (!store_) throw Error("Lease::" + std::string(call) + ": the lease has ended; call it before release()");
+}
+
 void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) const {
+  require_open("copy_to_host()");
   if (out.size() != tensor.bytes()) {
     throw Error("Lease::copy_to_host(): the batch has " + std::to_string(tensor.bytes()) + " bytes, the destination " +
                 std::to_string(out.size()));
@@ -104,6 +114,7 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // With canvases the images are the rendered tensor of this serving, otherwise the slot itself;
 // shown() knows which.
 TensorView Lease::images() const noexcept {
+  if (!store_) return {.shape = {0}};
   const ring::SlotFormat& format = store_->format();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
@@ -117,6 +128,7 @@ TensorView Lease::images() const noexcept {
 }
 
 TensorView Lease::field(std::size_t number) const {
+  require_open("field()");
   if (number == 0) return images();
   if (number == 1) {
     if (store_->device().is_host()) return labels_on_host();
@@ -132,11 +144,15 @@ TensorView Lease::field(std::size_t number) const {
   return view;
 }
 
-TensorView Lease::field(std::string_view name) const { return field(LeaseMaker::number_of(*store_, name)); }
+TensorView Lease::field(std::string_view name) const {
+  require_open("field()");
+  return field(LeaseMaker::number_of(*store_, name));
+}
 
 // Makes no copy from the device: the host keeps labels and small fields (HostCopies), but not
 // images and masks.
 std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
+  require_open("field_on_host()");
   if (number == 1) return labels_on_host();
   TensorView view = field(number);
   if (view.device == DeviceKind::host) return view;
@@ -157,6 +173,7 @@ std::span<const std::int32_t> Lease::counts_on_host(std::size_t number) const {
 }
 
 TensorView Lease::counts(std::size_t number) const {
+  require_open("counts()");
   const auto* const entry = number < 2 ? nullptr : &LeaseMaker::entry_of(*store_, number);
   if (entry == nullptr || !entry->counts_at) {
     throw Error("Lease::counts(): field " + std::to_string(number) +
@@ -193,7 +210,7 @@ std::shared_ptr<const void> Lease::memory() const noexcept { return store_; }
 
 std::uint32_t Lease::size() const noexcept { return slot_ == LeaseMaker::kEmpty ? 0 : store_->slot(slot_).batch.size; }
 
-std::uint32_t Lease::rows() const noexcept { return size() * store_->format().views; }
+std::uint32_t Lease::rows() const noexcept { return store_ ? size() * store_->format().views : 0; }
 
 std::span<const std::int64_t> Lease::labels() const noexcept {
   if (slot_ == LeaseMaker::kEmpty) return {};

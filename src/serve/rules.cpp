@@ -16,6 +16,7 @@ namespace forebay {
 
 RuledPolicy::RuledPolicy(std::unique_ptr<Policy> policy, const PolicyOptions& options)
     : policy_(std::move(policy)),
+      name_(options.name),
       limit_(options.max_uses),
       is_strict_(options.max_uses != kAutomatic),
       on_max_uses_(options.on_max_uses),
@@ -27,6 +28,13 @@ Decision RuledPolicy::decide(const Signals& signals) {
   is_at_cap_ = false;
   if (signals.uses == 0) return Decision::fresh;
   const Decision decision = policy_->decide(signals);
+  // A function that ends without a return gives any value, and it would be taken for a wish to wait,
+  // in each step anew.
+  if (decision > Decision::wait) {
+    throw Error("policy.name = \"" + name_ + "\": decide() returned " +
+                std::to_string(static_cast<unsigned>(decision)) +
+                ", which is no Decision; does it return one on every path?");
+  }
   if (decision != Decision::reuse) return decision;
   if (signals.depth == 0 && signals.waited_s < max_wait_s_) {
     waited_in_ = signals.step;

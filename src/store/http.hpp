@@ -33,7 +33,8 @@ struct Reply {
   std::string retry_after;
   std::string region;
   std::string date;
-  std::string location;
+  std::string location;  // absolute
+  std::string proxy;     // that the environment names for http://, if it was asked so and refuses: "host:3128"
   std::optional<std::uint64_t> length;
   std::string text;  // the beginning of a body that is not the requested data
 };

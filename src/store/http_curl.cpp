@@ -20,7 +20,7 @@
 #include <memory>
 #include <string_view>
 
-#include "base/hearing.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "http.hpp"
 
@@ -203,17 +203,17 @@ int is_endless(void* user, curl_off_t total, curl_off_t now, curl_off_t /*sent*/
   return std::chrono::steady_clock::now() - transfer.begun > limit ? 1 : 0;
 }
 
-// "host:3128", without a user's name and password.
-std::string proxy_name() {
-  for (const char* name : {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) {
+// "host:3128", without a user's name and password; "" if none of the variables names one.
+std::string proxy_name(std::initializer_list<const char*> variables) {
+  for (const char* name : variables) {
     const char* const given = std::getenv(name);
     if (given == nullptr || *given == '\0') continue;
     const std::string_view text = given;
     const auto user = text.rfind('@');
     const auto scheme = text.find("://");
-    return " " + printable(text.substr(user != std::string_view::npos     ? user + 1
-                                       : scheme != std::string_view::npos ? scheme + 3
-                                                                          : 0));
+    return printable(text.substr(user != std::string_view::npos     ? user + 1
+                                 : scheme != std::string_view::npos ? scheme + 3
+                                                                    : 0));
   }
   return {};
 }
@@ -229,8 +229,8 @@ bool is_without_tls(std::string_view cause) {
 // What libcurl says of a proxy may have its password.
 [[noreturn]] void no_reply(CURLcode code, std::string_view detail, long proxy_status) {
   if (proxy_status >= 300) {
-    const std::string text =
-        "the proxy" + proxy_name() + " (https_proxy) answers " + std::to_string(proxy_status) + " to CONNECT";
+    const std::string text = "the proxy " + proxy_name({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}) +
+                             " (https_proxy) answers " + std::to_string(proxy_status) + " to CONNECT";
     if (proxy_status >= 500) throw SampleError(text, SampleError::Kind::transient);
     throw ConfigError(text + "; let it through there, or name the host in no_proxy");
   }
@@ -322,6 +322,13 @@ Reply perform(const Request& request, Body& body) {
     no_reply(code, detail.data(), proxy_status);
   }
   if (!transfer.has_enough && is_wanted(transfer.reply)) (void)body.take(transfer.reply, {});
+  const char* location = nullptr;  // whatever form it has in the reply
+  (void)library.easy_getinfo(handle, CURLINFO_REDIRECT_URL, &location);
+  if (location != nullptr) transfer.reply.location = location;
+  const bool refuses = transfer.reply.status == 401 || transfer.reply.status == 403;
+  if (refuses && !request.is_direct && request.url.starts_with("http://")) {
+    transfer.reply.proxy = proxy_name({"http_proxy", "all_proxy", "ALL_PROXY"});
+  }
   return std::move(transfer.reply);
 }
 

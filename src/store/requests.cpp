@@ -24,7 +24,7 @@
 #include <typeinfo>
 #include <utility>
 
-#include "base/hearing.hpp"
+#include "base/retry.hpp"
 #include "base/text.hpp"
 #include "credentials.hpp"
 #include "objects.hpp"
@@ -193,6 +193,20 @@ std::string skew_of(const Reply& reply) {
   return std::to_string(std::labs(seconds)) + " s " + (seconds > 0 ? "ahead of" : "behind") + " it";
 }
 
+// Whether no_proxy seems to name the host of the URL. Only libcurl knows for certain, and says it
+// since 8.7; here it decides on the words of an error.
+bool is_without_proxy(std::string_view url) {
+  const std::string_view host = url.substr(url.find("://") + 3);
+  for (const char* variable : {"no_proxy", "NO_PROXY"}) {
+    const std::string names = environment(variable);
+    for (const std::string_view each : split(names, ',')) {
+      const std::string_view name = without_blanks(each);
+      if (name == "*" || (!name.empty() && host.find(name) < host.find('/'))) return true;
+    }
+  }
+  return false;
+}
+
 [[noreturn]] void refuse(const std::string& url, const Reply& reply, bool is_signed) {
   const std::string code = xml_element(reply.text, "Code");
   const std::string name = printable(url) + ": ";
@@ -219,6 +233,11 @@ std::string skew_of(const Reply& reply) {
   }
   if (code == "ExpiredToken") throw ConfigError(name + said + ": the keys have expired and nothing gives new ones");
   if (reply.status == 401 || reply.status == 403) {
+    const std::string host = is_s3 ? settings().endpoint : url;  // perhaps with more, which does not matter
+    if (!reply.proxy.empty() && !is_without_proxy(host)) {
+      throw ConfigError(name + said + ", or the proxy " + reply.proxy +
+                        " does (http_proxy): let the host through there, or name it in no_proxy to see what it says");
+    }
     if (!is_s3) {
       throw ConfigError(name + said + ": it wants a signature or a login; put a signed query into FOREBAY_URL_QUERY");
     }
@@ -256,42 +275,19 @@ std::string by_endpoint(const std::string& url) {
   return " (" + settings().told_by + " = " + printable(settings().endpoint) + ")";
 }
 
-// The path of a name beside `path`, without "." and "..": libcurl is told to send paths as they are.
-std::string path_beside(std::string_view path, std::string_view name) {
-  const auto query = std::min(name.find('?'), name.size());
-  std::string beside(path.substr(0, query == 0 ? path.size() : path.rfind('/') + 1));
-  const std::vector<std::string_view> parts = split(name.substr(0, query), '/');
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == ".." && beside.size() > 1) beside.erase(beside.rfind('/', beside.size() - 2) + 1);
-    if (parts[i] == ".." || parts[i] == ".") continue;
-    beside.append(parts[i]).append(i + 1 < parts.size() ? "/" : "");
-  }
-  return beside.append(name.substr(query));
-}
-
-// "https://host/path?query", or what is left of it relative to the present target, as another target for the same data.
+// "https://host/path?query", as libcurl gives it whatever form it had in the reply, as another
+// target for the same data.
 bool follow(const Reply& reply, Target& target) {
-  if (!is_redirect(reply.status) || reply.location.empty()) return false;
-  const std::string before = target.path;
-  std::string to = reply.location;
-  if (to.starts_with("//")) to.insert(0, target.origin.substr(0, target.origin.find("//")));
-  if (to.starts_with('/')) {
-    target.path = to;
-  } else if (to.find(':') >= to.find_first_of("/?")) {
-    target.path = path_beside(target.path, to);
-  } else {
-    const auto scheme = to.find("://");
-    const bool is_safe =
-        to.starts_with("https://") || (to.starts_with("http://") && !target.origin.starts_with("https"));
-    if (!is_safe) return false;
-    const auto slash = std::min(to.find('/', scheme + 3), to.size());
-    target.origin = to.substr(0, slash);
-    target.path = slash < to.size() ? to.substr(slash) : "/";
-  }
-  const auto query = target.path.find('?');
-  target.query = query == std::string::npos ? "" : target.path.substr(query + 1);
-  target.path = target.path.substr(0, query);
-  if (target.path != before) target.other_path.clear();
+  const std::string& to = reply.location;
+  const bool is_safe = to.starts_with("https://") || (to.starts_with("http://") && !target.origin.starts_with("https"));
+  if (!is_redirect(reply.status) || !is_safe) return false;
+  const auto slash = std::min(to.find('/', to.find("://") + 3), to.size());
+  const auto query = std::min(to.find('?', slash), to.size());
+  const std::string path = slash < query ? to.substr(slash, query - slash) : "/";
+  if (path != target.path) target.other_path.clear();
+  target.origin = to.substr(0, slash);
+  target.path = path;
+  target.query = query < to.size() ? to.substr(query + 1) : "";
   return true;
 }
 
@@ -345,6 +341,8 @@ Reply get(const std::string& url, const std::vector<std::string>& headers, Body&
   return send(url, target_of(url), headers, body);
 }
 
+// Two requests of a byte each. An answer that may pass is thrown, because a server that is busy has
+// not said that there is no such object.
 bool has_two_meanings(const std::string& url) {
   if (is_bucket(url)) return false;
   class Nothing final : public Body {
