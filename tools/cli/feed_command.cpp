@@ -264,7 +264,8 @@ void add_feed_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("feed", "Run the feeder against an emulated trainer and print a summary");
   command->add_option("CONFIG", arguments->config, "configuration file")->required();
   add_set_option(*command, arguments->overrides);
-  // A job script passes its own arguments on, behind the options that it gives itself.
+  // A job script passes its own arguments on, behind the options that it gives itself. Whoever starts
+  // it means these.
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   CLI::Option* steps =
       positive(command->add_option("--steps", shortcuts->steps, "end after N steps of each rank"))->type_name("N");

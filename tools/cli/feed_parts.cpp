@@ -124,6 +124,8 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
     : file_(dir / ("ids." + std::to_string(rank) + ".jsonl")) {
   std::error_code error;
   try {
+    // The folder is made here, so that what refuses a URL when a file is opened would come too late:
+    // there would be a folder "s3:" by then.
     if (const auto problem = problem_of_output(dir.native()); !problem.empty()) throw Error(std::string(problem));
     std::filesystem::create_directories(dir, error);
     out_ = std::make_shared<const FileDescriptor>(resumes ? measure::append_lines_to(file_) : open_made(file_));

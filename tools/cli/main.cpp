@@ -137,7 +137,8 @@ int run(int argc, char** argv) {
     return report_usage(app, error);
   }
   for (const CLI::Option* option : app.get_subcommands().front()->get_options()) {
-    // Often a variable of a script that is not set: it must not count as an option that was left out.
+    // Often a variable of a script that is not set: it must not count as an option that was left out,
+    // since a job whose state is named so would begin anew, and save nothing.
     if (std::ranges::find(option->results(), "") == option->results().end()) continue;
     return fail(option->get_name() + " was given an empty value: name it, or leave the option out", kBadUsage);
   }
