@@ -358,6 +358,8 @@ bool has_two_meanings(const std::string& url) {
     } catch (const SampleError& error) {
       if (error.is_transient()) throw;
       return false;
+    } catch (const ConfigError&) {  // a bucket that may not be listed refuses what it does not have
+      return false;
     }
   };
   if (!is_there()) return false;
