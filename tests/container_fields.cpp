@@ -107,7 +107,7 @@ TEST_CASE("features of an Example are fields by name") {
 
 TEST_CASE("all samples together say whether a list of zeros and ones has class numbers or a bit for each class") {
   using Sets = std::vector<std::vector<std::int64_t>>;
-  const auto read = [](const Sets& lists, std::vector<std::string> classes) {
+  const auto read = [](const Sets& lists, std::vector<std::string> classes, bool warns = false) {
     std::string records;
     for (const auto& list : lists) {
       records += tf_record(example({{"image/encoded", bytes_feature({kJpeg})},
@@ -123,6 +123,10 @@ TEST_CASE("all samples together say whether a list of zeros and ones has class n
       const auto bits = elements<float>(*dataset, id, 0);
       found.emplace_back(bits.begin(), bits.end());
     }
+    const auto is_of_two_kinds = [](const Skipped& entry) {
+      return contains(entry.reason, "are taken for class numbers");
+    };
+    CHECK(std::ranges::any_of(dataset->skipped(), is_of_two_kinds) == warns);
     if (found.size() < lists.size()) {
       CHECK(
           contains(skip_reason(*dataset, "[record 1]"), "field \"tags\" has class numbers, where others have a zero"));
@@ -136,6 +140,8 @@ TEST_CASE("all samples together say whether a list of zeros and ones has class n
   Sets damaged(20, {0, 1, 1});
   damaged[1] = {1, 0};
   CHECK(read(damaged, {"a", "b", "c"}) == Sets(19, {0, 1, 1}));
+  damaged[2] = damaged[3] = {0, 1};
+  CHECK(read(damaged, {"a", "b", "c"}, true) == Sets(20, {1, 1, 0}));
 }
 
 TEST_CASE("a configuration says which feature or member is the image and which the label") {

@@ -327,6 +327,14 @@ TEST_CASE("what cannot be mixed is refused at the start") {
   odd->label_ = [](std::uint64_t id) { return id == 4 ? 10 : 0; };
   CHECK(contains(error_of([&] { return serve_all(options, {.dataset = odd}); }),
                  "gives the label 10, and labels are -1, for none, to 9, by classes()"));
+  // Whose read() refuses the sample, it is a bad sample like others.
+  const auto bad = std::make_shared<MemoryDataset>(9, [](std::uint64_t id) {
+    if (id == 4) throw SampleError("its label is no class");
+  });
+  bad->label_ = odd->label_;
+  Options lenient = options;
+  lenient.max_bad = 1;
+  CHECK(error_of([&] { return serve_all(lenient, {.dataset = bad}); }) == "");
 }
 
 }  // namespace

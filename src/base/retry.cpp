@@ -32,10 +32,10 @@ constexpr std::chrono::nanoseconds kLongestPause = 1s;
 constexpr std::chrono::nanoseconds kToldAfterPauses = 1s;
 constexpr std::chrono::nanoseconds kBetweenLines = 60s;
 
-constexpr std::chrono::nanoseconds kAskEvery = 100ms;
+constexpr std::chrono::nanoseconds kPollEvery = 100ms;
 
 // Of this thread: what waits for a store lies below many calls that know nothing of who waits for them.
-thread_local Hearing* current_hearing = nullptr;
+thread_local InterruptCheck* current_check = nullptr;
 
 std::string whole_seconds(std::chrono::nanoseconds time) {
   return std::to_string(std::chrono::round<std::chrono::seconds>(time).count()) + " s";
@@ -65,23 +65,24 @@ std::string name_of(const OpenFile& file) {
 
 // A thread that waits for a store may be a program's, which wants to hear of signals, or one of a
 // loop or a pool that has been told to end.
-Hearing::Hearing(std::function<void()> ask) : ask_(std::move(ask)), outer_(std::exchange(current_hearing, this)) {}
+InterruptCheck::InterruptCheck(std::function<void()> check)
+    : check_(std::move(check)), outer_(std::exchange(current_check, this)) {}
 
-Hearing::~Hearing() { current_hearing = outer_; }
+InterruptCheck::~InterruptCheck() { current_check = outer_; }
 
-void Hearing::ask() {
-  Hearing* const mine = current_hearing;
-  if (mine == nullptr || !mine->ask_ || std::chrono::steady_clock::now() < mine->last_ + kAskEvery) return;
+void InterruptCheck::poll() {
+  InterruptCheck* const mine = current_check;
+  if (mine == nullptr || !mine->check_ || std::chrono::steady_clock::now() < mine->last_ + kPollEvery) return;
   mine->last_ = std::chrono::steady_clock::now();
-  mine->ask_();
+  mine->check_();
 }
 
-void Hearing::sleep_for(std::chrono::nanoseconds time) {
+void InterruptCheck::sleep_for(std::chrono::nanoseconds time) {
   for (const auto end = std::chrono::steady_clock::now() + time;;) {
-    ask();
+    poll();
     const auto left = end - std::chrono::steady_clock::now();
     if (left <= std::chrono::steady_clock::duration::zero()) return;
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kAskEvery));
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kPollEvery));
   }
 }
 
@@ -113,7 +114,7 @@ void FailedReads::wait(std::string_view name, const SampleError& error) {
   }
   const auto doublings = std::min<std::uint64_t>(brief_ > 0 ? static_cast<std::uint64_t>(brief_) : count_, 8) - 1;
   const std::chrono::nanoseconds pause = std::min(kFirstPause * (std::int64_t{1} << doublings), kLongestPause);
-  Hearing::sleep_for(pause);
+  InterruptCheck::sleep_for(pause);
   taken_ += pause;
   mark_ = std::chrono::steady_clock::now();
 }

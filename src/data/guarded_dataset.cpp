@@ -96,13 +96,7 @@ class GuardedDataset final : public Dataset {
   [[nodiscard]] IndexCounts counts() const noexcept override { return dataset_->counts(); }
 
   [[nodiscard]] Sample sample(std::uint64_t id) const override {
-    const Sample sample = guard(*dataset_, call_of("sample", id), [&] { return dataset_->sample(id); });
-    const auto classes = static_cast<std::int64_t>(dataset_->classes().size());
-    if (sample.label >= -1 && (classes == 0 || sample.label < classes)) return sample;
-    throw Error(named(*dataset_, call_of("sample", id)) + " gives the label " + std::to_string(sample.label) +
-                ", and " +
-                (classes == 0 ? "labels are -1, for none, or numbers from 0"
-                              : "labels are -1, for none, to " + std::to_string(classes - 1) + ", by classes()"));
+    return guard(*dataset_, call_of("sample", id), [&] { return dataset_->sample(id); });
   }
   [[nodiscard]] std::uint64_t source(std::uint64_t id) const override {
     return guard(*dataset_, call_of("source", id), [&] { return dataset_->source(id); });
@@ -178,6 +172,14 @@ class GuardedDataset final : public Dataset {
 std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
   if (image_of(*dataset) != nullptr) return dataset;
   return std::make_shared<const GuardedDataset>(std::move(dataset));
+}
+
+void require_class(const Dataset& dataset, std::uint64_t id, std::int64_t label) {
+  const auto classes = static_cast<std::int64_t>(dataset.classes().size());
+  if (label >= -1 && (classes == 0 || label < classes)) return;
+  throw Error(named(dataset, call_of("sample", id)) + " gives the label " + std::to_string(label) + ", and " +
+              (classes == 0 ? "labels are -1, for none, or numbers from 0"
+                            : "labels are -1, for none, to " + std::to_string(classes - 1) + ", by classes()"));
 }
 
 // Called when a run is set up, on the caller's thread, so that errors appear there with a clear

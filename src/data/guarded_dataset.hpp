@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <forebay/dataset.hpp>
@@ -11,6 +12,10 @@ namespace forebay::data {
 // transient one; in the others an Error, because the run needs their results. Forebay's own datasets keep the contract
 // and are returned unchanged: damage found in their index must end the run.
 [[nodiscard]] std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset);
+
+// Throws Error, as guarded() does, if a label that a program's dataset gives to a sample is none of its classes. Of a
+// sample that cannot be read nobody asks.
+void require_class(const Dataset& dataset, std::uint64_t id, std::int64_t label);
 
 // Makes the calls that the feeder will make first, so that errors appear at construction. Throws Error, and ConfigError
 // if its samples are clips where images are expected, or the other way round.

@@ -58,7 +58,7 @@ void run_in_ranges(const ParallelLoop& loop, const std::function<void(std::size_
       try {
         worker = start_thread<std::jthread>("forebay-index", [&] {
           // Nobody waits for a store that is silent, once the loop has failed or was interrupted.
-          const Hearing hearing([&] {
+          const InterruptCheck check([&] {
             if (failure.happened()) throw Stopped();
           });
           guarded(work);

@@ -165,6 +165,10 @@ class ShardMerger {
         }
       }
       are_numbers_.push_back(numbers * kNearlyAll > numbers + bits);
+      if (!are_numbers_.back() || numbers >= bits) continue;
+      mixed_sets_.push_back("field \"" + wanted_.fields[i].field.name + "\": " + std::to_string(bits) +
+                            " lists of zeros and ones, one for each class, are taken for class numbers, as " +
+                            std::to_string(numbers) + " others can be nothing else; mend those if they are damaged");
     }
   }
 
@@ -243,6 +247,7 @@ class ShardMerger {
           std::to_string(missing_) + " of " + std::to_string(samples_) +
               R"( samples are served with label -1: theirs is a word for none, such as "none" or "nan")");
     }
+    for (const std::string& warning : mixed_sets_) skipped.add_warning(contents_.root(), warning);
     if (odd_ == 0 || are_odd_bad_) return;
     std::string first;  // of those that are not one-hot, if there are any
     for (const ShardDraft& draft : drafts_) {
@@ -346,10 +351,11 @@ class ShardMerger {
   std::uint64_t missing_ = 0;  // words such as "none" among class numbers
   bool has_labels_ = false;
   bool is_by_name_ = false;
-  bool are_odd_bad_ = false;       // few enough to be damage
-  std::vector<bool> are_numbers_;  // the lists of each field
-  std::uint32_t one_hot_ = 0;      // the number of classes, if all labels are one-hot
-  std::optional<ClassList> list_;  // if samples or dataset.classes name the classes
+  bool are_odd_bad_ = false;             // few enough to be damage
+  std::vector<bool> are_numbers_;        // the lists of each field
+  std::vector<std::string> mixed_sets_;  // warnings of fields most of whose lists look like zeros and ones
+  std::uint32_t one_hot_ = 0;            // the number of classes, if all labels are one-hot
+  std::optional<ClassList> list_;        // if samples or dataset.classes name the classes
   std::vector<std::string> classes_;
   std::int64_t count_ = 0;  // number of classes
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;

@@ -83,10 +83,7 @@ class Startup {
   Run::Clock::time_point began_;
   std::unique_ptr<RuledPolicy> policy_;      // until the server has it
   std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
-  std::string operations_notice_;            // they changed transform.when
-  std::string split_notice_;                 // of files that a program gives
-  std::string folders_notice_;               // they differ between ranks
-  std::string parts_notice_;                 // of dataset.order = "local"
+  std::vector<std::string> notices_;         // about the job, for rank 0 to tell; some are empty
   data::IndexRemark index_remark_;           // rank 0 compared it with its data
 };
 
@@ -94,8 +91,8 @@ class Startup {
 // dataset is known.
 void Startup::agree_on_options() {
   collectively([this] { validate(run_.options); });
-  run_.options.queue.pool = ring::pool_of(run_.options.queue);              // for recordings and other parts of the run
-  folders_notice_ = job::folders_notice(run_.options, *run_.communicator);  // of what was written
+  run_.options.queue.pool = ring::pool_of(run_.options.queue);  // for recordings and other parts of the run
+  notices_.push_back(job::folders_notice(run_.options, *run_.communicator));  // as they were written
   collectively([this] {
     job::resolve_folders(run_.options);
     agree_on_operations();
@@ -107,9 +104,9 @@ void Startup::agree_on_operations() {
   run_.operations = make::OperationChain(run_.given.operations, transform, run_.options.run.eval);
   if (transform.when == When::enqueue || run_.operations.has_twin()) return;
   transform.when = When::enqueue;
-  operations_notice_ = R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
-                       run_.operations.first_call() +
-                       R"(" needs the whole view, and only "colour" and then "erase", as the last, do not)";
+  notices_.push_back(R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
+                     run_.operations.first_call() +
+                     R"(" needs the whole view, and only "colour" and then "erase", as the last, do not)");
 }
 
 void Startup::resume_from(std::optional<job::SavedState> saved) {
@@ -120,7 +117,7 @@ void Startup::resume_from(std::optional<job::SavedState> saved) {
 void Startup::agree_on_parts() {
   run_.given_nodes = run_.options.dataset.nodes;
   run_.options.dataset.nodes =
-      job::share_parts(run_.options, run_.resume_point.parts(), *run_.communicator, parts_notice_);
+      job::share_parts(run_.options, run_.resume_point.parts(), *run_.communicator, notices_.emplace_back());
 }
 
 void Startup::agree_on_policy() {
@@ -138,7 +135,7 @@ void Startup::open_dataset() {
   const Options& options = run_.options;
   run_.dataset = run_.given.dataset;
   if (!run_.dataset) {
-    const IndexProgress progress = [](std::uint64_t, std::uint64_t) { Hearing::ask(); };
+    const IndexProgress progress = [](std::uint64_t, std::uint64_t) { InterruptCheck::poll(); };
     const std::uint64_t before = job::resident_bytes();
     const auto opened = job::share_dataset(options.dataset, *run_.communicator, progress, &index_remark_);
     run_.index_bytes = std::max(job::resident_bytes(), before) - before;
@@ -150,7 +147,7 @@ void Startup::open_dataset() {
   if (run_.given.dataset) collectively([this] { data::try_out(*run_.safe_dataset, run_.options.dataset.clip); });
   job::require_same_run(options, *run_.safe_dataset, *run_.communicator);
   const auto selection = job::share_selection(options, *run_.safe_dataset, *run_.dataset, *run_.communicator);
-  if (selection) split_notice_ = job::split_notice(selection->folder());
+  if (selection) notices_.push_back(job::split_notice(selection->folder()));
   run_.order.emplace(job::order_options(options, selection ? selection->size() : run_.dataset->size(), selection));
 }
 
@@ -217,8 +214,7 @@ void Startup::open_logs() {
     run_.cache = data::open_cache(options, *run_.dataset, warn);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
-      for (const std::string& notice : {operations_notice_, split_notice_, parts_notice_, folders_notice_})
-        warn(notice);
+      std::ranges::for_each(notices_, warn);
       warn(job::batches_warning(options.run, run_.schedule->ledger().partition()));
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
@@ -415,7 +411,7 @@ RunOwner start_run(Options options, std::unique_ptr<Communicator> communicator, 
   run->communicator = std::move(communicator);
   run->given = std::move(parts);
   run->stop = std::move(stop);
-  const Hearing hearing([&run = *run] { run.hear_at_start(); });
+  const InterruptCheck check([&run = *run] { run.hear_at_start(); });
   Startup startup(*run, before ? before->loop : ranks::Loop::unknown);
   startup.agree_on_options();
   if (before) {

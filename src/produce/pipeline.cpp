@@ -22,6 +22,7 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "base/thread.hpp"
+#include "data/guarded_dataset.hpp"
 #include "data/source_files.hpp"
 #include "data/video_samples.hpp"
 #include "read/requests.hpp"
@@ -330,6 +331,7 @@ std::uint32_t Pipeline::handle(const read::EncodedSample& encoded, unsigned thre
 void Pipeline::add_members(const read::ReadRequest& request, std::vector<make::SampleMaker::Member>& members) {
   const std::uint32_t views = store_->format().views_made();
   const Sample sample = links_.dataset.sample(request.sample);
+  data::require_class(links_.dataset, request.sample, sample.label);
   for (std::uint32_t view = 0; view < views; ++view) {
     members.push_back({.sample = sample,
                        .epoch = request.epoch,

@@ -42,7 +42,7 @@ void ReaderPool::end() noexcept {
 
 void ReaderPool::run(unsigned thread, WorkerStatus& status) noexcept {
   try {
-    const Hearing hearing([this] {
+    const InterruptCheck check([this] {
       if (stop_.is_raised()) throw Stopped();
     });
     Reader reader(links_, options_, stop_, workloads_[thread], hedging_.get(), status);

@@ -194,7 +194,7 @@ std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* u
 int is_endless(void* user, curl_off_t total, curl_off_t now, curl_off_t /*sent*/, curl_off_t /*to_send*/) {
   auto& transfer = *static_cast<Transfer*>(user);
   try {
-    Hearing::ask();
+    InterruptCheck::poll();
   } catch (...) {
     transfer.thrown = std::current_exception();
     return 1;

@@ -177,7 +177,7 @@ void rest(const Reply& reply, unsigned times) {
     least = std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), kLongestWanted);
     most = least + least / 10;
   }
-  Hearing::sleep_for(
+  InterruptCheck::sleep_for(
       std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(least.count(), most.count())(random)));
 }
 
