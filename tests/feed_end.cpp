@@ -316,6 +316,12 @@ TEST_CASE("a result that cannot be written is reported before the first step") {
           std::string::npos);
     CHECK_FALSE(fs::exists(ids));
   });
+  const fs::path gone = place.dir / "gone";
+  fs::create_symlink(gone / "ids", place.dir / "ids");
+  const Outcome refused =
+      testing::run(place.dir.path(), 1, {"feed", place.config.string(), "--log-ids", (place.dir / "ids").string()});
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.output, (place.dir / "ids/ids.0.jsonl").string() + ": cannot make the folder: "));
 }
 
 // Ranks that die or fail: the job ends within a bounded time with the cause, and its state is

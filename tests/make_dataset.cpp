@@ -137,6 +137,15 @@ TEST_CASE("every small size that is allowed can be made") {
   }
 }
 
+TEST_CASE("a folder that cannot be made is named, a negative seed is refused") {
+  const TemporaryDirectory dir;
+  fs::create_symlink(dir / "gone/set", dir / "set");
+  const Ended made = run_command({"make-dataset", (dir / "set").string(), "--images", "2", "--size", "48x48"});
+  CHECK(made.code == 2);
+  CHECK_MESSAGE(contains(made.output, "cannot make the folder " + (dir / "set").string() + ": "), made.output);
+  CHECK(make(dir / "other", {"--images", "2", "--size", "48x48", "--seed", "-1"}) == 2);
+}
+
 TEST_CASE("a folder that is not empty is left alone without --force") {
   const TemporaryDirectory dir;
   const std::vector<std::string> plan{"--images", "2", "--size", "48x48"};

@@ -110,6 +110,7 @@ TEST_CASE("verify and unpack name what is damaged, and fail") {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", "10");
   const std::string set = (dir / "set").string();
+  CHECK(run_command({"pack", data, set, "--threads", "-1"}).code == 2);
   REQUIRE(run_command({"pack", data, set, "--as-is"}).code == 0);
   const fs::path shard = dir / "set/00000-of-00001.fbpack";
   std::string bytes = read_text(shard);

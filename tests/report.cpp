@@ -247,6 +247,8 @@ TEST_CASE("a run that goes on, was resumed or was killed is read as far as it go
   CHECK(resumed.end_s == Approx(9.9 + 4.9));
   CHECK(resumed.ranks[0].last_step == 139);
   CHECK(has_note(resumed, "resumed 1 time;"));
+  CHECK(contains(report_page({resumed}, "now"), "most 3 (last part)"));
+  CHECK(contains(report_page({resumed, resumed}, "now"), " (last part)</td>"));
   CHECK(has_note(resumed, "run.0.jsonl:2 is cut short"));
   write(run / "run.0.jsonl", head_line(head_of(0, 1)) + end_of_rank());
   CHECK(has_note(read(run), "steps.0.jsonl:101 is cut short"));

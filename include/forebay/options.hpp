@@ -232,7 +232,7 @@ struct PolicyOptions {
   std::string name = "adaptive";
   std::int64_t interval = 1;  // interval: a fresh batch every N steps
   double low = 0.25;          // watermark: start reusing below this share of capacity
-  double high = 0.75;         // watermark: stop reusing above this share of capacity
+  double high = 0.75;         // watermark: stop reusing at this share of capacity
   double beta = 0.5;          // proportional: share of capacity at which every step is fresh
   // The most serves of one batch, the fresh one included; 0 = no cap, kAutomatic: found by UsesLimit (policy.hpp).
   std::int64_t max_uses = kAutomatic;

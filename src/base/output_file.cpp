@@ -186,10 +186,10 @@ OutputFolder::OutputFolder(const fs::path& folder) {
   require_local(folder);
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) output_fails("cannot make the folder", error.value());
+  if (error) output_fails("cannot make the folder " + folder.string(), error.value());
   folder_ =
       FileDescriptor(retry_interrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (!folder_.is_open()) output_fails("cannot open the folder", errno);
+  if (!folder_.is_open()) output_fails("cannot open the folder " + folder.string(), errno);
 }
 
 // Folder by folder with openat(), so that no link below the folder can lead out of it.

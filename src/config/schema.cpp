@@ -283,7 +283,7 @@ constexpr std::array kKeys{
     Key{"policy", "low", Real{field<&O::policy, &Rule::low>(), kPositiveShare},
         "watermark: start reusing below this share of capacity"},
     Key{"policy", "high", Real{field<&O::policy, &Rule::high>(), kPositiveShare},
-        "watermark: stop reusing above this share of capacity"},
+        "watermark: stop reusing at this share of capacity"},
     Key{"policy", "beta", Real{field<&O::policy, &Rule::beta>(), kPositiveShare},
         "proportional: share of capacity at which every step is fresh"},
     Key{"policy", "max_uses", Automatic{field<&O::policy, &Rule::max_uses>(), kCount, kAutomatic},

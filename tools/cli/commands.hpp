@@ -43,6 +43,8 @@ void on_call(CLI::App& command, Invocation& invocation, std::function<int()> wor
 
 // The option accepts only numbers above 0, `most` at most.
 CLI::Option* positive(CLI::Option* option, double most = std::numeric_limits<double>::infinity());
+// The option is 0 or more: CLI11 alone reads -1 into an unsigned variable as the largest number.
+CLI::Option* not_negative(CLI::Option* option);
 // The option is a time in seconds, above 0 and at most a million, which every clock can represent.
 CLI::Option* seconds(CLI::Option* option);
 

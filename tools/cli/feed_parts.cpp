@@ -128,6 +128,7 @@ IdLog::IdLog(const std::filesystem::path& dir, std::uint32_t rank, bool resumes)
     // there would be a folder "s3:" by then.
     if (const auto problem = problem_of_output(dir.native()); !problem.empty()) throw Error(std::string(problem));
     std::filesystem::create_directories(dir, error);
+    if (error) throw Error("cannot make the folder: " + error.message());
     out_ = std::make_shared<const FileDescriptor>(resumes ? measure::append_lines_to(file_) : open_made(file_));
   } catch (const Error& failed) {
     throw ConfigError("--log-ids: cannot write " + file_.string() + ": " + failed.what());

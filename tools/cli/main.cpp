@@ -182,6 +182,14 @@ CLI::Option* positive(CLI::Option* option, double most) {
       "");
 }
 
+CLI::Option* not_negative(CLI::Option* option) {
+  return option->check(
+      [](const std::string& text) {
+        return text.starts_with('-') ? "expected 0 or more, found " + text : std::string();
+      },
+      "");
+}
+
 // Up to 11 days. Chosen.
 CLI::Option* seconds(CLI::Option* option) { return positive(option, 1e6)->type_name("S"); }
 

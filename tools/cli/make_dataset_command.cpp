@@ -75,6 +75,15 @@ void refuse_full(const std::filesystem::path& directory) {
                                                   "write into it with --force"));
 }
 
+// A place that cannot be written is an error of the arguments.
+void make_folder(const std::filesystem::path& directory) {
+  try {
+    const OutputFolder folder(directory);
+  } catch (const Error& error) {
+    throw ConfigError(error.what());
+  }
+}
+
 constexpr std::array<std::string_view, 5> kTasks{"classification", "segmentation", "detection", "multilabel", "video"};
 
 Task task_of(const std::string& name) {
@@ -130,6 +139,7 @@ void write_config(const std::string& file, const std::string& text) {
 int make(const MakeDatasetArguments& arguments) {
   const DatasetPlan plan = plan_of(arguments);
   if (!arguments.force) refuse_full(plan.directory);
+  make_folder(plan.directory);
   const MadeDataset made = [&] {
     ProgressBar bar("painting");
     return make_dataset(plan, bar.progress());
@@ -166,7 +176,7 @@ void add_make_dataset_command(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
   command->add_option("--classes", plan.classes, "classes of shapes, or of video ways to move")->capture_default_str();
-  command->add_option("--seed", plan.seed, "the same seed makes the same files")->capture_default_str();
+  not_negative(command->add_option("--seed", plan.seed, "the same seed makes the same files"))->capture_default_str();
   command->add_option("--size", arguments->size, "WIDTHxHEIGHT of an image in pixels")->capture_default_str();
   command->add_option("--objects", arguments->objects, "at most this many objects in an image (usually 4)")
       ->check(CLI::Range(1, 1000));

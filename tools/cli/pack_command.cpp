@@ -72,10 +72,7 @@ void name_some(const std::vector<Skipped>& entries) {
   if (entries.size() > kMostNamed) std::printf("  ... and %s more\n", grouped(entries.size() - kMostNamed).c_str());
 }
 
-unsigned threads_of(std::uint64_t asked) {
-  constexpr std::uint64_t kMost = 1024;
-  return asked == 0 ? data::index_threads() : static_cast<unsigned>(std::min(asked, kMost));
-}
+unsigned threads_of(std::uint64_t asked) { return asked == 0 ? data::index_threads() : static_cast<unsigned>(asked); }
 
 // From 1 MiB (smaller shards would be no better than single files) to 64 GiB. Chosen.
 std::uint64_t shard_bytes_of(const std::string& text) {
@@ -276,7 +273,9 @@ void add_pack_command(CLI::App& app, Invocation& invocation) {
                    "store images decoded, their longer side at most N (smaller ones keep their size)")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 18));
-  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")->type_name("N");
+  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""));
   command
       ->add_option("--part", arguments->part,
                    "this process writes every N-th file from the I-th on; found out under mpirun and srun")
@@ -303,7 +302,9 @@ void add_unpack_command(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("unpack", "Make the files again that forebay pack packed");
   command->add_option("SET", arguments->set, "the packed folder")->required();
   command->add_option("DIR", arguments->folder, "where the files go: a folder that is empty or not there")->required();
-  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")->type_name("N");
+  command->add_option("--threads", arguments->threads, "threads; 0 = one per core")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024).description(""));
   command->footer(
       "Examples:\n"
       "  forebay unpack packed/train data/again");

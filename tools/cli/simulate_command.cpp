@@ -65,6 +65,7 @@ struct SimulateArguments {
   double step_s = 1;
   CLI::Option* steps_given = nullptr;
   CLI::Option* ranks_given = nullptr;
+  std::vector<std::pair<CLI::Option*, std::vector<std::string>>> of_sources;  // options that only some sources have
 };
 
 // "all" excludes replay, which needs a recording.
@@ -224,7 +225,20 @@ std::vector<SimulatedRun> run_all(const SimulateArguments& arguments, const Opti
   return runs;
 }
 
+// Refuses options that would change nothing.
+void refuse_without_effect(const SimulateArguments& arguments) {
+  for (const auto& [option, sources] : arguments.of_sources) {
+    if (option->count() == 0) continue;
+    const bool is_traced = !arguments.trace.empty();
+    if (!is_traced && std::ranges::find(sources, arguments.source_name) != sources.end()) continue;
+    throw ConfigError(option->get_name() + " changes nothing with " +
+                      (is_traced ? "--trace" : "--source " + arguments.source_name) +
+                      ": leave it out, or give --source " + joined(sources, "|"));
+  }
+}
+
 int run_simulation(const SimulateArguments& arguments) {
+  refuse_without_effect(arguments);
   if (arguments.slow_ranks > arguments.ranks) {
     throw ConfigError("--slow-ranks " + std::to_string(arguments.slow_ranks) + " of --ranks " +
                       std::to_string(arguments.ranks) + ": there are fewer");
@@ -254,13 +268,16 @@ void add_source_options(CLI::App& command, SimulateArguments& arguments) {
   CLI::Option* ratio = command.add_option("-R,--ratio", arguments.ratios, "steps per batch of the source; repeatable")
                            ->type_name("R")
                            ->check(CLI::Range(0.01, 10'000.0));
-  command.add_option("--sigma", arguments.source.sigma, "lognormal: deviation of the logarithm")->type_name("X");
-  command.add_option("--cv", arguments.source.cv, "gamma: coefficient of variation")->type_name("X");
-  command.add_option("--on", arguments.source.on_s, "outages, contention: steps of undisturbed production")
-      ->type_name("STEPS");
-  command.add_option("--off", arguments.source.off_s, "outages, contention: steps of the disturbance")
-      ->type_name("STEPS");
-  command.add_option("--slowdown", arguments.source.slowdown, "contention: how many times slower")->type_name("X");
+  const auto add_of = [&](const char* name, double& value, const char* what, const char* unit,
+                          std::vector<std::string> sources) {
+    CLI::Option* option = command.add_option(name, value, joined(sources, ", ") + ": " + what)->type_name(unit);
+    arguments.of_sources.emplace_back(option, std::move(sources));
+  };
+  add_of("--sigma", arguments.source.sigma, "deviation of the logarithm", "X", {"lognormal"});
+  add_of("--cv", arguments.source.cv, "coefficient of variation", "X", {"gamma"});
+  add_of("--on", arguments.source.on_s, "steps of undisturbed production", "STEPS", {"outages", "contention"});
+  add_of("--off", arguments.source.off_s, "steps of the disturbance", "STEPS", {"outages", "contention"});
+  add_of("--slowdown", arguments.source.slowdown, "how many times slower", "X", {"contention"});
   command.add_option("--trace", arguments.trace, "a run's telemetry.dir, or one steps.RANK.jsonl, as the source")
       ->type_name("PATH")
       ->excludes(source)
@@ -297,7 +314,7 @@ void add_simulate_command(CLI::App& app, Invocation& invocation) {
   arguments->steps_given =
       positive(command->add_option("--steps", arguments->steps, "steps of each rank (default: 10000)"))->type_name("N");
   positive(command->add_option("--seeds", arguments->seeds, "repeat with this many seeds"))->type_name("S");
-  command->add_option("--seed", arguments->seed, "the first seed")->type_name("X");
+  not_negative(command->add_option("--seed", arguments->seed, "the first seed"))->type_name("X");
   command->add_flag("--no-optimum", arguments->no_optimum, "leave out the best possible schedule");
   command->add_option("--json", arguments->json, "write every run as JSON; - = standard output, without the table")
       ->type_name("FILE");

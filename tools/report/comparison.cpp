@@ -37,7 +37,8 @@ std::string overview(const std::vector<RunData>& runs) {
         {fmt::format("<span class='mark {}'></span><a href='#run{}'>{}</a>", style_of(i), i, html::text(run.name)),
          policy.empty() ? "-" : html::text(policy), html::number(run.expected), html::duration(run.end_s),
          html::percent(total.fresh_share()), html::percent(total.stall()), fmt::format("{:.1f}", total.depth()),
-         html::number(total.uses_most), summary ? html::number(summary->images_per_s) : "-",
+         html::number(total.uses_most),
+         summary ? html::number(summary->images_per_s) + (run.ranks.front().parts > 1 ? " (last part)" : "") : "-",
          html::text(finding.substr(0, finding.find(':')))});
   }
   return html::table(table);

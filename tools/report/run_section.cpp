@@ -45,12 +45,14 @@ std::string facts_of(const RunData& run) {
       {"stall", percent(total.stall())},
   };
   if (const std::optional<Summary> summary = run.summary()) {
-    facts.emplace_back("fresh images/s", number(summary->images_per_s));
-    facts.emplace_back("uses of a batch", fmt::format("median {}, p99 {}, most {}", summary->uses_p50,
-                                                      summary->uses_p99, summary->uses_max));
-    facts.emplace_back("bad samples", number(static_cast<double>(summary->bad_samples)));
+    // What the summary says is of the last part, the facts above of all parts.
+    const std::string of_what = run.ranks.front().parts > 1 ? " (last part)" : "";
+    facts.emplace_back("fresh images/s", number(summary->images_per_s) + of_what);
+    facts.emplace_back("uses of a batch", fmt::format("median {}, p99 {}, most {}{}", summary->uses_p50,
+                                                      summary->uses_p99, summary->uses_max, of_what));
+    facts.emplace_back("bad samples", number(static_cast<double>(summary->bad_samples)) + of_what);
     if (summary->bytes_from_cache + summary->cache_held > 0) {
-      facts.emplace_back("from the cache", percent(summary->cache_share) + " of the bytes");
+      facts.emplace_back("from the cache", percent(summary->cache_share) + " of the bytes" + of_what);
     }
   } else {
     facts.emplace_back("most uses of a batch", number(total.uses_most));
