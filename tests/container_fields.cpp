@@ -136,7 +136,7 @@ TEST_CASE("all samples together say whether a list of zeros and ones has class n
   CHECK(read({{0}, {1}, {0, 1}, {1, 0}, {}}, {"a", "b"}) == Sets{{1, 0}, {0, 1}, {1, 1}, {1, 1}, {0, 0}});
   CHECK(read({{0, 0}, {0, 1}, {1, 0}, {}}, {"a", "b"}) == Sets{{0, 0}, {0, 1}, {1, 0}, {0, 0}});
   CHECK(read({{0}, {1}, {}}, {"a"}) == Sets{{0}, {1}, {0}});
-  CHECK(read({{0, 0, 1}, {2, 0}, {1, 1, 1}}, {"a", "b", "c"}) == Sets{{1, 1, 0}, {1, 0, 1}, {0, 1, 0}});
+  CHECK(read({{0, 0, 1}, {2, 0}, {1, 1, 1}}, {"a", "b", "c"}, true) == Sets{{1, 1, 0}, {1, 0, 1}, {0, 1, 0}});
   Sets damaged(20, {0, 1, 1});
   damaged[1] = {1, 0};
   CHECK(read(damaged, {"a", "b", "c"}) == Sets(19, {0, 1, 1}));
