@@ -226,16 +226,39 @@ TEST_CASE("files under a wrong name are read as they are; decoding judges them")
   CHECK(read_sample(*dataset, 2) == "hello");
 }
 
-TEST_CASE("a folder that cannot be listed is damage; the rest is used") {
+TEST_CASE("a folder that may not be listed is refused: the classes after it would have other numbers") {
   if (::geteuid() == 0) {
     MESSAGE("skipped: root may list every folder");
     return;
   }
-  const FolderOf folder{{"a/x.jpg", "jpeg"}, {"b/y.jpg", "jpeg"}};
+  const FolderOf folder{{"a/x.jpg", "jpeg"}, {"b/y.jpg", "jpeg"}, {"c/z.jpg", "jpeg"}};
   std::filesystem::permissions(folder / "b", std::filesystem::perms::none);
-  const auto dataset = build_dataset(options_for(folder.path()));
+  const std::string said = testing::error_of<ConfigError>([&] { (void)build_dataset(options_for(folder.path())); });
   std::filesystem::permissions(folder / "b", std::filesystem::perms::owner_all);
-  CHECK(dataset->size() == 1);
+  CHECK(contains(said, (folder / "b").string() + ": cannot list the folder: Permission denied; "));
+  CHECK(contains(said, "make it readable for this user"));
+}
+
+TEST_CASE("a link to no folder is refused among the classes, and damage elsewhere") {
+  const FolderOf folder{{"a/x.jpg", "jpeg"}, {"c/z.jpg", "jpeg"}};
+  // Files that nobody misses: with an extension, or not fetched by git-annex.
+  std::filesystem::create_symlink("nowhere", folder / "notes.txt");
+  std::filesystem::create_symlink("../.git/annex/objects/SHA256E-s1", folder / "README");
+  CHECK(count_bad(*build_dataset(options_for(folder.path()))) == 0);
+  for (const std::string name : {"b", "001.Albatross"}) {
+    CAPTURE(name);
+    std::filesystem::create_symlink("../disk7/b", folder / name);
+    const std::string said = testing::error_of<ConfigError>([&] { (void)build_dataset(options_for(folder.path())); });
+    CHECK(contains(said, (folder / name).string() + " stands where class folders stand"));
+    CHECK(contains(said, "a disk that is not mounted; without it the classes would have other numbers"));
+    DatasetOptions named = options_for(folder.path());
+    named.classes = {"a", "c"};
+    CHECK(build_dataset(named)->size() == 2);
+    std::filesystem::remove(folder / name);
+  }
+  std::filesystem::create_symlink("../../disk7/more", folder / "c/more");
+  const auto dataset = build_dataset(options_for(folder.path()));
+  CHECK(dataset->size() == 2);
   CHECK(count_bad(*dataset) == 1);
 }
 

@@ -153,6 +153,19 @@ void add_without_classes(const Scan& scan, IndexDraft& draft) {
   draft.counts.images = scan.images.size();
 }
 
+// A class that is a link to a disk that is not mounted: without it the classes after it would have
+// other numbers. dataset.classes numbers them whatever is there.
+void require_no_lost_class(const DatasetOptions& options, const std::string& root, const Scan& scan) {
+  if (!options.classes.empty()) return;
+  const auto lost = std::ranges::find_if(
+      scan.unusable, [](const Skipped& each) { return each.reason == kLinkToNothing && is_top_level(each.path); });
+  if (lost == scan.unusable.end()) return;
+  throw path_error(options, printable(join_path(root, lost->path)) + " stands where class folders stand and is " +
+                                lost->reason +
+                                "; without it the classes would have other numbers: mount the disk, "
+                                "remove the link, or name the classes in dataset.classes");
+}
+
 IndexDraft build_folder(PathContents& contents) {
   const BuildContext& context = contents.context();
   const Scan& scan = contents.tree();
@@ -169,6 +182,7 @@ IndexDraft build_folder(PathContents& contents) {
     report_strays(context.options, root, scan, skipped);
     return draft;
   }
+  require_no_lost_class(context.options, root, scan);
   Tally tally;
   for (const auto& image : scan.images) {
     if (is_top_level(image)) {

@@ -9,13 +9,15 @@
 //
 // On a network file system the system calls cost more than everything else. So the type of an entry
 // comes from d_type, nothing is inspected that the listing or the name already tells, and a
-// folder's times are read from the descriptor that is listed. A store that fails ends the build
-// (end_scan), because an index that is kept for years must not lack what could not be listed.
+// folder's times are read from the descriptor that is listed. A store that fails (end_scan) or a
+// folder that may not be listed ends the build, because an index that is kept for years must not
+// lack what could not be listed.
 
 #include "scan.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -118,6 +120,19 @@ Entry look_at(const dirent& entry, int folder) {
   return found;
 }
 
+// Whether a link that leads nowhere may have led to a folder: its name has no extension. What
+// git-annex has not fetched is always a file.
+bool may_miss_folder(const Entry& found, int folder, const std::string& name) {
+  if (!found.is_link || found.type != 0 || is_image_name(name) || is_annotation_name(name)) return false;
+  constexpr std::size_t kLongestEnding = 5;  // with its dot; "001.Albatross" is a folder
+  const auto dot = name.rfind('.');
+  if (dot != std::string::npos && name.size() - dot <= kLongestEnding) return false;
+  std::array<char, 4096> target{};
+  const auto size = ::readlinkat(folder, name.c_str(), target.data(), target.size());
+  return size < 0 ||
+         std::string_view(target.data(), static_cast<std::size_t>(size)).find(".git/annex/") == std::string_view::npos;
+}
+
 // Reports unusable entries only if they are named like images: nobody misses a broken link called
 // "notes".
 void add_file(Scan& scan, std::string path, mode_t type) {
@@ -194,7 +209,9 @@ void list(DIR& directory, const std::string& folder, Scan& scan, OnFolder&& on_f
       continue;
     }
     sum_name(name, found.type, listed);
-    if (S_ISDIR(found.type)) {
+    if (may_miss_folder(found, ::dirfd(&directory), entry->d_name)) {
+      scan.unusable.push_back({.path = std::move(path), .reason = std::string(kLinkToNothing), .bad = true});
+    } else if (S_ISDIR(found.type)) {
       on_folder(path, found);
       scan.folders.add(path);
     } else {
@@ -282,8 +299,9 @@ class Walk {
     return folders;
   }
 
-  // The root must be listable. Below it, a folder that this process may not list is reported, and
-  // the walk goes on.
+  // A folder that this process may not list ends the walk: without the samples of a class, the
+  // classes after it would have other numbers, and a saved index would not differ from its data once
+  // the folder can be listed. One that was removed meanwhile is reported, and the walk goes on.
   void visit_patiently(const Folder& folder, Found& found) {
     try {
       Found mine = read_patiently(join_path(root_, folder.path), [&] { return visit(folder); });
@@ -293,7 +311,13 @@ class Walk {
       std::ranges::move(mine.links, std::back_inserter(found.links));
     } catch (const SampleError& error) {
       if (folder.path.empty()) throw ConfigError("dataset.path = \"" + root_ + "\": " + error.what());
-      if (error.is_transient()) end_scan(join_path(root_, folder.path), error);
+      const std::string path = join_path(root_, folder.path);
+      if (error.is_transient()) end_scan(path, error);
+      if (struct stat status{}; ::lstat(path.c_str(), &status) == 0 || errno != ENOENT) {
+        throw ConfigError("dataset.path: " + path + ": " + error.what() +
+                          "; its samples would be missing, and the numbers of classes may change: make it readable for "
+                          "this user, or move it out of the dataset");
+      }
       found.scan.unusable.push_back({folder.path, error.what(), true});
     }
   }

@@ -100,9 +100,13 @@ struct Scan {
   PathList annotations;              // .xml in any case
   PathList others;                   // files with other names
   PathList folders;                  // all of them, links to folders included
-  std::vector<Skipped> unusable;     // images that are not files, folders that cannot be listed, link loops
+  std::vector<Skipped> unusable;     // images that are not files, broken links, link loops
   std::vector<ListedFolder> listed;  // in no order
 };
+
+// The reason of a broken link that is named like a folder: it may lead to a disk that is not mounted.
+inline constexpr std::string_view kLinkToNothing =
+    "a link to what is not there or cannot be seen, such as a folder on a disk that is not mounted";
 
 // Whether a system made a folder of that name, which holds no data, or only small copies of it, such as thumbnails.
 [[nodiscard]] bool is_stray(std::string_view name) noexcept;
