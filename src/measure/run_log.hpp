@@ -34,7 +34,7 @@ struct RunEnd {
   std::optional<Summary> summary = {};
   std::optional<Profile> profile = {};
   std::string failure = {};  // the error that ended the run
-  bool is_foreign = false;  // of another version, with other figures; both are absent
+  bool is_foreign = false;   // of another version, with other figures; both are absent
 };
 
 // Each returns one line, newline included.

@@ -413,9 +413,7 @@ bool Pipeline::make_together(const read::EncodedSample& encoded, const make::Sto
                              make::SampleMaker::Workspace& workspace) {
   const read::ReadRequest& request = encoded.request;
   workspace.members.clear();
-  for (std::uint32_t i = 0; i < request.count; ++i) {
-    add_members(member_of(request, i, links_.order), workspace.members);
-  }
+  for (std::uint32_t i = 0; i < request.count; ++i) add_members(member_of(request, i, links_.order), workspace.members);
   if (!maker_.make_together(encoded.image(), workspace.members, workspace, decoded)) return false;
   if (workspace.fields.turn.is_annotated_as_stored) [[unlikely]]
     tell_of_turn(workspace.members.front().sample, request);
