@@ -220,7 +220,7 @@ TEST_CASE("an output has a name, and no store's") {
   REQUIRE(run_command({"pack", data, set}).code == 0);
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"feed", config, run, "--epochs=1", "--state", "s3://b/x.state"},
-        {"feed", config, run, "--epochs=1", "--log-ids", "s3://b/ids"},
+        {"feed", config, run, "--epochs=1", "--log-ids", "S3://b/ids"},
         {"feed", config, run, "--epochs=1", "--trace", "s3://b/trace"},
         {"index", data, "--save", "s3://b/x.index"},
         {"pack", data, "s3://b/pk"},

@@ -252,9 +252,8 @@ TEST_CASE("one number among names of given classes is a bad row in every column 
          {odd + std::string(",cat,cat"), std::string("cat,") + odd + ",cat", std::string("cat,cat,") + odd}) {
       CAPTURE(row);
       DatasetOptions options = table_options(folder, text + "a.jpg," + row + "\na.jpg,dog,dog,dog\n");
-      options.classes = {"cat", "dog", "ant"};
       options.fields = {field("site", FieldKind::class_number), field("tags", FieldKind::multilabel)};
-      options.fields[0].classes = options.fields[1].classes = options.classes;
+      options.classes = options.fields[0].classes = options.fields[1].classes = {"cat", "dog", "ant"};
       const auto dataset = build_dataset(options);
       REQUIRE(dataset->size() == 41);
       REQUIRE(dataset->skipped().size() == 1);

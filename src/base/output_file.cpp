@@ -149,6 +149,7 @@ void write_all(const FileDescriptor& file, std::span<const std::byte> bytes) {
 void write_all(const FileDescriptor& file, std::string_view text) { write_all(file, std::as_bytes(std::span(text))); }
 
 FileDescriptor open_made(const fs::path& file) {
+  require_local(file);
   for (int i = 0; i < kMostTried; ++i) {
     FileDescriptor made(
         retry_interrupted([&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kReadByAll); }));
@@ -165,14 +166,19 @@ FileDescriptor open_made(const fs::path& file) {
 std::string_view problem_of_output(std::string_view path) noexcept {
   if (path.empty()) return "the name is empty: name a file or folder";
   const auto colon = path.find("://");
-  const auto is_of_scheme = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_of_scheme = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
   if (colon == std::string_view::npos || colon == 0 || !std::ranges::all_of(path.substr(0, colon), is_of_scheme)) {
     return {};
   }
   return "it is a URL, and only files are written: name a file or folder, and copy it to the store afterwards";
 }
 
-FileDescriptor open_to_append(const fs::path& file) { return open_present(file, O_RDWR | O_APPEND | O_CREAT); }
+FileDescriptor open_to_append(const fs::path& file) {
+  require_local(file);
+  return open_present(file, O_RDWR | O_APPEND | O_CREAT);
+}
 
 FileDescriptor open_named(const fs::path& file) {
   require_local(file);

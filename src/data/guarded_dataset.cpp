@@ -174,9 +174,14 @@ std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset) {
   return std::make_shared<const GuardedDataset>(std::move(dataset));
 }
 
-void require_class(const Dataset& dataset, std::uint64_t id, std::int64_t label) {
+bool may_be_label(const Dataset& dataset, std::int64_t label) {
   const auto classes = static_cast<std::int64_t>(dataset.classes().size());
-  if (label >= -1 && (classes == 0 || label < classes)) return;
+  return label >= -1 && (classes == 0 || label < classes);
+}
+
+void require_class(const Dataset& dataset, std::uint64_t id, std::int64_t label) {
+  if (may_be_label(dataset, label)) return;
+  const std::size_t classes = dataset.classes().size();
   throw Error(named(dataset, call_of("sample", id)) + " gives the label " + std::to_string(label) + ", and " +
               (classes == 0 ? "labels are -1, for none, or numbers from 0"
                             : "labels are -1, for none, to " + std::to_string(classes - 1) + ", by classes()"));

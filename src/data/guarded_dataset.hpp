@@ -13,6 +13,8 @@ namespace forebay::data {
 // and are returned unchanged: damage found in their index must end the run.
 [[nodiscard]] std::shared_ptr<const Dataset> guarded(std::shared_ptr<const Dataset> dataset);
 
+// Whether it is -1, for none, or a class of the dataset; a program's may give any other to samples that cannot be read.
+[[nodiscard]] bool may_be_label(const Dataset& dataset, std::int64_t label);
 // Throws Error, as guarded() does, if a label that a program's dataset gives to a sample is none of its classes. Of a
 // sample that cannot be read nobody asks.
 void require_class(const Dataset& dataset, std::uint64_t id, std::int64_t label);

@@ -16,6 +16,7 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
+#include "data/guarded_dataset.hpp"
 
 namespace forebay::ranks {
 namespace {
@@ -77,7 +78,7 @@ std::optional<LostPart> LostParts::find(const std::unordered_set<std::uint64_t>&
 std::map<LostParts::Part, LostParts::Members> LostParts::suspects(const std::unordered_set<std::uint64_t>& bad) const {
   std::map<Part, Members> parts;
   for (const std::uint64_t id : bad) {
-    const std::int64_t label = dataset_.sample(id).label;
+    const std::int64_t label = class_of(id);
     if (label != kNoClass) parts[{label, ""}].bad.push_back(id);
     if (std::string place = place_of(dataset_.name(id)); !place.empty()) {
       parts[{kNoClass, std::move(place)}].bad.push_back(id);
@@ -104,7 +105,7 @@ void LostParts::clear(std::map<Part, Members>& suspects, const std::unordered_se
     if (suspects.empty()) return false;
     const std::uint64_t id = selection_ ? selection_->id(number) : number;
     if (bad.contains(id)) return true;
-    found({dataset_.sample(id).label, ""});
+    found({class_of(id), ""});
     if (has_places) found({kNoClass, place_of(dataset_.name(id))});
     return true;
   });
@@ -148,13 +149,18 @@ void LostParts::refuse(const std::unordered_set<std::uint64_t>& bad) {
 std::string LostParts::by_class(const std::unordered_set<std::uint64_t>& bad) const {
   constexpr std::size_t kMost = 3;
   std::map<std::int64_t, std::uint64_t> counts;
-  for (const std::uint64_t id : bad) ++counts[dataset_.sample(id).label];
+  for (const std::uint64_t id : bad) ++counts[class_of(id)];
   counts.erase(kNoClass);
   std::vector<std::pair<std::int64_t, std::uint64_t>> classes(counts.begin(), counts.end());
   std::ranges::stable_sort(classes, std::ranges::greater(), [](const auto& each) { return each.second; });
   const auto text = [this](const auto& each) { return std::to_string(each.second) + " " + title({each.first, ""}); };
   return joined(std::span(classes).first(std::min(kMost, classes.size())), ", ", text) +
          (classes.size() > kMost ? ", ..." : "");
+}
+
+std::int64_t LostParts::class_of(std::uint64_t id) const {
+  const std::int64_t label = dataset_.sample(id).label;
+  return data::may_be_label(dataset_, label) ? label : kNoClass;
 }
 
 std::string LostParts::title(const Part& part) const {

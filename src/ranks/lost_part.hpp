@@ -57,6 +57,8 @@ class LostParts {
   };
   [[nodiscard]] std::map<Part, Members> suspects(const std::unordered_set<std::uint64_t>& bad) const;
   void clear(std::map<Part, Members>& suspects, const std::unordered_set<std::uint64_t>& bad) const;
+  // -1 also for a label that is no class, as damaged samples may have.
+  [[nodiscard]] std::int64_t class_of(std::uint64_t id) const;
   [[nodiscard]] std::string title(const Part& part) const;
 
   const Dataset& dataset_;
