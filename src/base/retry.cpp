@@ -78,11 +78,9 @@ void InterruptCheck::poll() {
 }
 
 void InterruptCheck::sleep_for(std::chrono::nanoseconds time) {
-  for (const auto end = std::chrono::steady_clock::now() + time;;) {
+  for (; time > std::chrono::nanoseconds::zero(); time -= kPollEvery) {
     poll();
-    const auto left = end - std::chrono::steady_clock::now();
-    if (left <= std::chrono::steady_clock::duration::zero()) return;
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kPollEvery));
+    std::this_thread::sleep_for(std::min(time, kPollEvery));
   }
 }
 
