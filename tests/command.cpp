@@ -370,6 +370,34 @@ TEST_CASE("index takes a configuration, saves, and finds what was saved") {
   CHECK(loaded.output == built.output);
 }
 
+TEST_CASE("no output replaces the configuration, the data, or what is not Forebay's") {
+  const TemporaryDirectory dir;
+  const std::string list = (dir / "own.csv").string();
+  const std::string config = (dir / "feed.toml").string();
+  const std::string json = (dir / "weights.json").string();
+  std::ofstream(list) << "file,label\na.jpg,cat\n";
+  std::ofstream(config) << "[dataset]\npath = \"" << list << "\"\n";
+  std::ofstream(json) << "{}";
+  const std::string kept = testing::read_text(list) + testing::read_text(config);
+  const std::string weights = "dataset.weights=" + json;
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"index", list, "--save", list},
+                                                    {"index", config, "--save", config},
+                                                    {"feed", config, "--epochs=1", "--summary", config},
+                                                    {"feed", config, "--epochs=1", "--summary", list},
+                                                    {"feed", config, "--epochs=1", "--trace", config},
+                                                    {"feed", config, "--epochs=1", "--set", weights, "--summary", json},
+                                                    {"simulate", "--json", list},
+                                                    {"simulate", config, "--json", config}}) {
+    CAPTURE(arguments);
+    const Outcome outcome = run_command(arguments);
+    CAPTURE(outcome.output);
+    CHECK(outcome.code == 2);
+    CHECK((outcome.says("would be lost: name another, or remove it") || outcome.says("this command reads it")));
+    CHECK(testing::read_text(list) + testing::read_text(config) == kept);
+  }
+  CHECK(testing::read_text(json) == "{}");
+}
+
 TEST_CASE("index --check reads a saved index whole and names the bytes that are damaged") {
   const TemporaryDirectory dir;
   const std::string saved = (dir / "saved.index").string();

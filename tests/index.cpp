@@ -156,7 +156,8 @@ TEST_CASE("saving replaces in one step and leaves nothing behind; errors name th
   const TemporaryDirectory folder;
   const auto dataset = build_dataset(make_voc(data));
   const std::string file = (folder / "set.index").string();
-  write_file(file, "old");
+  write_file(file, "");
+  save_index(*dataset, file);
   save_index(*dataset, file);
   CHECK(describe_samples(*load_index(file)) == describe_samples(*dataset));
   std::size_t files = 0;
@@ -168,6 +169,9 @@ TEST_CASE("saving replaces in one step and leaves nothing behind; errors name th
   CHECK(contains(error_of([&] { (void)load_index(nowhere); }), nowhere));
   write_file(file, "text");
   CHECK(contains(error_of([&] { (void)load_index(file); }), file + ": not an index"));
+  // An archive, a list or an image under that name is not lost.
+  CHECK(contains(error_of([&] { save_index(*dataset, file); }), file + ": the file that is there is no index"));
+  CHECK(read_text(file) == "text");
 }
 
 TEST_CASE("an index replaces the file that a link leads to, and nothing but files") {

@@ -344,6 +344,7 @@ std::unique_ptr<Dataset> restore_dataset(std::span<const std::byte> bytes, std::
 // that (index_image.cpp).
 void save_index(const Dataset& dataset, const std::string& file) {
   try {
+    if (const std::string problem = data::problem_of_replacing(file); !problem.empty()) throw Error(problem);
     replace_file(replaceable(file), dataset.serialize(), ".");
   } catch (const Error& error) {
     throw Error("index " + file + ": " + error.what());

@@ -17,7 +17,9 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <forebay/error.hpp>
+#include <system_error>
 #include <utility>
 
 #include "base/file_io.hpp"
@@ -263,6 +265,13 @@ bool is_saved_index(const std::string& file) {
   } catch (const SampleError&) {
     return false;
   }
+}
+
+std::string problem_of_replacing(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) == 0) return {};
+  if (is_saved_index(file)) return {};
+  return "the file that is there is no index of Forebay and would be lost: name another, or remove it";
 }
 
 void IndexImage::read(std::uint64_t offset, std::span<std::byte> to) const {

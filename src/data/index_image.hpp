@@ -102,6 +102,8 @@ inline constexpr std::size_t kMostInMemory = std::size_t{64} << 20U;
 
 // Whether a file begins like a saved index of any version.
 [[nodiscard]] bool is_saved_index(const std::string& file);
+// Why no index is saved under this name, "" if one may be: an archive, a list or an image there would be lost.
+[[nodiscard]] std::string problem_of_replacing(const std::string& file);
 
 // Makes the dataset of an index. Throws Error naming the origin.
 [[nodiscard]] std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image);

@@ -143,8 +143,12 @@ Options options_of(const FeedArguments& arguments) {
 }
 
 // Checks the files that rank 0 writes for the job.
-void require_writable_results(const FeedArguments& arguments) {
+void require_writable_results(const FeedArguments& arguments, const Options& options) {
   require_writable("--summary", arguments.summary);
+  const DatasetOptions& data = options.dataset;
+  const std::array inputs{arguments.config, data.path, data.labels, data.weights, data.index};
+  require_no_loss("--summary", arguments.summary, inputs);
+  require_no_loss("--trace", arguments.trace, inputs);
   require_writable("--state", arguments.state, true);
 }
 
@@ -168,7 +172,7 @@ int feed_as(Job& job, Communicator& communicator, const FeedArguments& arguments
   Options options;
   const auto refused = prepare(communicator, [&] {
     options = options_of(arguments);
-    if (communicator.rank() == 0) require_writable_results(arguments);
+    if (communicator.rank() == 0) require_writable_results(arguments, options);
   });
   if (refused) return say_failure(communicator, *refused, 2);
   std::optional<Feeder> feeder;

@@ -110,6 +110,9 @@ data::DataComparison compare_or_throw(const Dataset& dataset) {
 // The printed time covers opening and counting, not saving.
 int print_index(const IndexArguments& arguments) {
   require_writable("--save", arguments.save);
+  if (const std::string problem = data::problem_of_replacing(arguments.save); !problem.empty()) {
+    throw ConfigError("--save: cannot write " + printable(arguments.save) + ": " + problem);
+  }
   const auto start = std::chrono::steady_clock::now();
   const Options options = options_for_data(arguments.path, arguments.overrides, arguments.format);
   require_fillable(arguments.fill, arguments.path, options);

@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <system_error>
 #include <utility>
@@ -71,6 +73,22 @@ void require_writable(const std::string& flag, const fs::path& file, bool makes_
   if (!fs::exists(folder, error)) refuse("there is no folder " + folder.string());
   if (!fs::is_directory(folder, error)) refuse(folder.string() + " is not a folder");
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(std::strerror(errno));
+}
+
+void require_no_loss(const std::string& flag, const fs::path& file, std::span<const std::string> inputs) {
+  std::error_code error;
+  if (file.empty() || file == "-" || !fs::is_regular_file(file, error) || fs::file_size(file, error) == 0) return;
+  const auto is_it = [&](const std::string& input) { return !input.empty() && fs::equivalent(file, input, error); };
+  if (std::ranges::any_of(inputs, is_it)) {
+    throw ConfigError(cannot_write(flag, file) + "this command reads it; name another file");
+  }
+  // A configuration begins with "[" as well, but then with a letter.
+  std::string head(2, '\0');
+  std::ifstream(file, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  const bool is_list = head[0] == '[' && std::isalpha(static_cast<unsigned char>(head[1])) == 0;
+  if (head[0] == '{' || is_list) return;
+  throw ConfigError(cannot_write(flag, file) +
+                    "the file that is there is not JSON and would be lost: name another, or remove it");
 }
 
 void write_output(const std::string& flag, const fs::path& file, const std::string& text) {

@@ -20,6 +20,10 @@ namespace forebay::cli {
 // An empty path means no file; "-" is standard output.
 void require_writable(const std::string& flag, const std::filesystem::path& file, bool makes_folder = false);
 
+// Throws ConfigError if the file, which will be JSON, is one of `inputs` or has something else in it, which would be
+// lost. An empty path means no file; "-" is standard output.
+void require_no_loss(const std::string& flag, const std::filesystem::path& file, std::span<const std::string> inputs);
+
 // Writes `text` and a newline; "-" is standard output. Throws Error, naming `flag` and the path,
 // also if the disk does not answer.
 void write_output(const std::string& flag, const std::filesystem::path& file, const std::string& text);

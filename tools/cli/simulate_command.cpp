@@ -244,6 +244,7 @@ int run_simulation(const SimulateArguments& arguments) {
                       std::to_string(arguments.ranks) + ": there are fewer");
   }
   require_writable("--json", arguments.json);
+  require_no_loss("--json", arguments.json, std::array{arguments.config, arguments.trace});
   const Options options = options_from(arguments.config, arguments.overrides);
   const std::vector<simulate::Trace> traces =
       arguments.trace.empty() ? std::vector<simulate::Trace>{} : simulate::read_traces(arguments.trace);
