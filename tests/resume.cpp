@@ -402,6 +402,13 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   refused([](Options&) {}, kSamples + 1, "the saved job had another dataset (37 samples, fingerprint ");
   refused([](Options&) {}, kSamples + 1, "check dataset.path, dataset.classes and dataset.index");
 
+  // Only what differs is named, and not the other keys of a selection, which have their defaults.
+  refused(
+      [](Options& o) {
+        o.dataset.split = {0.9, 0.1};
+      },
+      kSamples, other_key("dataset.split", "[] (the default)", "[0.9, 0.1]"));
+
   const auto same = [](Options&) {};
   const std::string good = text;
   const auto damaged = [&](const std::string& what) {

@@ -445,7 +445,15 @@ TEST_CASE("a job resumes with the selection that it had, and is refused with ano
   other = options;
   other.dataset.split.clear();
   other.dataset.weights.clear();
-  CHECK(testing::contains(error_with(other), "had dataset.fraction = 1.0 and this one has none"));
+  CHECK(testing::contains(error_with(other),
+                          "had dataset.split = [0.5, 0.5] and this one has dataset.split = [] (the default)"));
+  // The same weights in another place, as on another machine.
+  other = options;
+  other.dataset.weights = (dir.path() / "moved.txt").string();
+  write_file(other.dataset.weights, "0 2\n7 0.5\n");
+  CHECK(error_with(other).empty());
+  other.dataset.weights.clear();
+  CHECK(testing::contains(error_with(other), "and this one has dataset.weights = \"\""));
   write_file(weights, "0 3\n7 0.5\n");
   CHECK(testing::contains(error_with(options), "the contents of dataset.weights"));
 }

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -106,6 +108,29 @@ void add_if(std::map<std::string, std::string>& settings, const Options& options
   }
 }
 
+// The value of a key that a job does not state, because nothing in it needed the key; nothing for what is no key.
+std::optional<std::string> default_text(std::string_view name) {
+  for (const config::Key& key : config::keys()) {
+    if (config::full_name(key) == name) return config::value_text(key, Options());
+  }
+  return std::nullopt;
+}
+
+std::string stated(const std::string& key, const std::string& value) {
+  return printable(key) + " = " + printable(value);
+}
+
+std::string unstated(const std::string& key) {
+  const auto value = default_text(key);
+  return value ? stated(key, *value) + " (the default)" : "no " + printable(key);
+}
+
+// Whether both name files of weights, whose contents are compared: where they lie may differ.
+bool are_files(std::string_view key, std::string_view a, std::string_view b) {
+  const auto is_file = [](std::string_view value) { return value != R"("balanced")" && value != R"("")"; };
+  return key == "dataset.weights" && is_file(a) && is_file(b);
+}
+
 }  // namespace
 
 void add_settings(std::map<std::string, std::string>& settings, const Options& options,
@@ -175,15 +200,16 @@ bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
 void ResumePoint::require_same_job(const order::JobState& ours) const {
   for (const auto& [key, value] : ours.settings) {
     const auto found = job_.settings.find(key);
-    if (found != job_.settings.end() && found->second == value) continue;
-    std::string what = found == job_.settings.end() ? "had no " + key : "had " + key + " = " + printable(found->second);
-    what.append(" and this one has ").append(key).append(" = ").append(value);
-    refuse(saved_.source, what, "set it as it was");
+    const bool is_there = found != job_.settings.end();
+    if (is_there ? found->second == value || are_files(key, found->second, value) : value == default_text(key))
+      continue;
+    refuse(saved_.source,
+           "had " + (is_there ? stated(key, found->second) : unstated(key)) + " and this one has " + stated(key, value),
+           "set it as it was");
   }
   for (const auto& [key, value] : job_.settings) {
-    if (ours.settings.contains(key)) continue;
-    refuse(saved_.source, "had " + printable(key) + " = " + printable(value) + " and this one has none",
-           "set it as it was");
+    if (ours.settings.contains(key) || value == default_text(key)) continue;
+    refuse(saved_.source, "had " + stated(key, value) + " and this one has " + unstated(key), "set it as it was");
   }
   // They follow from the settings, unless somebody has changed the state.
   if (job_.contiguous != ours.contiguous || job_.virtual_shards != ours.virtual_shards) {
