@@ -321,7 +321,7 @@ TEST_CASE("a format that does not fit the path says what it needs") {
   CHECK(contains(build_error(options_for(folder.path(), "filelist")), "is a folder, but format = \"filelist\""));
   CHECK(contains(build_error(options_for(folder.path(), "parquet")),
                  "known are auto, voc, filelist, table, coco, folder, labelme, cvat, yolo, idx, cifar, tfrecord, "
-                 "webdataset, recordio, lmdb, npy and pack"));
+                 "webdataset, recordio, lmdb, npy, pack"));
   write_file(folder / "photo.jpg", "\xFF\xD8\xFF\xE0");
   CHECK(contains(build_error(options_for(folder / "photo.jpg")), "is an image, and no list of them"));
   write_file(folder / "empty.txt", "");

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <forebay/error.hpp>
 #include <optional>
+#include <ranges>
 #include <system_error>
 
 #include "base/output_file.hpp"
@@ -42,15 +43,6 @@
 
 namespace forebay::data {
 namespace {
-
-// "auto, voc and idx"
-std::string list_choices() {
-  std::string text(kFormatChoices.front());
-  for (const auto name : std::span(kFormatChoices).subspan(1)) {
-    text.append(name == kFormatChoices.back() ? " and " : ", ").append(name);
-  }
-  return text;
-}
 
 // Throws ConfigError for a file that is not what its name says, whatever format it is read as. This
 // comes before any format looks at the file: one compressed by xz, or the HTML page of a failed
@@ -148,11 +140,8 @@ ConfigError unrecognised_folder(PathContents& contents) {
 
 // The names of the formats that have a property.
 std::string formats_with(bool Format::*property) {
-  std::vector<std::string_view> names;
-  for (const NamedFormat& known : kFormats) {
-    if (known.format->*property) names.push_back(known.name);
-  }
-  return joined(names, ", ");
+  const auto has_it = [&](const NamedFormat& known) { return known.format->*property; };
+  return joined(kFormats | std::views::filter(has_it), ", ", &NamedFormat::name);
 }
 
 ConfigError reads_no_urls(PathContents& contents, std::string_view format) {
@@ -187,7 +176,7 @@ const NamedFormat& format_of(PathContents& contents) {
   if (options.format == "auto") return detect_format(contents);
   const auto known = std::ranges::find(kFormats, options.format, &NamedFormat::name);
   if (known == kFormats.end()) {
-    throw ConfigError("dataset.format = \"" + options.format + "\": known are " + list_choices());
+    throw ConfigError("dataset.format = \"" + options.format + "\": known are " + joined(kFormatChoices, ", "));
   }
   if (contents.is_pattern() && !known->format->takes_patterns) {
     throw path_error(options, "stands for " + std::to_string(contents.files().size()) + " files, but format = \"" +
