@@ -161,29 +161,26 @@ inline Options options_of(Options options) {
   return options;
 }
 
-// Collective: refuses ranks that begin with different epochs or end after different ones, because
-// they could not continue together.
-inline void require_same_epoch(Communicator& ranks, std::uint64_t epoch, const std::string& end) {
-  const auto places = ranks.all_gather(std::to_string(epoch) + end);
-  const auto other = std::ranges::find_if(places, [&](const std::string& each) { return each != places[0]; });
-  if (other == places.end()) return;
-  throw ConfigError("rank 0 is to begin with epoch " + places[0] + " and rank " +
-                    std::to_string(other - places.begin()) + " with epoch " + *other +
-                    ": give each rank its own state, all taken after the same step, and all the same run.epochs and "
-                    "run.steps");
-}
-
-// Collective: the most steps of any rank. After an error on one rank, others may have made two more (AgreedEnd).
-inline std::uint64_t most_steps(Communicator& ranks, std::uint64_t steps) {
-  std::uint64_t least = steps;
-  std::uint64_t most = steps;
-  for (const std::string& each : ranks.all_gather(std::to_string(steps))) {
-    least = std::min<std::uint64_t>(least, std::stoull(each));
-    most = std::max<std::uint64_t>(most, std::stoull(each));
+// Collective: refuses ranks that could not continue together, because they begin with different epochs or would end
+// after different ones. Returns the most steps of any: after an error on one rank, others may have made two more
+// (AgreedEnd).
+inline std::uint64_t agreed_steps(Communicator& ranks, const SourcePlace& place, const std::string& end) {
+  const std::string again = ": give each rank its own state, all taken after the same step";
+  const auto all = ranks.all_gather(std::to_string(place.steps) + " " + std::to_string(place.epoch) + end);
+  std::uint64_t least = place.steps;
+  std::uint64_t most = place.steps;
+  const auto of_epoch = [](const std::string& text) { return text.substr(text.find(' ') + 1); };
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (of_epoch(all[rank]) != of_epoch(all[0])) {
+      throw ConfigError("rank 0 is to begin with epoch " + of_epoch(all[0]) + " and rank " + std::to_string(rank) +
+                        " with epoch " + of_epoch(all[rank]) + again + ", and all the same run.epochs and run.steps");
+    }
+    least = std::min<std::uint64_t>(least, std::stoull(all[rank]));
+    most = std::max<std::uint64_t>(most, std::stoull(all[rank]));
   }
   if (most - least <= 2) return most;
   throw ConfigError("the states of the ranks are of steps " + std::to_string(least) + " to " + std::to_string(most) +
-                    ": give each rank its own state, all taken after the same step");
+                    again);
 }
 
 // Ranks that cannot begin throw together, before any is in the Feeder's own constructor. Every policy of the registry
@@ -208,10 +205,9 @@ class FeederOfSource final : public SourceFeeder {
       intake_ = std::make_shared<SourceIntake>(source_, static_cast<std::uint64_t>(ring::pool_of(options.queue)));
       began_ = place_ = place_of(state, *ranks_);
     });
-    require_same_epoch(
-        *ranks_, place_.epoch,
+    began_.steps = place_.steps = agreed_steps(
+        *ranks_, place_,
         steps_ == UINT64_MAX ? " of " + std::to_string(epochs_) : " in " + std::to_string(steps_) + " steps");
-    began_.steps = place_.steps = most_steps(*ranks_, place_.steps);
     if (end_) end_->begin(place_.fresh);
     ranks::collectively(*ranks_, [&] {
       if (is_complete()) return intake_->give_up();
