@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -52,8 +53,7 @@ class BatchCopy:
 
     def __post_init__(self) -> None:
         for name in self.bfloat16:
-            if self.fields[name].dtype == "uint16":
-                self.fields[name] = bfloat16_of(self.fields[name], is_needed=False)
+            self.fields[name] = bfloat16_of(self.fields[name], is_needed=False)
 
     @property
     def images(self) -> Any:
@@ -95,8 +95,7 @@ class BatchCopy:
     def numpy(self, *names: str) -> Any:
         """The named fields, by default "image" and "label" or, for mixed batches, "image" and "label_weights": a single
         array for one name, else a tuple."""
-        wanted = [self.fields[name] for name in names or self._defaults()]
-        return wanted[0] if len(names) == 1 else tuple(wanted)
+        return self._wanted(names, self.fields.__getitem__)
 
     def torch(self, *names: str, copy: bool | None = None) -> Any:
         """Like numpy(), as PyTorch tensors that share the copy's memory or, with copy=True, have memory of their
@@ -104,15 +103,19 @@ class BatchCopy:
         import torch
 
         def tensor(name: str) -> Any:
-            if name not in self.bfloat16:
-                return torch.from_numpy(self.fields[name])
-            return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
+            values = self.fields[name]
+            if name in self.bfloat16:
+                found = torch.from_numpy(values.view("int16")).view(torch.bfloat16)
+            else:
+                found = torch.from_numpy(values)
+            return found.clone() if copy else found
 
-        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or self._defaults()]
-        return wanted[0] if len(names) == 1 else tuple(wanted)
+        return self._wanted(names, tensor)
 
-    def _defaults(self) -> tuple[str, str]:
-        return "image", "label_weights" if "label_weights" in self.fields else "label"
+    def _wanted(self, names: tuple[str, ...], convert: Callable[[str], Any]) -> Any:
+        usual = "image", "label_weights" if "label_weights" in self.fields else "label"
+        wanted = tuple(map(convert, names or usual))
+        return wanted[0] if len(names) == 1 else wanted
 
     def __repr__(self) -> str:
         return f"<forebay.BatchCopy: step {self.step}, epoch {self.epoch}, {self.size} samples>"

@@ -23,13 +23,11 @@ class Column(NamedTuple):
     paths: list[bytes]
 
 
-_FROM_THE_ROOT = (b"/", b"https://", b"http://", b"s3://", b"gs://")
-
-
 def absolute(paths: Iterable[bytes]) -> list[bytes]:
     """The paths from the root, which mean the same files wherever the program goes later, as URLs do."""
     return [
-        os.path.join(os.getcwdb(), path) if path and not path.startswith(_FROM_THE_ROOT) else path for path in paths
+        path if not path or path.startswith(b"/") or b"://" in path else os.path.join(os.getcwdb(), path)
+        for path in paths
     ]
 
 

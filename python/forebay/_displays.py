@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -102,23 +103,19 @@ class Bar(Display):
         self._out = out
         self._lock = threading.RLock()  # a signal handler may log while a line is drawn
         self._is_drawn = False
-        full, empty = "█░"
-        try:
-            (full + empty).encode(out.encoding or "ascii")
-        except (UnicodeError, LookupError):
-            full, empty = "#-"
-        self._full, self._empty = full, empty
+        self._full, self._empty = "#-"
+        with contextlib.suppress(UnicodeError, LookupError):
+            "█░".encode(out.encoding or "ascii")
+            self._full, self._empty = "█░"
 
     def show(self, shown: Shown) -> None:
         cells = round(self._CELLS * (shown.share or 0.0))
         drawn = "" if shown.share is None else self._full * cells + self._empty * (self._CELLS - cells) + " "
-        try:
-            width = os.get_terminal_size(self._out.fileno()).columns - 1
-        except (OSError, ValueError):
-            width = -1
-        width = width if width > 0 else 79
+        columns = 0  # what a terminal without a size says
+        with contextlib.suppress(OSError, ValueError):
+            columns = os.get_terminal_size(self._out.fileno()).columns
         with self._lock:
-            self._out.write("\r" + (drawn + shown.line())[:width] + "\033[K")
+            self._out.write("\r" + (drawn + shown.line())[: (columns or 80) - 1] + "\033[K")
             self._out.flush()
             self._is_drawn = True
 
@@ -165,16 +162,25 @@ class Live(Display):
         self._lock = threading.RLock()  # a signal handler may log while the panel is drawn
 
     def show(self, shown: Shown) -> None:
+        from rich.live import Live as RichLive
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
         with self._lock:
             self._shown = shown
             if self._live is None:
-                from rich.live import Live as RichLive
-
                 # Output that the program redirects to a file must arrive there.
                 is_beside = sys.stdout is not None and sys.stdout.isatty()
                 self._live = RichLive(console=self._console, auto_refresh=False, redirect_stdout=is_beside)
                 self._live.start()
-            self._live.update(self._drawn(shown, min(_PANEL, self._console.width)), refresh=True)
+            grid = Table.grid(padding=(0, 2))
+            for name, share, text in shown.rows():
+                grid.add_row(Text(name), "" if share is None else ProgressBar(1.0, share, 24), Text(text))
+            width = min(_PANEL, self._console.width)
+            panel = Panel(grid, title=Text(shown.title), title_align="left", width=width)
+            self._live.update(panel, refresh=True)
 
     def hide(self) -> None:
         self._end(keep=False)
@@ -191,18 +197,6 @@ class Live(Display):
                 live, self._live = self._live, None
                 live.transient = not keep
                 live.stop()
-
-    @staticmethod
-    def _drawn(shown: Shown, width: int) -> Any:
-        from rich.panel import Panel
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
-        grid = Table.grid(padding=(0, 2))
-        for name, share, text in shown.rows():
-            grid.add_row(Text(name), "" if share is None else ProgressBar(1.0, share, 24), Text(text))
-        return Panel(grid, title=Text(shown.title), title_align="left", width=width)
 
 
 def _is_notebook() -> bool:

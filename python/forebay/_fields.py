@@ -59,10 +59,11 @@ def as_type(values: Any, dtype: str) -> Any:
         raise ValueError(f"it has numbers that came as floating point, too large to be exact as {dtype}")
     with numpy.errstate(invalid="ignore", over="ignore"):
         converted = array.astype(dtype)
-        if converted.dtype.kind in "iu" and not (converted == array).all():
-            raise ValueError(f"it has numbers that {dtype} does not hold")
-        if converted.dtype.kind == "f" and (numpy.isinf(converted) & numpy.isfinite(array)).any():
-            raise ValueError(f"it has numbers that {dtype} does not hold")
+        kind = converted.dtype.kind
+        is_changed = kind in "iu" and (converted != array).any()
+        is_infinite = kind == "f" and (numpy.isinf(converted) & numpy.isfinite(array)).any()
+    if is_changed or is_infinite:
+        raise ValueError(f"it has numbers that {dtype} does not hold")
     return numpy.asarray(converted, order="C")
 
 
@@ -123,16 +124,7 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
     )
 
 
-def _class_numbers(array: Any) -> Any:
-    """A mask as uint8: libraries have class numbers as wide integers and as floats. Raises ValueError."""
-    try:
-        return as_type(array, "uint8")
-    except ValueError:
-        problem = f"a mask of {array.dtype} with values other than the whole numbers from 0 to 255"
-        raise ValueError(f'{problem}; dtype "int32" of its field takes others') from None
-
-
-def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
+def part_of(spec: FieldSpec, value: Any) -> Any:
     """A field of one sample as the library reads it: the path of a file (a str), or bytes. Raises ValueError."""
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
@@ -143,10 +135,14 @@ def part_of(spec: FieldSpec, value: Any, labels: Any = None) -> Any:
     if spec.kind in ("image", "mask"):
         array = numpy.asarray(value)
         if spec.kind == "mask" and spec.dtype == "uint8" and array.dtype.kind in "iuf":
-            array = _class_numbers(array)
+            try:  # libraries have class numbers as wide integers and as floats
+                array = as_type(array, "uint8")
+            except ValueError:
+                problem = f"a mask of {array.dtype} with values other than the whole numbers from 0 to 255"
+                raise ValueError(f'{problem}; dtype "int32" of its field takes others') from None
         return npy_of(array.astype(numpy.uint8) if array.dtype == bool else array)
     if spec.kind == "boxes":
-        return boxes_of(value, spec.classes, labels).tobytes()
+        return boxes_of(value, spec.classes).tobytes()
     if spec.kind == "class":
         return as_type(class_number(value, spec.classes), spec.dtype).tobytes()
     array = as_type(bits_of(value, spec.classes) if spec.kind == "multilabel" else value, spec.dtype)

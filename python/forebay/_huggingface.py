@@ -101,11 +101,12 @@ def _sound(column: Any) -> Any:
 
 def _without_image(column: Any) -> Any:
     """For each row, whether it has neither an image's bytes nor a file."""
-    rows = [numpy.zeros(0, bool)]
-    for chunk in column.chunks:
-        is_empty = [numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path")]
-        rows.append(numpy.asarray(chunk.is_null()) | (is_empty[0] & is_empty[1]))
-    return numpy.concatenate(rows)
+
+    def rows(chunk: Any) -> Any:
+        no_bytes, no_path = (numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path"))
+        return numpy.asarray(chunk.is_null()) | (no_bytes & no_path)
+
+    return numpy.concatenate([numpy.zeros(0, bool), *map(rows, column.chunks)])
 
 
 def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
@@ -134,15 +135,11 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
         )
     labels: list[int] = []
     classes: list[str] = []
-    if label is not None and not hasattr(dataset.features[label], "names"):
+    if label is not None:
         values = numpy.array(_sound(dataset.data.column(label)).to_pylist(), object)
-        is_text = any(isinstance(value, str) for value in values)
-        listed = [("" if is_text else -1) if value is None else value for value in _chosen(dataset, values)]
-        labels, classes = numbers_of(listed, None, len(listed))
-    elif label is not None:
-        numbers = _sound(dataset.data.column(label)).to_pandas().fillna(-1).to_numpy()
-        labels = [int(number) for number in _chosen(dataset, numbers)]
-        classes = list(dataset.features[label].names or [])
+        none = "" if any(isinstance(value, str) for value in values) else -1
+        listed = [none if value is None else value for value in _chosen(dataset, values)]
+        labels, classes = numbers_of(listed, getattr(dataset.features[label], "names", None), len(listed))
     addresses, sizes = (_chosen(dataset, values) for values in _bytes_at(column))
     if sizes.all():
         places = numpy.ascontiguousarray(addresses), numpy.ascontiguousarray(sizes)

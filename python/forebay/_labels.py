@@ -14,26 +14,20 @@ from .errors import ConfigError
 
 def numbers_of(labels: Any, classes: Sequence[str] | None, count: int) -> tuple[list[int], list[str]]:
     """Labels of so many samples as class numbers, and the names of the classes. Labels may themselves be names."""
-    if labels is None:
-        return [], class_names(classes)
     classes = class_names(classes)
+    if labels is None:
+        return [], classes
     _refuse_other_order(one_column(labels, "labels"), classes)
     labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if count and not labels:
         raise ConfigError("labels are empty: give one for each sample, or None; an iterator can be read only once")
     if any(isinstance(label, str) for label in labels):
-        strange = next((label for label in labels if not isinstance(label, str)), None)
-        if strange is not None:
-            raise ConfigError(f"labels are numbers or names of classes, not both; {strange!r} is no name")
-        try:
-            labels, names = as_classes(labels, classes)
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        labels, names = as_classes(labels, classes)
         places = {name: number for number, name in enumerate(names)}
-        unknown = next((label for label in labels if isinstance(label, str) and label not in places), None)
-        if unknown is not None:
-            raise ConfigError(f"the label {unknown!r} is none of the classes {names}")
-        return [places[label] if isinstance(label, str) else label for label in labels], names
+        try:
+            return [places[label] if isinstance(label, str) else label for label in labels], names
+        except KeyError as unknown:
+            raise ConfigError(f"the label {unknown} is none of the classes {names}") from None
     try:
         return [class_number(label, (), 2**63) for label in labels], classes
     except ValueError as error:
@@ -101,12 +95,13 @@ def one_column(values: Any, what: str) -> Any:
 
 def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any], list[str]]:
     """Texts as class numbers or stripped names, "" as -1, and the names of the classes, as in list files. Raises
-    ValueError if they are neither all numbers nor all names, or what lists refuse: sets, numbers with a fraction."""
+    ConfigError if they are neither all numbers nor all names, or what lists refuse: sets, numbers with a fraction."""
     known = set(classes)
     for sample, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ValueError(
-                f'the label {text!r} of sample {sample} is no text, as others are; "" says that it has none'
+            raise ConfigError(
+                f"the label {text!r} of sample {sample} is no text, as others are: labels are numbers or names of "
+                'classes, not both, and "" says that a sample has none'
             )
     texts = [text if text in known else text.strip(_BLANKS) for text in texts]
     numbers = [None if text in known else whole_number(text) for text in texts]
@@ -115,11 +110,11 @@ def as_classes(texts: Sequence[str], classes: Sequence[str]) -> tuple[list[Any],
     if given and not odd:
         for sample, number in enumerate(numbers):
             if number is not None and not -1 <= number < 1_000_000:
-                raise ValueError(f"the label {texts[sample]!r} of sample {sample} is not between -1 and 999999")
+                raise ConfigError(f"the label {texts[sample]!r} of sample {sample} is not between -1 and 999999")
         return [-1 if number is None else number for number in numbers], list(classes)
     are_most_numbers = 2 * len(odd) < given and not any(texts[sample] in known for sample in odd)
     if are_most_numbers or (odd and not known and _core.are_class_numbers(names_of(texts))):
-        raise ValueError(
+        raise ConfigError(
             f"the label {texts[odd[0]]!r} of sample {odd[0]} is no class number, as most others are: correct it, or "
             "name all classes in classes="
         )

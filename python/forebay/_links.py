@@ -55,21 +55,18 @@ class Links:
     def has_sent(self) -> bool:
         return not any(self._outgoing.values())
 
-    def say(self, rank: int, kind: int, channel: int, data: bytes | memoryview) -> None:
-        if rank in self.gone:
-            return
-        waiting = self._outgoing[rank]
-        was_empty = not waiting
-        waiting += _HEAD.pack(kind, channel, len(data))
-        waiting += data
-        if was_empty:
-            self._send(rank)
-            if waiting and rank not in self.gone:
-                self._poll.modify(self._peers[rank], select.EPOLLIN | select.EPOLLOUT)
-
     def say_to_all(self, kind: int, channel: int, data: bytes | memoryview) -> None:
-        for rank in self._peers:
-            self.say(rank, kind, channel, data)
+        for rank, peer in self._peers.items():
+            if rank in self.gone:
+                continue
+            waiting = self._outgoing[rank]
+            was_empty = not waiting
+            waiting += _HEAD.pack(kind, channel, len(data))
+            waiting += data
+            if was_empty:
+                self._send(rank)
+                if waiting:
+                    self._poll.modify(peer, select.EPOLLIN | select.EPOLLOUT)
 
     def look(self, timeout_s: float = 0) -> None:
         """Sends what is pending and receives what has arrived, within `timeout_s`."""
@@ -79,9 +76,9 @@ class Links:
             rank = self._ranks[number]
             if events & select.EPOLLOUT:
                 self._send(rank)
-                if not self._outgoing[rank] and rank not in self.gone:
+                if not self._outgoing[rank]:
                     self._poll.modify(number, select.EPOLLIN)
-            if events & ~select.EPOLLOUT and rank not in self.gone:
+            if events & ~select.EPOLLOUT:
                 self._receive(rank)
 
     def take(self, kind: int, channel: int, rank: int) -> bytes | None:
@@ -127,17 +124,14 @@ class Links:
             end = start + _HEAD.size + length
             if end > len(waiting):
                 break
-            self._file(rank, kind, channel, bytes(waiting[start + _HEAD.size : end]))
-            start = end
+            data, start = bytes(waiting[start + _HEAD.size : end]), end
+            if kind == WORD:
+                self.words.append((rank, data))
+            elif kind == FAREWELL:
+                self.parted.add(rank)
+            else:
+                self.mail[kind, channel, rank].append(data)
         del waiting[:start]
-
-    def _file(self, rank: int, kind: int, channel: int, data: bytes) -> None:
-        if kind == WORD:
-            self.words.append((rank, data))
-        elif kind == FAREWELL:
-            self.parted.add(rank)
-        else:
-            self.mail[kind, channel, rank].append(data)
 
 
 def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, socket.socket]:

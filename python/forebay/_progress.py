@@ -21,60 +21,25 @@ _PATIENCE_S = 0.5  # a longer wait for a batch is shown
 clock = time.monotonic
 
 
-class _Mark(NamedTuple):
+class Mark(NamedTuple):
     """The figures at one moment."""
 
     summary: dict[str, Any]
     profile: dict[str, Any]
 
-
-class Meter:
-    """Computes the figures of an interval as differences of those since the start."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._depth = 0.0
-
-    @staticmethod
-    def mark(feeder: Feeder) -> _Mark:
-        return _Mark(feeder.summary(), feeder.profile())
-
-    def since(self, before: _Mark, now: _Mark, epoch: int, share: float | None) -> Shown:
-        def grown(key: str) -> float:
-            return float(now.summary[key] - before.summary[key])
-
-        def images(of: _Mark) -> float:
-            return float(of.summary["images_per_s"] * of.summary["wall_s"])
-
-        steps, wall = grown("steps"), grown("wall_s")
-        window = now.profile["window_s"] - before.profile["window_s"]
-        if window > 0:  # the window ends with the last batch made
-            ring = [mark.profile["queues"]["ring"]["mean"] * mark.profile["window_s"] for mark in (before, now)]
-            self._depth = max(0.0, (ring[1] - ring[0]) / window)
-        return Shown(
-            title=self._title,
-            epoch=epoch,
-            share=share,
-            steps=now.summary["steps"],
-            depth=self._depth,
-            capacity=int(now.profile["queue_capacity"]),
-            fresh=grown("fresh") / steps if steps else 0.0,
-            images_per_s=max(0.0, (images(now) - images(before)) / wall) if wall > 0 else 0.0,
-            stall=min(1.0, max(0.0, grown("stall_s") / wall)) if wall > 0 else 0.0,
-            bound=now.profile["bound"],
-            sentence=now.profile["sentence"],
-        )
+    @classmethod
+    def of(cls, feeder: Feeder) -> Mark:
+        return cls(feeder.summary(), feeder.profile())
 
 
 class View:
     """Shows the figures of a loop on a display. Used only by the trainer's thread; holds no reference to a feeder."""
 
-    def __init__(self, display: Display, meter: Meter, logger: logging.Logger, begin: _Mark) -> None:
-        self._display = display
-        self._meter = meter
-        self._logger = logger
+    def __init__(self, display: Display, title: str, logger: logging.Logger, begin: Mark) -> None:
+        self._display, self._title, self._logger = display, title, logger
         self._begin = self._epoch_begin = begin
         self._epoch = self._batches = self._done = 0
+        self._depth = 0.0
         self._shown = self._since(begin, begin)
         self._due = clock() + display.every_s
         self._asked: float | None = None
@@ -87,11 +52,11 @@ class View:
             self._display.hide()
         return True
 
-    def begin_epoch(self, epoch: int, batches: int, mark: _Mark) -> None:
+    def begin_epoch(self, epoch: int, batches: int, mark: Mark) -> None:
         self._epoch, self._batches, self._done = epoch, batches, 0
         self._epoch_begin = mark
 
-    def end_epoch(self, now: _Mark) -> None:
+    def end_epoch(self, now: Mark) -> None:
         self._asked = None
         if now.summary["steps"] > self._epoch_begin.summary["steps"]:
             self._draw(self._display.end_epoch, self._since(self._epoch_begin, now))
@@ -101,7 +66,7 @@ class View:
         """The trainer asks for a batch."""
         self._asked = clock()
 
-    def served(self, number: int, mark: Callable[[], _Mark]) -> None:
+    def served(self, number: int, mark: Callable[[], Mark]) -> None:
         """The trainer got the batch with this number in the epoch."""
         self._asked = None
         self._done = max(self._done, number + 1)
@@ -109,17 +74,14 @@ class View:
         if now_s < self._due or not self._is_open:
             return
         self._due = now_s + self._display.every_s
-        now = mark()
-        self._shown = self._since(self._begin, now)
-        self._begin = now
+        before, self._begin = self._begin, mark()
+        self._shown = self._since(before, self._begin)
         self._draw(self._display.show, self._shown)
 
     def tick(self) -> None:
         """Called repeatedly while the trainer waits."""
         now_s = clock()
-        if now_s < self._due or self._asked is None or not self._is_open:
-            return
-        if now_s < self._asked + _PATIENCE_S:
+        if self._asked is None or now_s < max(self._due, self._asked + _PATIENCE_S) or not self._is_open:
             return
         self._due = now_s + self._display.every_s
         waiting = f"waits for a batch: {now_s - self._asked:.0f} s"
@@ -140,9 +102,33 @@ class View:
         except (OSError, ValueError):
             self.close()
 
-    def _since(self, before: _Mark, now: _Mark) -> Shown:
-        share = min(1.0, self._done / self._batches) if self._batches else None
-        return self._meter.since(before, now, self._epoch, share)
+    def _since(self, before: Mark, now: Mark) -> Shown:
+        """The figures of an interval, as differences of those since the start."""
+
+        def grown(key: str) -> float:
+            return float(now.summary[key] - before.summary[key])
+
+        def images(of: Mark) -> float:
+            return float(of.summary["images_per_s"] * of.summary["wall_s"])
+
+        steps, wall = grown("steps"), grown("wall_s")
+        window = now.profile["window_s"] - before.profile["window_s"]
+        if window > 0:  # the window ends with the last batch made
+            ring = [mark.profile["queues"]["ring"]["mean"] * mark.profile["window_s"] for mark in (before, now)]
+            self._depth = max(0.0, (ring[1] - ring[0]) / window)
+        return Shown(
+            title=self._title,
+            epoch=self._epoch,
+            share=min(1.0, self._done / self._batches) if self._batches else None,
+            steps=now.summary["steps"],
+            depth=self._depth,
+            capacity=int(now.profile["queue_capacity"]),
+            fresh=grown("fresh") / steps if steps else 0.0,
+            images_per_s=max(0.0, (images(now) - images(before)) / wall) if wall > 0 else 0.0,
+            stall=min(1.0, max(0.0, grown("stall_s") / wall)) if wall > 0 else 0.0,
+            bound=now.profile["bound"],
+            sentence=now.profile["sentence"],
+        )
 
 
 class Waiting:

@@ -11,7 +11,8 @@ from .errors import ConfigError
 
 
 class NoCounterpart(ConfigError):
-    """A transform that the library does not support, or not in this form."""
+    """A transform that the library does not support, or not in this form. Where one transform is at fault, the text is
+    what follows its name."""
 
 
 _WAYS = (
@@ -78,37 +79,35 @@ class _Reading:
                 return
             if name in _NEAR:
                 raise NoCounterpart(
-                    f"transform: {name} has a counterpart in Forebay that draws differently (docs/operations.md): "
-                    f"remove {name} from the chain and give {_NEAR[name]}"
+                    "has a counterpart in Forebay that draws differently (docs/operations.md): remove "
+                    f"{name} from the chain and give {_NEAR[name]}"
                 )
         inner = "give its .transforms in its place, or " if hasattr(step, "transforms") else ""  # a preset
-        raise NoCounterpart(f"transform: {name} has no counterpart in Forebay: {inner}{_WAYS}")
+        raise NoCounterpart(f"has no counterpart in Forebay: {inner}{_WAYS}")
 
     def _geometry(self, step: Any, **options: Any) -> None:
         if "crop" in self.options:
             raise NoCounterpart(
-                f"transform: {type(step).__name__} comes after another crop or resize; one RandomResizedCrop, one "
-                "Resize((height, width)), or one Resize and then CenterCrop or RandomCrop can be taken"
+                "comes after another crop or resize; one RandomResizedCrop, one Resize((height, width)), or one Resize "
+                "and then CenterCrop or RandomCrop can be taken"
             )
         self.options.update(options)
 
     def _require_bilinear(self, step: Any) -> None:
         if self.is_tensor and getattr(step, "antialias", True) is not True:
+            raise NoCounterpart("resizes tensors without antialiasing, and Forebay with it: say antialias=True")
+        way = getattr(step, "interpolation", "bilinear")
+        way = getattr(way, "value", way)
+        if str(way).lower() not in ("bilinear", "2", "none"):
             raise NoCounterpart(
-                f"transform: {type(step).__name__} resizes tensors without antialiasing, and Forebay with it: say "
-                "antialias=True"
-            )
-        way = getattr(step, "interpolation", None)
-        if way is not None and str(getattr(way, "value", way)).lower() not in ("bilinear", "2"):
-            raise NoCounterpart(
-                f"transform: {type(step).__name__} resizes by {getattr(way, 'value', way)}; Forebay resizes bilinearly "
-                "with antialiasing: say interpolation=InterpolationMode.BILINEAR, as it will be"
+                f"resizes by {way}; Forebay resizes bilinearly with antialiasing: say "
+                "interpolation=InterpolationMode.BILINEAR, as it will be"
             )
 
     def _RandomResizedCrop(self, step: Any) -> None:
         self._require_bilinear(step)
         if self.resized:
-            raise NoCounterpart("transform: RandomResizedCrop comes after a Resize; remove that")
+            raise NoCounterpart("comes after a Resize; remove that")
         self._geometry(
             step, crop="random_resized", size=_both(step.size), scale=tuple(step.scale), ratio=tuple(step.ratio)
         )
@@ -116,9 +115,9 @@ class _Reading:
     def _Resize(self, step: Any) -> None:
         self._require_bilinear(step)
         if getattr(step, "max_size", None) is not None:
-            raise NoCounterpart("transform: Resize(max_size=...) makes images of different sizes: give both sides")
+            raise NoCounterpart("makes images of different sizes with max_size: give both sides")
         if self.resized or "padding" in self.options:
-            raise NoCounterpart("transform: Resize comes twice, or after Pad; keep one of them, before")
+            raise NoCounterpart("comes twice, or after Pad; keep one of them, before")
         self._geometry(step)
         self.resized = _sides(step.size)
 
@@ -126,12 +125,12 @@ class _Reading:
         height, width = _both(step.size)
         resized = self.resized or list(self.sides or ())
         if not resized:
-            raise NoCounterpart("transform: CenterCrop is taken after a Resize: Resize(256), CenterCrop(224)")
+            raise NoCounterpart("is taken after a Resize: Resize(256), CenterCrop(224)")
         # torchvision cuts an odd pixel off on one side, and a preceding flip would swap the sides.
         if self.options["mirror"] > 0 and (len(resized) == 1 or (resized[1] - width) % 2 != 0):
-            raise NoCounterpart("transform: RandomHorizontalFlip comes before CenterCrop; put it after it")
+            raise NoCounterpart("comes after RandomHorizontalFlip; put that after it")
         if self.is_normalised and max(height - resized[0], width - resized[-1]) > 0:
-            raise NoCounterpart("transform: CenterCrop is larger than the image, after Normalize; put Normalize last")
+            raise NoCounterpart("is larger than the image, after Normalize; put Normalize last")
         if len(resized) == 1 and height == width <= resized[0]:
             self._geometry(step, crop="center", size=(height, width), center_fraction=height / resized[0])
         else:
@@ -139,37 +138,35 @@ class _Reading:
 
     def _RandomCrop(self, step: Any) -> None:
         if getattr(step, "pad_if_needed", False):
-            raise NoCounterpart(
-                "transform: RandomCrop(pad_if_needed=True) has no counterpart in Forebay: say how much, padding=4"
-            )
+            raise NoCounterpart("has no counterpart in Forebay with pad_if_needed=True: say how much, padding=4")
         if step.padding is not None:
             border = _border(step.padding)
             if ".v2" in type(step).__module__:  # v2 stores left, right, top, bottom
                 border = [border[i] for i in (0, 2, 1, 3)]
             self._pad(step, border)
-        self._geometry(step, crop="random", size=_both(step.size), **({"resize": self.resized} if self.resized else {}))
+        self._geometry(step)
+        self._crop_randomly(*_both(step.size))
 
     def _Pad(self, step: Any) -> None:
         self._pad(step, _border(step.padding))
 
     def _pad(self, step: Any, border: list[int]) -> None:
-        name = type(step).__name__
         if str(getattr(step, "padding_mode", "constant")) != "constant":
             raise NoCounterpart(
-                f"transform: {name} pads by padding_mode={step.padding_mode!r}, and Forebay with one colour alone: say "
+                f"pads by padding_mode={step.padding_mode!r}, and Forebay with one colour alone: say "
                 'padding_mode="constant", as it will be'
             )
         fill = getattr(step, "fill", 0) or 0  # None and {} also mean 0
         fill = list(fill) if isinstance(fill, Sequence) else [fill]
         if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in fill):
-            raise NoCounterpart(f"transform: {name} takes its fill as a number or three: {fill}")
+            raise NoCounterpart(f"takes its fill as a number or three: {fill}")
         fill = [value * 255 if self.is_scaled else value for value in fill]
         if any(value != int(value) or not 0 <= value <= 255 for value in fill):
-            raise NoCounterpart(f"transform: {name} fills with {fill}; Forebay with whole numbers from 0 to 255")
+            raise NoCounterpart(f"fills with {fill}; Forebay with whole numbers from 0 to 255")
         if self.is_normalised or "crop" in self.options or "padding" in self.options or min(border) < 0:
-            raise NoCounterpart(f"transform: {name} pads once, before the crop and Normalize, and cuts nothing off")
+            raise NoCounterpart("pads once, before the crop and Normalize, and cuts nothing off")
         if border[0] != border[2] and self.options["mirror"] > 0:
-            raise NoCounterpart(f"transform: {name} pads left and right differently; put RandomHorizontalFlip after it")
+            raise NoCounterpart("pads left and right differently; put RandomHorizontalFlip after it")
         self.options.update(padding=border, fill=[int(value) for value in fill])
 
     def _RandomHorizontalFlip(self, step: Any) -> None:
@@ -180,8 +177,8 @@ class _Reading:
         torch: Any = sys.modules.get("torch")
         if torch is not None and torch.get_default_dtype() != torch.float32:
             raise NoCounterpart(
-                f"transform: {type(step).__name__} makes tensors of {torch.get_default_dtype()}, PyTorch's default "
-                "type, and Forebay of torch.float32: convert the batch in the training loop"
+                f"makes tensors of {torch.get_default_dtype()}, PyTorch's default type, and Forebay of torch.float32: "
+                "convert the batch in the training loop"
             )
         self._scale(step)
 
@@ -196,8 +193,8 @@ class _Reading:
     def _ConvertImageDtype(self, step: Any) -> None:
         if not self.is_tensor or str(step.dtype) != "torch.float32":
             raise NoCounterpart(
-                f"transform: {type(step).__name__} is taken to torch.float32 after PILToTensor or ToImage; for another "
-                'type remove it and give dtype="float16", "bfloat16" or "uint8"'
+                "is taken to torch.float32 after PILToTensor or ToImage; for another type remove it and give "
+                'dtype="float16", "bfloat16" or "uint8"'
             )
         self.is_scaled = True
 
@@ -205,7 +202,7 @@ class _Reading:
         if str(step.dtype) == "torch.uint8" and not self.is_scaled:
             return  # the values stay as they are
         if not getattr(step, "scale", False):
-            raise NoCounterpart("transform: ToDtype is taken with scale=True: values from 0 to 1")
+            raise NoCounterpart("is taken with scale=True: values from 0 to 1")
         self._ConvertImageDtype(step)
 
     def _Normalize(self, step: Any) -> None:
@@ -213,50 +210,54 @@ class _Reading:
             [float(v) for v in (each if hasattr(each, "__len__") else [each])] for each in (step.mean, step.std)
         )
         if not self.is_scaled or self.is_normalised or {len(mean), len(std)} - {1, self.channels}:
-            raise NoCounterpart(
-                "transform: Normalize is taken once, after ToTensor, with one mean and deviation or one of each channel"
-            )
+            raise NoCounterpart("is taken once, after ToTensor, with one mean and deviation or one of each channel")
         self.mean, self.std = (each * (3 // len(each)) for each in (mean, std))
         self.is_normalised = True
 
     def _Grayscale(self, step: Any) -> None:
         if step.num_output_channels != 1 or self.is_normalised:
-            raise NoCounterpart("transform: Grayscale is taken to one channel, before Normalize")
+            raise NoCounterpart("is taken to one channel, before Normalize")
         self.channels = self.options["channels"] = 1
 
     def _RGB(self, step: Any) -> None:
         if self.channels == 1:
             raise NoCounterpart(
-                "transform: RGB makes three channels of a grey image: remove it and repeat the channel in the training "
-                "loop"
+                "makes three channels of a grey image: remove it and repeat the channel in the training loop"
             )
 
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)
         if self.resized or "padding" in self.options:
-            raise NoCounterpart("transform: the preset of the weights resizes; remove Resize and Pad before it")
+            raise NoCounterpart("is a preset that resizes; remove Resize and Pad before it")
         self.resized = _sides(step.resize_size)
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
         self._scale(step)
         self._Normalize(step)
 
-    def finish(self) -> dict[str, Any]:
-        if not self.is_tensor:
-            raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
-        if "crop" not in self.options and len(self.resized) == 1 and self.sides:
+    def _show_all(self) -> None:
+        """Takes images of one size as they are, for a chain without a crop."""
+        if len(self.resized) == 1 and self.sides:
             self.resized = [int(self.resized[0] * side / min(self.sides)) for side in self.sides]
-        sides = self.resized if len(self.resized) == 2 else list(self.sides or ())
-        if "crop" not in self.options and sides and "padding" in self.options:  # the crop fits in one place only
-            border = self.options["padding"]
-            size = (sides[0] + border[1] + border[3], sides[1] + border[0] + border[2])
-            self.options.update(crop="random", size=size, **({"resize": self.resized} if self.resized else {}))
-        elif "crop" not in self.options and sides:
-            self.options.update(crop="none", size=tuple(sides))
-        if "crop" not in self.options:
+        sides = self.resized if len(self.resized) == 2 else self.sides
+        if not sides:
             raise NoCounterpart(
                 "transform: the images would have different sizes; add Resize((height, width)), Resize(256) and "
                 "CenterCrop(224), or RandomResizedCrop(224)"
             )
+        if "padding" in self.options:  # the crop fits in one place only
+            left, top, right, bottom = self.options["padding"]
+            self._crop_randomly(sides[0] + top + bottom, sides[1] + left + right)
+        else:
+            self.options.update(crop="none", size=tuple(sides))
+
+    def _crop_randomly(self, height: int, width: int) -> None:
+        self.options.update(crop="random", size=(height, width), **({"resize": self.resized} if self.resized else {}))
+
+    def finish(self) -> dict[str, Any]:
+        if not self.is_tensor:
+            raise NoCounterpart("transform: the chain makes no tensors; it must contain ToTensor()")
+        if "crop" not in self.options:
+            self._show_all()
         if "padding" in self.options:
             (left, top, right, bottom), (height, width) = self.options["padding"], self.options["size"]
             if self.options["crop"] != "random":
@@ -275,5 +276,8 @@ def options_of(transform: Any, sides: tuple[int, int] | None = None, channels: i
     """The options equivalent to the transform. If there are none, raises ConfigError and says what to do."""
     reading = _Reading(sides, channels)
     for step in steps_of(transform):
-        reading.read(step)
+        try:
+            reading.read(step)
+        except NoCounterpart as why:
+            raise NoCounterpart(f"transform: {type(step).__name__} {why}") from None
     return reading.finish()

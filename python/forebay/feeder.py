@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _core, _html, _options
 from ._displays import display_for, require_way
-from ._progress import Meter, View, Waiting
+from ._progress import Mark, View, Waiting
 from ._ranks import ranks_of
 from .dataset import given_dataset, is_configured
 from .errors import ConfigError, Error, NotFoundError
@@ -50,7 +50,7 @@ class Epoch:
         self._view = view
         self._is_begun = False
         if view is not None:
-            view.begin_epoch(self.number, feeder.batches_per_epoch, Meter.mark(feeder))
+            view.begin_epoch(self.number, feeder.batches_per_epoch, Mark.of(feeder))
 
     def __iter__(self) -> Iterator[_core.Batch]:
         self._is_begun = True
@@ -63,9 +63,9 @@ class Epoch:
         view.asked()
         batch = next(self._batches, None)
         if batch is None:
-            view.end_epoch(Meter.mark(self._feeder))
+            view.end_epoch(Mark.of(self._feeder))
             raise StopIteration
-        view.served(batch.number, lambda: Meter.mark(self._feeder))
+        view.served(batch.number, lambda: Mark.of(self._feeder))
         return batch
 
     def __repr__(self) -> str:
@@ -216,8 +216,7 @@ class Feeder(_core.FeederBase):
         view = None
         if progress and sys.stderr is not None:
             of = f" (rank 0 of {self.ranks})" if self.ranks > 1 else ""
-            view = View(display_for(progress), Meter("forebay" + of), self._logger, Meter.mark(self))
-            self._waiting.view = view
+            view = self._waiting.view = View(display_for(progress), "forebay" + of, self._logger, Mark.of(self))
         try:
             while self.next_epoch():
                 before = self.steps
@@ -229,8 +228,7 @@ class Feeder(_core.FeederBase):
                         "loop over each epoch before you take the next one"
                     )
         finally:
-            if view is not None:
-                view.close()
+            self._waiting.end()
 
     def __iter__(self) -> _core.Batches:
         """All batches of the run, across epochs."""

@@ -219,8 +219,8 @@ class DataModule(LightningDataModule):
             crops = [way for name, way in _options.flat(self._options).items() if name in ("crop", "transform_crop")]
             if crops != ["random"]:  # an evaluation crops the centre instead
                 own["crop"] = "center"
-        if self._is_fitting():
-            self.train_dataloader()
+        if self._datasets["train"] is not None and self.trainer is not None and self.trainer.state.fn == "fit":
+            self.train_dataloader()  # it says the classes
         classes = self._classes if name != "predict" else []
         if _is_path(dataset) and classes:
             own["dataset_classes"] = classes  # the same numbers for the same names
@@ -240,9 +240,6 @@ class DataModule(LightningDataModule):
             for key in _options.of_paths(options):
                 del options[key]
         return options
-
-    def _is_fitting(self) -> bool:
-        return self._datasets["train"] is not None and self.trainer is not None and self.trainer.state.fn == "fit"
 
     def _ranks(self) -> Any:
         if self._comm is not None:

@@ -28,21 +28,19 @@ def _complete(request: Any) -> None:
         time.sleep(_WAIT_S)
 
 
-class _Channel:
-    """One reduction: a buffer that is reallocated only when its size changes, and the pending requests."""
+class _Reduction:
+    """A reduction that is not complete: where its result goes, if anywhere, and the buffer to which MPI writes."""
 
-    def __init__(self, size: int, minima: int) -> None:
-        self.buffer = memoryview(bytearray(size))
-        self.minima = minima
-        values = self.buffer.cast("q")
-        sums = len(values) - minima
-        self.parts = [
-            ([part, MPI.INT64_T], operation)
-            for part, operation in ((values[:sums], MPI.SUM), (values[sums:], MPI.MIN))
+    def __init__(self, comm: Any, values: memoryview, minima: int) -> None:
+        self.result: memoryview | None = values
+        self.buffer = memoryview(bytearray(values))
+        numbers = self.buffer.cast("q")
+        sums = len(numbers) - minima
+        self.requests = [
+            comm.Iallreduce(MPI.IN_PLACE, [part, MPI.INT64_T], operation)
+            for part, operation in ((numbers[:sums], MPI.SUM), (numbers[sums:], MPI.MIN))
             if len(part)
         ]
-        self.requests: list[Any] = []
-        self.result: memoryview | None = None
 
 
 class MpiCommunicator(Communicator):
@@ -58,7 +56,7 @@ class MpiCommunicator(Communicator):
         self._partings = self._control.Dup()
         self.rank = self._control.Get_rank()
         self.size = self._control.Get_size()
-        self._channels: dict[int, _Channel] = {}
+        self._reductions: dict[int, _Reduction] = {}  # by channel
         self._words: list[tuple[bytes, list[Any]]] = []
         self._gather: dict[str, Any] = {}
         self._started_sums = self._sent = self._received = 0
@@ -70,25 +68,18 @@ class MpiCommunicator(Communicator):
         return MpiCommunicator(self._control)
 
     def start_reduction(self, channel: int, values: memoryview, minima: int) -> None:
-        place = self._channels.get(channel)
-        if place is None or len(place.buffer) != len(values) or place.minima != minima:
-            place = self._channels[channel] = _Channel(len(values), minima)
-        place.buffer[:] = values
-        place.result = values
-        start = self._sums.Iallreduce
-        place.requests = [start(MPI.IN_PLACE, part, operation) for part, operation in place.parts]
+        self._reductions[channel] = _Reduction(self._sums, values, minima)
         self._started_sums += 1
 
     def test(self, channel: int) -> bool:
-        place = self._channels.get(channel)
-        if place is None or not place.requests:
+        reduction = self._reductions.get(channel)
+        if reduction is None:
             return True
-        if not MPI.Request.Testall(place.requests):
+        if not MPI.Request.Testall(reduction.requests):
             return False
-        place.requests = []
-        if place.result is not None:
-            place.result[:] = place.buffer
-            place.result = None
+        del self._reductions[channel]
+        if reduction.result is not None:
+            reduction.result[:] = reduction.buffer
         return True
 
     def broadcast(self, data: bytes, root: int) -> bytes:
@@ -133,18 +124,17 @@ class MpiCommunicator(Communicator):
         self._sent += 1
 
     def listen(self) -> tuple[int, bytes] | None:
-        if not self._control.Iprobe(MPI.ANY_SOURCE, _WORD):
-            return None
         status = MPI.Status()
-        self._control.Probe(MPI.ANY_SOURCE, _WORD, status)
+        if not self._control.Iprobe(MPI.ANY_SOURCE, _WORD, status):
+            return None
         rank, data = status.Get_source(), bytearray(status.Get_count(MPI.BYTE))
         self._control.Recv([data, MPI.BYTE], rank, _WORD)
         self._received += 1
         return rank, bytes(data)
 
     def start_close(self) -> None:
-        for place in self._channels.values():
-            place.result = None  # no longer needed; frees its memory
+        for reduction in self._reductions.values():
+            reduction.result = None  # no longer wanted; its memory may be freed
         mine = array("q", [self._started_sums, self._sent])
         request = self._partings.Iallgather([mine, MPI.INT64_T], [self._farewells, MPI.INT64_T])
         self._farewell = (request, mine)
@@ -162,7 +152,7 @@ class MpiCommunicator(Communicator):
             pass
         self._forget_sent_words()
         expected = sum(words for _, words in others) - mine[1]
-        if self._received != expected or self._words or not all(self.test(channel) for channel in self._channels):
+        if self._received != expected or self._words or not all(map(self.test, list(self._reductions))):
             return False
         self._free()
         return True
@@ -179,12 +169,12 @@ class MpiCommunicator(Communicator):
     def _abandon(self) -> None:
         """Keeps the buffers, which MPI still uses, because waiting for open operations could hang."""
         self._is_open = False
-        _abandoned.append((self._channels, self._words, self._gather, self._farewell, self._farewells))
+        _abandoned.append((self._reductions, self._words, self._gather, self._farewell, self._farewells))
 
     def __del__(self) -> None:
         if not getattr(self, "_is_open", False) or MPI.Is_finalized():
             return
-        if self._words or self._gather or self._farewell or any(c.requests for c in self._channels.values()):
+        if self._words or self._gather or self._farewell or self._reductions:
             self._abandon()
         else:
             self._free()

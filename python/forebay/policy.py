@@ -85,11 +85,9 @@ def _operation_of(function: Callable[..., Any]) -> GivenOperation:
     has_generator = _takes_a_generator(function)
 
     def run(pixels: Any, seed: int) -> Any:
-        if has_generator:
-            # Philox uses its key as it is; the others spend time on expanding a seed.
-            result = function(pixels, np.random.Generator(np.random.Philox(key=seed)))
-        else:
-            result = function(pixels)
+        # Philox uses its key as it is; the others spend time on expanding a seed.
+        drawn = [np.random.Generator(np.random.Philox(key=seed))] if has_generator else []
+        result = function(pixels, *drawn)
         if result is None:
             return pixels
         result = np.asarray(result)
@@ -100,34 +98,26 @@ def _operation_of(function: Callable[..., Any]) -> GivenOperation:
             )
         return np.ascontiguousarray(result)
 
-    keeps_places = bool(getattr(function, "keeps_places", False))
-    return GivenOperation(f"python.{name}", run, keeps_places, bool(getattr(function, "in_evaluation", False)))
-
-
-def _named(listed: Any, found: dict[str, tuple[Any, GivenOperation]]) -> Any:
-    """The list with each function replaced by its name."""
-    if not isinstance(listed, (list, tuple)):
-        if callable(listed):
-            raise ConfigError("operations is a list: operations=[function]")
-        return listed
-    names = []
-    for item in listed:
-        if callable(item):
-            given = _operation_of(item)
-            if found.setdefault(given.name, (item, given))[0] is not item:
-                raise ConfigError(
-                    f"two operations are called {given.name!r}; names tell them apart in saved states: rename one"
-                )
-            names.append(given.name)
-        else:
-            names.append(item)
-    return names
+    keeps_places, in_evaluation = (bool(getattr(function, key, False)) for key in ("keeps_places", "in_evaluation"))
+    return GivenOperation(f"python.{name}", run, keeps_places, in_evaluation)
 
 
 def take_operations(options: dict[str, Any]) -> list[GivenOperation]:
     """The functions among transform.operations, which are replaced there by their names."""
     found: dict[str, tuple[Any, GivenOperation]] = {}
+
+    def name_of(function: Any) -> str:
+        given = _operation_of(function)
+        if found.setdefault(given.name, (function, given))[0] is not function:
+            raise ConfigError(
+                f"two operations are called {given.name!r}; names tell them apart in saved states: rename one"
+            )
+        return given.name
+
     for keyword in ("operations", "transform_operations"):
-        if keyword in options:
-            options[keyword] = _named(options[keyword], found)
+        listed = options.get(keyword)
+        if callable(listed):
+            raise ConfigError("operations is a list: operations=[function]")
+        if isinstance(listed, (list, tuple)):
+            options[keyword] = [name_of(each) if callable(each) else each for each in listed]
     return [given for _, given in found.values()]

@@ -56,7 +56,7 @@ class SocketCommunicator(Communicator):
         self._nodes = list(nodes)
         self._others = [other for other in range(self.size) if other != rank]
         self._sums: dict[int, _Sum] = {}
-        self._gather: dict[int, bytes] | None = None
+        self._gather: dict[int, bytes] = {}
         self._is_closing = False
         self._links = Links(connect(rank, hosts, exchange))
 
@@ -73,8 +73,7 @@ class SocketCommunicator(Communicator):
             return True
         self._links.look()
         for rank in tuple(open_sum.missing):
-            data = self._links.take(SUM, channel, rank)
-            if data is not None:
+            if (data := self._links.take(SUM, channel, rank)) is not None:
                 open_sum.add(rank, data)
             elif rank in self._links.gone and rank not in self._links.parted:
                 raise self._has_gone(rank)
@@ -100,21 +99,15 @@ class SocketCommunicator(Communicator):
         self._links.say_to_all(GATHER, 0, data)
 
     def gathered(self) -> list[bytes] | None:
-        if self._gather is None:
-            raise Error("nothing is being gathered")
         self._links.look()
-        for rank in self._others:
-            if rank in self._gather:
-                continue
-            data = self._links.take(GATHER, 0, rank)
-            if data is None:
+        for rank in [rank for rank in self._others if rank not in self._gather]:
+            if (data := self._links.take(GATHER, 0, rank)) is None:
                 self._require(rank)
             else:
                 self._gather[rank] = data
         if len(self._gather) < self.size or not self._links.has_sent:
             return None
-        everything, self._gather = self._gather, None
-        return [everything[rank] for rank in range(self.size)]
+        return [self._gather[rank] for rank in range(self.size)]
 
     def share_on_node(self, size: int) -> mmap.mmap:
         first = self._nodes.index(self._nodes[self.rank])

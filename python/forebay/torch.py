@@ -27,10 +27,6 @@ _Plan = tuple[_native.Source, Order, int, bool]  # the last two: batch_size and 
 _ENDLESS = 1 << 40  # epochs; a loader never ends
 
 
-def _described(value: Any) -> str:
-    return type(value).__name__ if not isinstance(value, (int, float, str, bool)) else repr(value)
-
-
 class DataLoader(torch.utils.data.DataLoader[_Item]):
     """PyTorch's DataLoader, with the same arguments and semantics; each loop over it is one epoch.
 
@@ -88,10 +84,11 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         image_options = _options.only_native(options)
         is_library = _native.is_of_library(dataset, bool(image_options))
         shown: Any = Served(dataset) if is_library else dataset
-        theirs = {name: value for name, value in arguments.items() if name in _THEIRS and value != _THEIRS[name]}
+        given = {name: value for name, value in arguments.items() if name in _THEIRS and value != _THEIRS[name]}
+        self._given = given
         with warnings.catch_warnings(record=True) as told:  # that there are too many workers
             warnings.simplefilter("always")
-            super().__init__(shown, **theirs)
+            super().__init__(shown, **given)
         try:
             if native == "off" and not is_library:
                 raise _native.Unlike('native="off" was said')
@@ -155,7 +152,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         if order.seed is not None or order.ranks not in (None, SOLO):
             given["seed"] = 17 if order.seed is None else order.seed
         elif isinstance(shown, Served):
-            given["seed"] = int(torch.empty((), dtype=torch.int64).random_(generator=order.generator).item())
+            given["seed"] = draw_base_seed(order.generator)
         else:  # drawn by the first loop, as by PyTorch's; until then the one that it would draw now
             given["seed"] = next_base_seed(self.generator)
         given = _options.overridden(_options.overridden(given, source.options), options)
@@ -184,8 +181,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._ragged = [field.name for field in self._feeder.fields if field.kind in ("boxes", "bytes")]
         if isinstance(shown, Served):
             shown.size, shown.classes = self._feeder.dataset_size, self._feeder.classes
-        unused = [name for name in _THEIRS if name not in (*_MEANT, *(_PINNING if self._pins else ()))]
-        ignored = [f"{name}={_described(self._arguments[name])}" for name in unused if self._is_given(name)]
+        meant = (*_MEANT, *(_PINNING if self._pins else ()))
+        ignored = [
+            f"{name}={value!r}" if isinstance(value, (int, float, str)) else f"{name}={type(value).__name__}"
+            for name, value in self._given.items()
+            if name not in meant
+        ]
         text = f"; {', '.join(ignored)}: no meaning there" if ignored else ""
         self._say(logging.WARNING if ignored else logging.INFO, f"Forebay's own threads make the batches{text}")
 
@@ -195,9 +196,6 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             return None
         named = torch.device(self._arguments["pin_memory_device"] or "cuda")
         return named.index if named.index is not None else torch.cuda.current_device()
-
-    def _is_given(self, name: str) -> bool:
-        return bool(self._arguments[name] != _THEIRS[name])
 
     def _take_general_way(
         self, why: ConfigError, is_library: bool, image_options: list[str], options: Mapping[str, Any]
@@ -209,7 +207,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
                 f"{', '.join(image_options)}: for images that Forebay decodes itself, and here PyTorch's workers make "
                 f"the batches: {why}"
             ) from None
-        if self.comm is None and group_size() == 1 and not self._is_given("sampler") | self._is_given("batch_sampler"):
+        if self.comm is None and group_size() == 1 and not {"sampler", "batch_sampler"} & self._given.keys():
             refuse_launched()
         if options or self.comm is not None:
             if self.comm is None:

@@ -23,7 +23,7 @@ import pytest
 from conftest import COUNT, SMALL, png
 from forebay import _progress
 from forebay._displays import Display, Shown
-from forebay._progress import Meter, View, _Mark
+from forebay._progress import Mark, View
 
 LOOP = """
 import logging, sys, forebay
@@ -246,23 +246,33 @@ def test_the_view_is_drawn_while_the_loop_waits(make: Any) -> None:
     assert drawn.is_set()
 
 
-def mark(steps: int, fresh: int, wall_s: float, stall_s: float, images_per_s: float, mean: float) -> _Mark:
+def mark(steps: int, fresh: int, wall_s: float, stall_s: float, images_per_s: float, mean: float) -> Mark:
     summary = {"steps": steps, "fresh": fresh, "wall_s": wall_s, "stall_s": stall_s, "images_per_s": images_per_s}
     window_s = wall_s
     profile = {"queues": {"ring": {"mean": mean}}, "window_s": window_s, "queue_capacity": 16.0}
-    return _Mark(summary, {**profile, "bound": "balanced", "sentence": "balanced: nothing"})
+    return Mark(summary, {**profile, "bound": "balanced", "sentence": "balanced: nothing"})
+
+
+class Kept(Display):
+    """Keeps what it is to show."""
+
+    def __init__(self) -> None:
+        self.said: list[Shown] = []
+
+    def show(self, shown: Shown) -> None:
+        self.said.append(shown)
 
 
 def test_figures_are_those_of_the_stretch() -> None:
-    meter = Meter("t")
     begin = mark(0, 0, 0.0, 0.0, 0.0, 0.0)
+    view = View(Kept(), "t", logging.getLogger("forebay.test"), begin)
     half = mark(100, 100, 10.0, 0.0, 400.0, 8.0)
     end = mark(300, 150, 20.0, 5.0, 300.0, 5.0)
-    first, second = meter.since(begin, half, 0, 0.5), meter.since(half, end, 0, 1.0)
+    first, second = view._since(begin, half), view._since(half, end)
     assert (first.fresh, first.stall, first.images_per_s, first.depth) == (1.0, 0.0, 400.0, 8.0)
     assert (second.fresh, second.stall, second.depth) == (0.25, 0.5, 2.0)
     assert second.images_per_s == pytest.approx((300 * 20 - 400 * 10) / 10)
-    nothing = meter.since(end, end, 0, None)
+    nothing = view._since(end, end)
     assert (nothing.fresh, nothing.stall, nothing.images_per_s, nothing.depth) == (0.0, 0.0, 0.0, 2.0)
     assert "%" not in nothing.line().split("step")[0]
 
@@ -270,14 +280,10 @@ def test_figures_are_those_of_the_stretch() -> None:
 def test_a_long_wait_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(_progress, "clock", lambda: now[0])
-    said: list[Shown] = []
-
-    class Kept(Display):
-        def show(self, shown: Shown) -> None:
-            said.append(shown)
-
+    display = Kept()
+    said = display.said
     here = mark(3, 3, 1.0, 0.0, 10.0, 1.0)
-    view = View(Kept(), Meter("t"), logging.getLogger("forebay.test"), here)
+    view = View(display, "t", logging.getLogger("forebay.test"), here)
     view.begin_epoch(7, 10, here)
     view.tick()
     view.asked()
