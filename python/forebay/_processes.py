@@ -64,13 +64,6 @@ def _main_module() -> bytes:
     return pickle.dumps(main)
 
 
-def _telling(kind: type[Exception], text: str) -> Exception:
-    """An exception for a sample, whose text is complete by itself."""
-    error = kind(text)
-    error._forebay_told = text  # type: ignore[attr-defined]
-    return error
-
-
 class Pool:
     """The processes of one feeder. The library's threads send requests over their sockets."""
 
@@ -83,8 +76,8 @@ class Pool:
         self.count = count
         self._messages = _main_module(), _payload(dataset)
         self._parent = os.getpid()
-        self._processes: list[subprocess.Popen[bytes] | None] = [None] * count
-        self._ends: list[tuple[socket.socket, int] | None] = [None] * count
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._ends: dict[int, tuple[socket.socket, int]] = {}  # of those that no thread of the library talks to
         try:
             for number in range(count):
                 self._launch(number)
@@ -96,7 +89,7 @@ class Pool:
     def connect(self, number: int) -> tuple[int, int]:
         """File descriptors of a process's socket and memory, which the caller must close. Replaces a process that has
         ended."""
-        if self._ends[number] is None:
+        if number not in self._ends:
             text = self._ended(number)
             logging.getLogger("forebay").warning("process %d of the dataset %s; starting another", number, text)
             self._launch(number)
@@ -105,10 +98,8 @@ class Pool:
             except BaseException:
                 self._ended(number)
                 raise
-        ends = self._ends[number]
-        assert ends is not None
-        self._ends[number] = None
-        return ends[0].detach(), ends[1]
+        connection, memory = self._ends.pop(number)
+        return connection.detach(), memory
 
     def fail_by_end(self, number: int, is_last: bool) -> None:
         """Raises the error for the sample that a process was reading when it ended. ``is_last``: the process will not
@@ -118,20 +109,14 @@ class Pool:
             logging.getLogger("forebay").error(
                 "process %d of the dataset %s, as did those before it: no more are started", number, text
             )
-        process = self._processes[number]
-        code = process.returncode if process is not None else None
-        if code == -signal.SIGKILL:
-            # Another attempt may find enough memory.
-            raise _telling(
-                ConnectionError,
-                f"process {number} of the dataset {text} while it read the sample. The system does that when memory "
-                "runs out: use fewer processes",
-            )
-        raise _telling(
-            RuntimeError,
-            f"process {number} of the dataset {text} while it read the sample. Call __getitem__ for it in a program of "
-            "its own, under python -X faulthandler, to see where",
-        )
+        kind: type[Exception] = RuntimeError
+        advice = "Call __getitem__ for it in a program of its own, under python -X faulthandler, to see where"
+        if number in self._processes and self._processes[number].returncode == -signal.SIGKILL:
+            kind = ConnectionError  # another attempt may find enough memory
+            advice = "The system does that when memory runs out: use fewer processes"
+        error: Any = kind(f"process {number} of the dataset {text} while it read the sample. {advice}")
+        error._forebay_told = str(error)  # complete by itself
+        raise error
 
     def fail_by_exception(self, data: bytes) -> None:
         """Re-raises the exception of a process."""
@@ -152,9 +137,9 @@ class Pool:
             self._drop(number)
         deadline = time.monotonic() + _GRACE_S
         interrupted: BaseException | None = None
-        for number, process in enumerate(self._processes):
+        for process in self._processes.values():
             patience: float | None = max(0.0, deadline - time.monotonic())
-            while process is not None and process.returncode is None:
+            while process.returncode is None:
                 try:
                     process.wait(patience)
                 except BaseException as error:
@@ -162,7 +147,7 @@ class Pool:
                         interrupted = error
                     process.kill()
                     patience = None
-            self._processes[number] = None
+        self._processes.clear()
         if interrupted is not None:
             raise interrupted
 
@@ -208,9 +193,7 @@ class Pool:
     @contextlib.contextmanager
     def _talking(self, number: int) -> Iterator[socket.socket]:
         """The connection to a process that is starting. Raises Error if it ends or takes too long."""
-        ends = self._ends[number]
-        assert ends is not None
-        connection = ends[0]
+        connection = self._ends[number][0]
         connection.settimeout(_START_S)
         try:
             yield connection
@@ -225,15 +208,15 @@ class Pool:
 
     def _drop(self, number: int) -> None:
         """Closes this side of the connection of a process that was not handed over."""
-        ends, self._ends[number] = self._ends[number], None
-        if ends is not None:
-            ends[0].close()
-            os.close(ends[1])
+        if number in self._ends:
+            connection, memory = self._ends.pop(number)
+            connection.close()
+            os.close(memory)
 
     def _ended(self, number: int) -> str:
         """How a process ended, as part of a sentence."""
         self._drop(number)
-        process = self._processes[number]
+        process = self._processes.get(number)
         if process is None:
             return "had ended"
         try:

@@ -7,7 +7,7 @@ thread of the library takes them from the source, and the library decides what e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import _options
 from ._held import Held, copied, current_gpu, mapped, use_gpu
@@ -69,6 +69,15 @@ class Intake:
         return self._source.state_dict() if hasattr(self._source, "state_dict") else None
 
 
+class Place(NamedTuple):
+    """How far a rank has got."""
+
+    epoch: int = 0
+    served: int = 0  # batches of the epoch
+    steps: int = 0  # of the run
+    fresh: int = 0  # batches of the run
+
+
 class Reuse:
     """Serves any iterable of batches through Forebay's queue: a loader of PyTorch or DALI, WebDataset, tf.data, a
     Hugging Face stream, rollouts. Batches are tensors or arrays, alone or in nested tuples, lists, dictionaries and
@@ -114,8 +123,7 @@ class Reuse:
         self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many
         self._owner = self._rank  # the rank and the number of ranks that the state is from
         self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
-        # Before this feeder: the epoch, batches of it that were served, and steps and batches of the run.
-        self._place: tuple[int, ...] = (0, 0, 0, 0)
+        self._place = Place()  # before this feeder
         # A state of the source and the number of batches served since: as of the last batch served, and of the one
         # before.
         self._state: tuple[Any, int] = (None, 0)
@@ -144,11 +152,10 @@ class Reuse:
 
     def __iter__(self) -> Iterator[Any]:
         if self._is_open and self._restart:
-            epoch, _, *counts = self._at()
+            self._place = self._at()._replace(served=0)
             self._renew()
-            self._place = (epoch, 0, *counts)
-            self._owner, self._state = self._rank, (self._state[0], 0)
-            self._before = self._state
+            self._owner = self._rank
+            self._before = self._state = (self._state[0], 0)
         if not self._is_open:
             if self._exhausted is self._source:  # a generator, which yields nothing more
                 return iter(())
@@ -170,19 +177,18 @@ class Reuse:
         self.feeder = Feeder(_source=self._intake, comm=ranks, **self._options)
         self._newest = min(passed, 1)
 
-    def _at(self) -> tuple[int, ...]:
-        """The epoch, the number of its batches served, and the numbers of steps and batches of the run."""
+    def _at(self) -> Place:
         if self.feeder is None:
             return self._place
-        epoch, served, _, steps, fresh = self.feeder._place().split()[4:9]
-        return int(epoch), int(served), int(steps), int(fresh)
+        epoch, served, _, steps, fresh = map(int, self.feeder._place().split()[4:9])
+        return Place(epoch, served, steps, fresh)
 
     def _steps(self) -> Iterator[Any]:
-        epoch = self._at()[0]
+        epoch = self._at().epoch
         while self._is_open:
             token = self._next()
             if token is None:
-                if epoch != self._at()[0]:  # otherwise the run was stopped
+                if epoch != self._at().epoch:  # otherwise the run was stopped
                     self._is_open, self._exhausted = False, self._intake.batches
                     self._before = self._state = (self._intake.end_state, 0)
                 return
@@ -209,30 +215,19 @@ class Reuse:
     def state_dict(self) -> dict[str, Any]:
         """This rank's state: that of the source, if it has one, as of the batches served, and their number. A source
         without a state is restarted and that many batches are skipped, so its order must be the same."""
-        epoch, served, steps, fresh = self._at()
+        at, generator = self._at(), None
         # Another rank may have more batches of the epoch than this one, which then repeats its last one.
-        source, passed = self._before if served and self._ranks is not None else self._state
-        generator = None
+        source, passed = self._before if at.served and self._ranks is not None else self._state
         if source is None:
-            passed, generator = served, self._intake.begun_with if self._is_open else _generator_state(self._source)
+            passed, generator = at.served, self._intake.begun_with if self._is_open else _generator_state(self._source)
             is_random = type(getattr(self._source, "sampler", None)).__name__ == "RandomSampler"
-            if is_random and generator is None and served:
+            if is_random and generator is None and at.served:
                 raise Error(
                     "the order of this loader is drawn from torch's global state, and cannot be drawn again: give it a "
                     "generator=torch.Generator(), or use torchdata's StatefulDataLoader"
                 )
-        return {
-            "format": "forebay.reuse",
-            "version": 4,
-            "rank": self._rank,
-            "epoch": epoch,
-            "served": served,
-            "steps": steps,
-            "fresh": fresh,
-            "source": source,
-            "passed": passed,
-            "generator": generator,
-        }
+        state = {"format": "forebay.reuse", "version": 4, "rank": self._rank, **at._asdict()}
+        return {**state, "source": source, "passed": passed, "generator": generator}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Makes the next loop continue from a state_dict() of the same rank in a job of the same size."""
@@ -240,7 +235,7 @@ class Reuse:
             raise ConfigError("load_state_dict() takes what state_dict() of forebay.reuse() returned, of version 4")
         self._renew()
         self._owner = tuple(state["rank"])
-        self._place = (state["epoch"], state["served"], state["steps"], state["fresh"])
+        self._place = Place(*(state[name] for name in Place._fields))
         self._before = self._state = state["source"], state["passed"]
         if state["source"] is not None:
             self._source.load_state_dict(state["source"])  # type: ignore[attr-defined]

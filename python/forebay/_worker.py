@@ -114,13 +114,6 @@ def _serve(connection: socket.socket, memory: _Memory, dataset: Any, fields: Any
         connection.sendall(struct.pack(f"=2Q{len(places)}Q", status, len(places) // 3, *places))
 
 
-def _limit_threads() -> None:
-    """Like PyTorch's own workers, uses one thread: the number of processes is meant to be the number of busy cores."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(1)
-
-
 def run(connection_file: int, memory_file: int) -> None:
     global is_worker
     is_worker = True
@@ -134,7 +127,8 @@ def run(connection_file: int, memory_file: int) -> None:
             multiprocessing.spawn.prepare(pickle.loads(receive_message(connection)))
             dataset = pickle.loads(receive_message(connection))
             fields = specs_of(dataset.fields)
-            _limit_threads()
+            if "torch" in sys.modules:  # one thread each, as PyTorch's own workers: the processes are the busy cores
+                sys.modules["torch"].set_num_threads(1)
         except (EOFError, ConnectionError):
             raise
         except BaseException as error:
