@@ -119,8 +119,7 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
     if len(values) == len(classes) and all(each in (0, 1) for each in values):
         return numpy.array(values, numpy.float64)
     raise ValueError(
-        f"{values} is neither a zero or one for each of the {len(classes)} classes nor a list of the names of those "
-        "that apply"
+        f"{values} is neither a zero or one for each of the {len(classes)} classes nor the names of those that apply"
     )
 
 

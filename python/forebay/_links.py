@@ -28,7 +28,6 @@ SUM, WORD, GATHER, CAST, FAREWELL = range(5)
 _HELLO = struct.Struct("<32sI")
 LOOPBACK = "127.0.0.1"
 _MEET_S = 120.0  # until all ranks are connected
-_HELLO_S = 10.0  # from a connection to the end of its hello, which a rank sends immediately
 _STRANGERS = 64  # further connections, besides those of ranks, that have not identified themselves
 _CHUNK = 1 << 18
 
@@ -196,26 +195,23 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
 def _meet(
     listener: socket.socket, token: bytes, missing: set[int], peers: dict[int, socket.socket], deadline: float
 ) -> None:
-    """Accepts connections from the missing ranks. All pending connections are polled together for their hello, each for
-    a limited time, so that a stranger keeps no rank waiting."""
+    """Accepts connections from the missing ranks. All pending connections are polled together for their hello, which a
+    rank sends immediately, and the oldest of too many is dropped, so that a stranger keeps no rank waiting."""
     most = len(missing) + _STRANGERS
-    guests: dict[int, tuple[socket.socket, float]] = {}  # by descriptor, oldest first
+    guests: dict[int, socket.socket] = {}  # by descriptor, oldest first
     poll = select.poll()
     poll.register(listener, select.POLLIN)
 
     def parted(number: int) -> socket.socket:
         poll.unregister(number)
-        return guests.pop(number)[0]
+        return guests.pop(number)
 
     try:
         while missing:
-            now = time.monotonic()
-            if now >= deadline:
+            patience_s = deadline - time.monotonic()
+            if patience_s <= 0:
                 raise Error(f"ranks {sorted(missing)} did not connect within {_MEET_S:.0f} s")
-            for number in [number for number, (_, limit) in guests.items() if limit <= now]:
-                parted(number).close()
-            first = min([deadline, *(limit for _, limit in guests.values())])
-            for number, _ in poll.poll(1000 * max(0.001, first - now)):
+            for number, _ in poll.poll(1000 * patience_s):
                 if number == listener.fileno():
                     with contextlib.suppress(OSError):  # it has already disconnected
                         guest = listener.accept()[0]
@@ -223,7 +219,7 @@ def _meet(
                             parted(next(iter(guests))).close()
                         guest.setblocking(False)
                         guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _HELLO.size)  # poll() waits for it all
-                        guests[guest.fileno()] = (guest, now + _HELLO_S)
+                        guests[guest.fileno()] = guest
                         poll.register(guest, select.POLLIN)
                 elif number in guests:
                     guest = parted(number)

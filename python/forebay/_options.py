@@ -63,9 +63,7 @@ def _toml(value: Any, where: str) -> str:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         value = str(value)
     if not isinstance(value, (str, int)):
-        raise ConfigError(
-            f"{where}: a configuration value is a number, a string, a path, True, False, or a list of these"
-        )
+        raise ConfigError(f"{where}: a value is a number, a string, a path, True, False, or a list of these")
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML requires this escape, too
 
 

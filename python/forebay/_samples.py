@@ -55,9 +55,7 @@ def answer_of(item: Any, fields: Sequence[FieldSpec]) -> Any:
         raise KeyError(f"__getitem__ returned no 'image', but {', '.join(map(repr, item)) or 'nothing'}")
     label = next((name for name in ("label", "labels") if name in item), None)
     if label is not None and all(field.name != label for field in fields):
-        raise KeyError(
-            f"__getitem__ returned a {label!r}, which nothing reads: labels are the dataset's attribute `labels`"
-        )
+        raise KeyError(f"__getitem__ returned {label!r}, which nothing reads: labels are the dataset's `labels`")
     parts = [image_of(item["image"])]
     for field in fields:
         if field.name not in item:

@@ -221,9 +221,7 @@ class _Reading:
 
     def _RGB(self, step: Any) -> None:
         if self.channels == 1:
-            raise NoCounterpart(
-                "makes three channels of a grey image: remove it and repeat the channel in the training loop"
-            )
+            raise NoCounterpart("makes three channels of one: remove it and repeat the channel in the training loop")
 
     def _ImageClassification(self, step: Any) -> None:  # weights.transforms()
         self._require_bilinear(step)

@@ -41,8 +41,7 @@ class Files:
     ) -> None:
         if isinstance(paths, (str, bytes)):
             raise ConfigError(
-                f"forebay.Files takes a list of paths; for a folder or a list in a file give "
-                f"dataset={paths!r} to the feeder"
+                f"forebay.Files takes a list of paths; for a folder or a file with a list, Feeder(dataset={paths!r})"
             )
         names = absolute(map(os.fsencode, one_column(paths, "paths")))
         numbers, self.classes = numbers_of(labels, classes, len(names))
@@ -142,9 +141,7 @@ def given_dataset(dataset: Any, processes: int) -> _core.DatasetBase | None:
     if isinstance(dataset, Dataset):
         return _made_of(dataset, processes)
     if processes:
-        raise ConfigError(
-            "processes= is for a subclass of forebay.Dataset; the library's own threads read files, without Python"
-        )
+        raise ConfigError("processes= is for a subclass of forebay.Dataset; files are read without Python")
     if dataset is None or isinstance(dataset, _core.DatasetBase):
         return dataset
     if isinstance(dataset, Files):

@@ -81,8 +81,7 @@ class _Evaluation:
         self.classes = feeder.classes
         if feeder.batches_per_epoch < feeder.ranks:
             raise ConfigError(
-                f"the held-out data are {feeder.batches_per_epoch} batches for {feeder.ranks} ranks, so that some have "
-                "none: make batch_size smaller"
+                f"{feeder.batches_per_epoch} batches of held-out data for {feeder.ranks} ranks: make batch_size smaller"
             )
 
     def __len__(self) -> int:

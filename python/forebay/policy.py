@@ -51,8 +51,7 @@ def _policy_of(value: Any) -> GivenPolicy:
     kind = value if isinstance(value, type) else type(value)
     if not callable(getattr(kind, "decide", None)):
         raise ConfigError(
-            f"policy={value!r}: give the name of a policy, or an object with decide(signals), such as a subclass of "
-            "forebay.Policy"
+            f"policy={value!r}: give the name of a policy, or an object with decide(signals), such as a forebay.Policy"
         )
     return GivenPolicy(f"python.{kind.__name__}", value if isinstance(value, type) else lambda: value)
 
@@ -109,9 +108,7 @@ def take_operations(options: dict[str, Any]) -> list[GivenOperation]:
     def name_of(function: Any) -> str:
         given = _operation_of(function)
         if found.setdefault(given.name, (function, given))[0] is not function:
-            raise ConfigError(
-                f"two operations are called {given.name!r}; names tell them apart in saved states: rename one"
-            )
+            raise ConfigError(f"two operations are called {given.name!r}, their name in saved states: rename one")
         return given.name
 
     for keyword in ("operations", "transform_operations"):

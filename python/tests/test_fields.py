@@ -308,8 +308,8 @@ def test_wrong_answers_say_what_to_do(make: Any) -> None:
             return [np.zeros((SIDE, SIDE), np.uint8), 3] if self.left_out == "list" else (png(0), 3)
 
     for data, message in (
-        (Labelled("label"), r"returned a 'label', which nothing reads: labels are the dataset's attribute `labels`"),
-        (Labelled("labels"), r"returned a 'labels', which nothing reads"),
+        (Labelled("label"), r"returned 'label', which nothing reads: labels are the dataset's `labels`"),
+        (Labelled("labels"), r"returned 'labels', which nothing reads"),
         (Pair("tuple"), r"__getitem__ returned a tuple: it returns the image alone; the labels of all samples are"),
         (Pair("list"), r"__getitem__ returned a list: it returns the image alone"),
     ):

@@ -64,7 +64,7 @@ def test_values_that_toml_would_misread() -> None:
         ({"path": "data"}, r"path='data' and dataset=.* are the same key, dataset\.path: give one"),
         ({"dataset_batch_size": 8}, r"batch_size=4 and dataset_batch_size=8 are the same key, dataset\.batch_size"),
         ({"cache": "nvme", "bytes": "1GB"}, "'bytes' may mean several keys: write workers_bytes or cache_bytes"),
-        ({"dtype": np.float32}, "dtype=<class 'numpy.float32'>: a configuration value is"),
+        ({"dtype": np.float32}, "dtype=<class 'numpy.float32'>: a value is"),
         ({"config": {"batch_size": 4}}, "first argument is a configuration file; give options as keywords"),
     ],
 )

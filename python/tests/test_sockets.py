@@ -202,7 +202,6 @@ def test_strangers_are_no_ranks() -> None:
 
 
 def test_strangers_that_say_little_keep_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_links, "_HELLO_S", 1e9)  # none of them is sent off for its time
     monkeypatch.setattr(_links, "_STRANGERS", 8)
     strangers: list[socket.socket] = []
 
