@@ -40,9 +40,6 @@ class Figures(dict[str, Any]):
         super().__init__(figures)
         self.text = text  #: the most important ones, each a line of a label and text
 
-    def __reduce__(self) -> Any:
-        return Figures, (dict(self), self.text)
-
     def _repr_html_(self) -> str:
         return profile_tables(self) if "stages" in self else summary_table(self)
 
@@ -108,8 +105,8 @@ def _percent(share: float) -> str:
 
 
 def _with_bar(share: float, label: str) -> str:
-    text = f'<span style="display:inline-block;min-width:4em">{_percent(share)}</span>'
-    return f'<span style="white-space:nowrap">{bar(share, label)}{text}</span>'
+    text = f'{bar(share, label)}<span style="display:inline-block;min-width:4em">{_percent(share)}</span>'
+    return f'<span style="white-space:nowrap">{text}</span>'
 
 
 def _flat(figures: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -179,8 +176,7 @@ def configuration(values: Mapping[str, str]) -> str:
     ]
     changed = [row for row, (name, value) in zip(rows, values.items()) if value != keys.get(name, unknown).default]
     head = ["key", "value", "default", "meaning"]
-    every = fold("Every option", table("Options", head, rows))
-    return table("Options other than the defaults", head, changed) + every
+    return table("Options other than the defaults", head, changed) + fold("Every option", table("Options", head, rows))
 
 
 def feeder(of: Feeder) -> str:

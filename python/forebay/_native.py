@@ -80,7 +80,7 @@ def source_of(dataset: Any, is_library: bool) -> Source:
     return Source(files, len(samples), {"exif": False, **options})
 
 
-def _whole(dataset: Any) -> tuple[Any, Sequence[int] | None]:
+def whole(dataset: Any) -> tuple[Any, Sequence[int] | None]:
     """The dataset below any subsets, and which of its samples they select; None: all."""
     chosen: Sequence[int] | None = None
     while type(dataset) is data.Subset:
@@ -101,7 +101,7 @@ def _folders(*names: str) -> Any:
 
 def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
     """The dataset's files with their labels, its classes, and its transform."""
-    dataset, chosen = _whole(dataset)
+    dataset, chosen = whole(dataset)
     name = type(dataset).__name__
     if type(dataset) is data.ConcatDataset:
         parts = [_listed(part) for part in dataset.datasets]
@@ -130,7 +130,7 @@ def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
 
 def _in_memory(dataset: Any) -> Source | None:
     """A source for torchvision's MNIST, CIFAR and the like, which hold their pixels in memory; None for others."""
-    dataset, chosen = _whole(dataset)
+    dataset, chosen = whole(dataset)
     method = getattr(type(dataset), "__getitem__", None)
     if method not in (_folders("MNIST", "__getitem__"), _folders("CIFAR10", "__getitem__")):
         return None

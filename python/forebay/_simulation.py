@@ -16,8 +16,7 @@ from .errors import ConfigError
 
 _COLUMNS = ("fresh_percent", "stall_percent", "squared_uses_per_step", "uses_p99", "uses_max", "longest_run", "slots")
 _CHOSEN = {"queue": ("capacity", "pool"), "policy": ("name", "pick", "max_uses")}
-_SOURCE = ("sigma", "cv", "on", "off", "slowdown", "slow_ranks", "slow_ratio")
-_PASSED_ON = ("ranks", "mode", "steps", "seeds", "seed", *_SOURCE)
+_OF_SOURCE = ("sigma", "cv", "on", "off", "slowdown", "slow_ranks", "slow_ratio")
 
 
 @dataclass
@@ -69,7 +68,7 @@ def simulate(
         arguments += ["--source", source]
         for ratio in ratios if isinstance(ratios, Iterable) else [ratios]:
             arguments += ["-R", repr(float(ratio))]
-    for name in _PASSED_ON:
+    for name in ("ranks", "mode", "steps", "seeds", "seed", *_OF_SOURCE):
         if name in options:
             arguments += [f"--{name.replace('_', '-')}", str(options.pop(name))]
     found: list[dict[str, Any]] = json.loads(_run(config, options, arguments))

@@ -4,11 +4,12 @@ transport, write a subclass."""
 from __future__ import annotations
 
 import abc
+import contextlib
 import mmap
 import os
 import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 from .errors import Error
 
@@ -79,41 +80,38 @@ def share_file(
     size: int, is_first: bool, of_first: Callable[[str], str], of_all: Callable[[str], list[str]]
 ) -> mmap.mmap:
     """Memory shared by a node: a zeroed file, in /dev/shm if there is room, that the node's first rank creates, and
-    removes once all have mapped it. of_first: broadcasts the first rank's text to the ranks of the node; of_all:
-    gathers the texts of all ranks of the job."""
+    removes once all have mapped it, or if one has gone. of_first: broadcasts the first rank's text to the ranks of the
+    node; of_all: gathers the texts of all ranks of the job."""
     path = problem = ""
     memory = None
-    try:
-        path = _made_file(size) if is_first else ""
-    except OSError as error:
-        problem = str(error)
-    path = of_first(path)
-    try:
-        if path:
-            with open(path, "r+b") as file:
-                memory = mmap.mmap(file.fileno(), size)
-    except OSError as error:
-        problem = str(error)
-    problems = [text for text in of_all(problem) if text]
-    if path and is_first:
-        os.unlink(path)
+    with contextlib.ExitStack() as until_mapped:
+        try:
+            path = until_mapped.enter_context(_made_file(size)).name if is_first else ""
+        except OSError as error:
+            problem = str(error)
+        path = of_first(path)
+        try:
+            if path:
+                with open(path, "r+b") as file:
+                    memory = mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            problem = str(error)
+        problems = [text for text in of_all(problem) if text]
     if problems or memory is None:
         raise Error(f"the ranks of a node cannot share {size} bytes of memory: {problems[0]}")
     return memory
 
 
-def _made_file(size: int) -> str:
+def _made_file(size: int) -> IO[bytes]:
     problems = []
     for folder in ("/dev/shm", tempfile.gettempdir()):
-        path = ""
-        try:
-            number, path = tempfile.mkstemp(prefix="forebay-", dir=folder)
-            with open(number, "wb"):
+        with contextlib.ExitStack() as unless_it_fits:
+            try:
+                file = unless_it_fits.enter_context(tempfile.NamedTemporaryFile(prefix="forebay-", dir=folder))
                 # Allocated now, because running out of room at the first write would raise SIGBUS.
-                os.posix_fallocate(number, 0, size)
-            return path
-        except OSError as error:
-            problems.append(f"{folder}: {error}")
-            if path:
-                os.unlink(path)
+                os.posix_fallocate(file.fileno(), 0, size)
+                unless_it_fits.pop_all()
+                return file
+            except OSError as error:
+                problems.append(f"{folder}: {error}")
     raise OSError("; ".join(problems))

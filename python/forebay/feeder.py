@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ._option_types import Options
 
-_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
 
 class Field(NamedTuple):
     """A named field of every batch; the shape is that of one sample."""
@@ -101,7 +99,7 @@ def _close_all() -> None:
 
 
 def _log_to(logger: logging.Logger) -> Any:
-    return lambda level, text: logger.log(_LEVELS.get(level, logging.INFO), "%s", text)
+    return lambda level, text: getattr(logger, level)("%s", text)
 
 
 def _told(problem: BaseException | None) -> str:
@@ -187,10 +185,9 @@ class Feeder(_core.FeederBase):
             first = "" if ranks is None else _core.first_error(ranks, _told(problem))
             if problem or first:
                 raise problem or ConfigError(first)
-            log = _log_to(self._logger)
-            parts = (given, resumed, traced, seconds, log, self._waiting, policy, operations, _source)
+            parts = (_log_to(self._logger), self._waiting, policy, operations, _source)
             try:
-                super().__init__(settings, ranks, *parts)
+                super().__init__(settings, ranks, given, resumed, traced, seconds, *parts)
             except ConfigError as error:
                 path = settings.dataset_path
                 if given is None and path in str(error) and path and not ("://" in path or os.path.exists(path)):

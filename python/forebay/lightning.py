@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 
 from . import _options
+from ._native import whole
 from ._ranks import SOLO, group_size
 from .errors import ConfigError
 from .feeder import Feeder
@@ -104,12 +105,6 @@ class _Evaluation:
 
 def _is_path(dataset: Any) -> bool:
     return isinstance(dataset, (str, os.PathLike))
-
-
-def _has_transform(dataset: Any) -> bool:
-    while hasattr(dataset, "indices") and hasattr(dataset, "dataset"):
-        dataset = dataset.dataset
-    return getattr(dataset, "transform", None) is not None
 
 
 class DataModule(LightningDataModule):
@@ -213,7 +208,7 @@ class DataModule(LightningDataModule):
             return []  # the Trainer skips what has no batches
         own = {"eval": True, "epochs": 1, "shuffle": False, "dataset_index": ""}
         own.update(telemetry_dir="", telemetry_prometheus="", trace=None, resume=None)  # these belong to the training
-        if not _has_transform(dataset):
+        if getattr(whole(dataset)[0], "transform", None) is None:
             own["mirror"] = 0
             crops = [way for name, way in _options.flat(self._options).items() if name in ("crop", "transform_crop")]
             if crops != ["random"]:  # an evaluation crops the centre instead

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,20 @@ def png(value: int) -> bytes:
 
     header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+class Made(forebay.Dataset):
+    """So many samples that a function reads, with attributes such as `fields`."""
+
+    def __init__(self, count: int, read: Callable[[int], Any], **attributes: Any) -> None:
+        self._count, self._read = count, read
+        vars(self).update(attributes)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Any:
+        return self._read(index)
 
 
 @pytest.fixture(scope="session")

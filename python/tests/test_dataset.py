@@ -13,7 +13,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, SIDE, ids_of, png
+from conftest import COUNT, SIDE, Made, ids_of, png
 
 
 def paths_of(folder: Path) -> list[Path]:
@@ -155,16 +155,15 @@ def test_an_evaluation_has_no_batch_without_samples(make: Any, folder: Path, tmp
     assert feeder.summary()["bad_share"] == pytest.approx(1 / 6)
 
 
-def test_what_a_class_raises_makes_a_bad_sample(make: Any, folder: Path) -> None:
-    class Failing(Pictures):
-        def __getitem__(self, index: int) -> Any:
-            if index == 3:
-                raise KeyError("no number three")
-            return np.zeros((2, 2)) if index == 4 else super().__getitem__(index)
+def test_what_a_class_raises_makes_a_bad_sample(make: Any) -> None:
+    def read(index: int) -> Any:
+        if index == 3:
+            raise KeyError("no number three")
+        return np.zeros((2, 2)) if index == 4 else png(index)
 
-    assert {3, 4}.isdisjoint(ids_of(make(dataset=Failing(folder, "grey"))))
+    assert {3, 4}.isdisjoint(ids_of(make(dataset=Made(COUNT, read))))
     with pytest.raises(forebay.Error, match="no number three|float64"):
-        ids_of(make(dataset=Failing(folder, "grey"), on_bad="fail"))
+        ids_of(make(dataset=Made(COUNT, read), on_bad="fail"))
 
 
 def test_a_run_that_has_failed_says_so_again(make: Any, folder: Path) -> None:
@@ -181,15 +180,14 @@ def test_a_run_that_has_failed_says_so_again(make: Any, folder: Path) -> None:
         assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_a_class_may_use_locks_of_python(make: Any, folder: Path) -> None:
-    class Locked(Pictures):
-        lock = threading.Lock()
+def test_a_class_may_use_locks_of_python(make: Any) -> None:
+    lock = threading.Lock()
 
-        def __getitem__(self, index: int) -> Any:
-            with self.lock:
-                return png(5 * index)
+    def read(index: int) -> bytes:
+        with lock:
+            return png(5 * index)
 
-    assert sorted(ids_of(make(dataset=Locked(folder, "bytes"), workers_io=4, workers_bytes=4096))) == list(range(COUNT))
+    assert sorted(ids_of(make(dataset=Made(COUNT, read), workers_io=4, workers_bytes=4096))) == list(range(COUNT))
 
 
 def test_a_state_belongs_to_its_data(make: Any, folder: Path) -> None:
@@ -218,15 +216,8 @@ def test_names_need_not_be_utf8(make: Any, tmp_path: Path) -> None:
     for given in (paths, names):
         feeder = make(dataset=forebay.Files(given, [names[0]] * 8))
         assert sorted(ids_of(feeder)) == list(range(8)) and feeder.classes == [names[0]]
-
-    class Named(forebay.Dataset):
-        def __len__(self) -> int:
-            return 8
-
-        def __getitem__(self, index: int) -> Any:
-            return names[index] if index % 2 else Path(names[index])
-
-    assert sorted(ids_of(make(dataset=Named()))) == list(range(8))
+    named = Made(8, lambda index: names[index] if index % 2 else Path(names[index]))
+    assert sorted(ids_of(make(dataset=named))) == list(range(8))
     feeder = make(dataset=forebay.Files(paths))
     feeder.save(tmp_path / names[0])
     feeder.close()

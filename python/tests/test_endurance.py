@@ -10,6 +10,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
+from conftest import Made
 
 BATCHES = 6000
 NOISE = 48 << 10  # bytes: eight for each batch would be a leak
@@ -80,12 +81,7 @@ def test_figures_and_states_leave_nothing_behind(make: Any) -> None:
 
 
 def test_code_of_pythons_own_leaves_nothing_behind(make: Any) -> None:
-    class Data(forebay.Dataset):
-        def __len__(self) -> int:
-            return 40
-
-        def __getitem__(self, i: int) -> Any:
-            return np.full((8, 8, 3), i, np.uint8)
+    data = Made(40, lambda i: np.full((8, 8, 3), i, np.uint8))
 
     class Always(forebay.Policy):
         def decide(self, signals: forebay.Signals) -> Any:
@@ -94,22 +90,15 @@ def test_code_of_pythons_own_leaves_nothing_behind(make: Any) -> None:
     def draw(pixels: Any, rng: np.random.Generator) -> Any:
         return pixels + np.uint8(rng.integers(2))
 
-    feeder = make(dataset=Data(), policy=Always(), operations=[draw], epochs=1 << 30, batch_size=1)
+    feeder = make(dataset=data, policy=Always(), operations=[draw], epochs=1 << 30, batch_size=1)
     assert growth(feeder, lambda batch: batch.ids) < NOISE
 
 
 def test_feeders_leave_nothing_behind() -> None:
     def one() -> None:
         pictures = [np.full((8, 8, 3), i, np.uint8) for i in range(8)]
-
-        class Data(forebay.Dataset):
-            def __len__(self) -> int:
-                return len(pictures)
-
-            def __getitem__(self, i: int) -> Any:
-                return pictures[i]
-
-        with forebay.Feeder(dataset=Data(), batch_size=2, size=(8, 8), policy="block", device="host") as feeder:
+        data = Made(len(pictures), pictures.__getitem__)
+        with forebay.Feeder(dataset=data, batch_size=2, size=(8, 8), policy="block", device="host") as feeder:
             for epoch in feeder.epochs(progress=True):
                 for batch in epoch:
                     batch.copy()

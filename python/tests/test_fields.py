@@ -8,7 +8,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, SIDE, ids_of, pairs, png
+from conftest import COUNT, SIDE, Made, ids_of, pairs, png
 
 
 @pytest.fixture
@@ -115,19 +115,11 @@ def test_what_says_nothing_of_each_class_is_refused(paths: list[Path], value: An
 
 def test_a_text_of_several_classes_is_divided_as_in_tables(make: Any, paths: list[Path]) -> None:
     texts = ["mass|edema", "mass", "", " edema |"] * (COUNT // 4)
-
-    class Listed(forebay.Dataset):
-        fields = {"found": {"kind": "multilabel", "classes": ["edema", "mass"]}}
-
-        def __len__(self) -> int:
-            return COUNT
-
-        def __getitem__(self, index: int) -> Any:
-            return {"image": paths[index], "found": texts[index]}
-
+    fields = {"found": {"kind": "multilabel", "classes": ["edema", "mass"]}}
+    listed = Made(COUNT, lambda index: {"image": paths[index], "found": texts[index]}, fields=fields)
     expected = np.array([[1, 1], [0, 1], [0, 0], [1, 0]])
     for values in (texts, np.array(texts)):
-        for data in (forebay.Files(paths, fields={"found": {"kind": "multilabel", "values": values}}), Listed()):
+        for data in (forebay.Files(paths, fields={"found": {"kind": "multilabel", "values": values}}), listed):
             feeder = make(dataset=data, on_bad="fail")
             assert feeder.fields[-1].classes == ["edema", "mass"]
             assert all((batch["found"] == expected[batch.ids.astype(int) % 4]).all() for batch in feeder)
@@ -360,16 +352,9 @@ def test_class_numbers_are_not_wrapped(paths: list[Path]) -> None:
 def test_a_box_of_which_little_shows_is_dropped_alike(make: Any, paths: list[Path], tmp_path: Path) -> None:
     (tmp_path / "one.png").write_bytes(paths[1].read_bytes())
     (tmp_path / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,class\none.png,1,1,7,7,x\n")
-
-    class One(forebay.Dataset):
-        classes = ("x",)
-        fields = {"boxes": {"kind": "boxes", "most": 1, "classes": ["x"]}}
-
-        def __len__(self) -> int:
-            return 1
-
-        def __getitem__(self, index: int) -> Any:
-            return {"image": paths[1].read_bytes(), "boxes": ([[1, 1, 7, 7]], [0])}
+    sample = {"image": paths[1].read_bytes(), "boxes": ([[1, 1, 7, 7]], [0])}
+    fields = {"boxes": {"kind": "boxes", "most": 1, "classes": ["x"]}}
+    one = Made(1, lambda index: sample, classes=("x",), fields=fields)
 
     def shown(**arguments: Any) -> list[int]:
         feeder = make(batch_size=1, epochs=60, crop="random_resized", scale=[0.05, 0.6], policy="block", **arguments)
@@ -379,4 +364,4 @@ def test_a_box_of_which_little_shows_is_dropped_alike(make: Any, paths: list[Pat
     expected = shown(dataset=table, fields={"boxes": {"kind": "boxes", "most": 1}})
     assert 0 < sum(expected) < 60
     assert shown(dataset=forebay.Files([paths[1]], boxes=[{"boxes": [[1, 1, 7, 7]], "labels": [0]}])) == expected
-    assert shown(dataset=One()) == expected
+    assert shown(dataset=one) == expected

@@ -9,7 +9,7 @@ from typing import Any
 import forebay
 import numpy as np
 import pytest
-from conftest import COUNT, SIDE
+from conftest import COUNT, SIDE, Made
 
 SEED = 20261125
 
@@ -162,17 +162,11 @@ def test_masks_are_class_numbers_of_any_type(make: Any, folder: Path, dtype: str
     def mask_of(number: int) -> Any:
         return np.full((SIDE, SIDE), number % 2).astype(dtype)
 
-    class Masks(forebay.Dataset):
-        fields = {"mask": {"kind": "mask"}}
-
-        def __len__(self) -> int:
-            return COUNT
-
-        def __getitem__(self, index: int) -> Any:
-            return {"image": paths[index], "mask": mask_of(index)}
+    def read(number: int) -> dict[str, Any]:
+        return {"image": paths[number], "mask": mask_of(number)}
 
     listed = {"kind": "mask", "values": [mask_of(number) for number in range(COUNT)]}
-    for data in (forebay.Files(paths, fields={"mask": listed}), Masks()):
+    for data in (forebay.Files(paths, fields={"mask": listed}), Made(COUNT, read, fields={"mask": {"kind": "mask"}})):
         for batch in make(dataset=data, on_bad="fail"):
             assert batch["mask"].dtype == np.uint8 and (batch["mask"] == (batch.ids % 2)[:, None, None]).all()
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from conftest import COUNT, SMALL
 from forebay import _links
+from forebay.communicator import share_file
 from forebay.sockets import SocketCommunicator
 
 LIMIT_S = 60
@@ -178,6 +179,18 @@ def test_a_rank_that_has_gone_is_named() -> None:
 
     with pytest.raises(forebay.Error, match="rank 1 has gone"):
         ranks(2, work)
+
+
+def test_memory_of_a_node_is_given_back_if_a_rank_has_gone() -> None:
+    places = []
+
+    def gone(path: str) -> str:
+        places.append(path)
+        raise forebay.Error("rank 1 has gone")
+
+    with pytest.raises(forebay.Error, match="has gone"):
+        share_file(64, True, gone, lambda text: [text])
+    assert places and not Path(places[0]).exists()
 
 
 def test_strangers_are_no_ranks() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, pairs, run_command, torchrun
+from conftest import COUNT, Made, pairs, run_command, torchrun
 
 torch = pytest.importorskip("torch")
 
@@ -173,17 +173,9 @@ def test_options_overrule_by_key_whatever_they_are_called(load: Any) -> None:
 
 
 def test_a_dataset_of_its_own_is_asked_although_it_has_samples(load: Any, folder: Path) -> None:
-    class Reversed(forebay.Dataset):
-        def __init__(self) -> None:
-            self.samples = Pictures(folder).samples
-
-        def __len__(self) -> int:
-            return len(self.samples)
-
-        def __getitem__(self, index: int) -> bytes:
-            return Path(self.samples[-1 - index][0]).read_bytes()
-
-    assert greys(load(Reversed(), 4)) == list(reversed(range(COUNT)))
+    samples = Pictures(folder).samples
+    data = Made(COUNT, lambda index: Path(samples[-1 - index][0]).read_bytes(), samples=samples)
+    assert greys(load(data, 4)) == list(reversed(range(COUNT)))
 
 
 def test_each_loop_over_held_out_data_is_all_of_them(load: Any) -> None:
