@@ -122,11 +122,10 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
             whole = as_type(values, keys["dtype"])
         except ValueError as error:
             raise ConfigError(f"fields[{name!r}]: {error}; every sample has numbers of the same shape") from None
-        field = spec_of(name, keys, {"shape": whole.shape[1:] or ((1,) if kind == "array" else ())})
-        if whole.shape[1:] != field.shape and (whole.shape[1:] or (1,)) != (field.shape or (1,)):
-            raise ConfigError(
-                f"fields[{name!r}]: samples have the shape {list(whole.shape[1:])}, not {list(field.shape)}"
-            )
+        shape = whole.shape[1:]
+        field = spec_of(name, keys, {"shape": shape or ((1,) if kind == "array" else ())})
+        if (shape or (1,)) != (field.shape or (1,)):
+            raise ConfigError(f"fields[{name!r}]: each sample has the shape {list(shape)}, not {list(field.shape)}")
         if kind == "numbers" and not numpy.isfinite(whole).all():
             sample = int((~numpy.isfinite(whole.reshape(len(whole), -1)).all(1)).argmax())
             raise _refuse(name, paths, sample, "it has a number that is not finite")

@@ -140,13 +140,14 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
     deadline = time.monotonic() + _MEET_S
     listener = None
     token = secrets.token_bytes(32)
-    try:
-        listener = _listen(hosts, rank)
-        mine: dict[str, Any] = {"port": listener.getsockname()[1], "token": token.hex()}
-    except OSError as error:
-        mine = {"problem": str(error)}
     peers: dict[int, socket.socket] = {}
-    try:
+    with contextlib.ExitStack() as listening, contextlib.ExitStack() as unless_met:
+        unless_met.callback(lambda: list(map(socket.socket.close, peers.values())))
+        try:
+            listener = listening.enter_context(_listen(hosts, rank))
+            mine: dict[str, Any] = {"port": listener.getsockname()[1], "token": token.hex()}
+        except OSError as error:
+            mine = {"problem": str(error)}
         places = [json.loads(text) for text in exchange(json.dumps(mine).encode())]
         for other, place in enumerate(places):
             if "problem" in place:
@@ -157,13 +158,7 @@ def connect(rank: int, hosts: Sequence[str], exchange: Exchange) -> dict[int, so
         if listener is not None:
             listener.setblocking(False)
             _meet(listener, token, set(range(rank + 1, len(hosts))), peers, deadline)
-    except BaseException:
-        for peer in peers.values():
-            peer.close()
-        raise
-    finally:
-        if listener is not None:
-            listener.close()
+        unless_met.pop_all()
     return peers
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import forebay
+import numpy as np
 import pytest
 from object_store import Store, environment, running
 
@@ -43,15 +44,22 @@ SMALL: dict[str, Any] = {
 }
 
 
-def png(value: int) -> bytes:
-    """A picture of one grey."""
-    rows = b"".join(b"\0" + bytes([value]) * SIDE for _ in range(SIDE))
+def png_of(pixels: np.ndarray, exif: bytes = b"") -> bytes:
+    """A grey or RGB picture, with EXIF data if there are any."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    height, width = pixels.shape[:2]
+    header = struct.pack(">IIBBBBB", width, height, 8 * pixels.itemsize, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(pixels.dtype.newbyteorder(">")).tobytes() for row in pixels)
+    parts = {b"IHDR": header, **({b"eXIf": exif} if exif else {}), b"IDAT": zlib.compress(rows), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, data) for kind, data in parts.items())
+
+
+def png(value: int) -> bytes:
+    """A picture of one grey."""
+    return png_of(np.full((SIDE, SIDE), value, np.uint8))
 
 
 class Made(forebay.Dataset):
@@ -190,6 +198,18 @@ def tar_of(numbers: range) -> bytes:
 def shards() -> dict[str, bytes]:
     each = COUNT // SHARDS
     return {f"/data/shard-{i:02}.tar": tar_of(range(i * each, (i + 1) * each)) for i in range(SHARDS)}
+
+
+def images() -> dict[str, bytes]:
+    """Pictures as objects, and a list of them with labels."""
+    files = {f"/images/{number:03}.png": png(5 * number) for number in range(COUNT)}
+    files["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
+    return files
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -15,17 +15,12 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, png, run_command, tar_of
+from conftest import COUNT, images, png, run_command, tar_of
 from object_store import Store
 from test_remote import PATTERN, check, feed
 
 BLOCK = 4096
 COMMAND = os.path.join(os.path.dirname(forebay.__file__), "bin", "forebay")
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
 
 
 class Run:
@@ -254,12 +249,6 @@ def test_a_job_that_is_killed(run: Run, cache: Path) -> None:
 
 
 # ---- whole objects
-
-
-def images() -> dict[str, bytes]:
-    files = {f"/images/{number:03}.png": png(5 * number) for number in range(COUNT)}
-    files["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
-    return files
 
 
 def test_whole_objects_are_compared_once_in_a_run(web: Store, cache: Path) -> None:

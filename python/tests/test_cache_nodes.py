@@ -17,11 +17,6 @@ from test_remote import PATTERN
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
-
-
-@pytest.fixture
 def run(web: Store, cache: Path) -> Run:
     return Run(web, web.url + PATTERN, cache)
 

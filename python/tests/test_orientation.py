@@ -7,14 +7,13 @@ import json
 import logging
 import struct
 import tarfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import forebay
 import numpy as np
 import pytest
-from conftest import SMALL
+from conftest import SMALL, png_of
 
 WIDTH, HEIGHT = 60, 40  # as stored
 LEFT, TOP, RIGHT, BOTTOM = 20, 6, 35, 30  # the object, as stored
@@ -23,20 +22,10 @@ TURNED = (5, 6, 7, 8)
 
 def png(pixels: np.ndarray, orientation: int = 1, number: str = "H") -> bytes:
     """A grey or RGB picture, with EXIF data that have the orientation as a SHORT (H) or a LONG (I)."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    height, width = pixels.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8 * pixels.itemsize, 2 if pixels.ndim == 3 else 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.astype(pixels.dtype.newbyteorder(">")).tobytes() for row in pixels)
     kind = 3 if number == "H" else 4
     value = struct.pack(">" + number, orientation).ljust(4, b"\0")
     exif = b"MM\0*" + struct.pack(">IHHHI", 8, 1, 0x112, kind, 1) + value + bytes(4)
-    parts = [chunk(b"IHDR", header)]
-    parts += [chunk(b"eXIf", exif)] if orientation != 1 else []
-    parts += [chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+    return png_of(pixels, exif if orientation != 1 else b"")
 
 
 def picture() -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 import forebay
 import object_store
 import pytest
-from conftest import COUNT, png, run_command, tar_of
+from conftest import COUNT, images, png, run_command, tar_of
 from object_store import KEY_ID, SECRET, Store, running
 from test_remote import COMMAND, PATTERN, SMALL, check, feed, refused, run
 
@@ -67,35 +67,32 @@ def test_a_server_without_versions_is_refused(web: Store, tmp_path: Path) -> Non
         check(feed(web.url + PATTERN, dataset_index=index))
 
 
-def images(web: Store) -> str:
-    web.objects = {f"/images/{number:03}.png": png(5 * number) for number in range(COUNT)}
-    web.objects["/list.csv"] = "".join(f"images/{number:03}.png,{number % 3}\n" for number in range(COUNT)).encode()
+def list_of_images(web: Store) -> str:
+    web.objects = images()
     return web.url + "/list.csv"
 
 
 def test_a_list_names_files_with_percent_signs(web: Store) -> None:
-    list_of_images = images(web)
+    url = list_of_images(web)
     web.objects["/images/1%00 %z%.png"] = web.objects.pop("/images/001.png")
     web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"001.png", b"1%2500 %z%.png")
-    check(feed(list_of_images))
+    check(feed(url))
     web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"1%2500 %z%.png", b"a%20b.png")
     image = web.objects.pop("/images/1%00 %z%.png")
     for name in ("/images/a b.png", "/images/a%20b.png"):
         web.objects[name] = image
-        check(feed(list_of_images))
+        check(feed(url))
         del web.objects[name]
     web.objects |= {"/images/a b.png": image, "/images/a%20b.png": png(7)}
-    assert 'csv:2: "images/a%20b.png" is a file of that very name, or one whose name is encoded' in refused(
-        list_of_images
-    )
+    assert 'csv:2: "images/a%20b.png" is a file of that very name, or one whose name is encoded' in refused(url)
     web.fault = lambda _, path, __: object_store.busy(403) if "%" in path else None  # as buckets say what they lack
-    check(feed(list_of_images))
+    check(feed(url))
     web.objects["/list.csv"] = web.objects["/list.csv"].replace(b"images/a", web.url.encode() + b"/images/a")
-    check(feed(list_of_images))
+    check(feed(url))
 
 
 def test_files_of_a_program_may_be_urls(web: Store, tmp_path: Path) -> None:
-    images(web)
+    web.objects = images()
     paths = [web.url + f"/images/{number:03}.png" for number in range(COUNT)]
     (tmp_path / "0.png").write_bytes(png(0))
     labels, masks = [number % 3 for number in range(COUNT)], {"mask": {"kind": "mask", "values": paths}}
@@ -130,7 +127,7 @@ def test_a_part_is_not_the_whole(web: Store) -> None:
         return True
 
     web.fault = lambda number, path, headers: part if number % 3 == 0 else None
-    check(feed(images(web)))
+    check(feed(list_of_images(web)))
 
 
 def test_a_body_without_an_end_is_refused(web: Store) -> None:
@@ -143,7 +140,7 @@ def test_a_body_without_an_end_is_refused(web: Store) -> None:
         return True
 
     web.fault = lambda *_: endless
-    with pytest.raises(forebay.Error, match="neither how long it is"), feed(images(web)) as feeder:
+    with pytest.raises(forebay.Error, match="neither how long it is"), feed(list_of_images(web)) as feeder:
         list(feeder)
 
 
@@ -384,7 +381,7 @@ def test_keys_of_a_container_past_a_proxy(bucket: Store, machine: Store, monkeyp
 
 
 def test_a_local_list_of_urls_is_hedged(web: Store, tmp_path: Path) -> None:
-    images(web)
+    web.objects = images()
     lines = "".join(f"{web.url}/images/{number:03}.png,{number % 3}\n" for number in range(COUNT))
     (tmp_path / "list.csv").write_text(lines)
     late: list[str] = []
