@@ -121,8 +121,6 @@ class Pool:
     def fail_by_exception(self, data: bytes) -> None:
         """Re-raises the exception of a process."""
         told, text, error = pickle.loads(data)
-        if error is None:
-            error = RuntimeError(told)
         error.__cause__ = RemoteTraceback(text)
         with contextlib.suppress(AttributeError):
             error._forebay_told = told
@@ -182,7 +180,7 @@ class Pool:
                     _worker.send_message(connection, message)  # a process that has ended is reported below
         for number in numbers:
             with self._talking(number) as connection:
-                problem = _worker.receive_message(connection)
+                problem = _worker.receive_message(connection.makefile("rb"))
             if problem:
                 told, text, _ = pickle.loads(problem)
                 raise Error(

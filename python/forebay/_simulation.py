@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +31,13 @@ class Recommendation:
 
 
 def _run(config: Any, options: dict[str, Any], arguments: Sequence[str]) -> str:
-    settings = _options.load(config, options)
-    command = Path(__file__).with_name("bin") / "forebay"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "feed.toml"
-        file.write_text(settings.to_toml(), encoding="utf-8")
-        done = subprocess.run(
-            [command, "simulate", file, *arguments], capture_output=True, encoding="utf-8", errors="backslashreplace"
-        )
+    done = subprocess.run(
+        [Path(__file__).with_name("bin") / "forebay", "simulate", "/dev/stdin", *arguments],
+        input=_options.load(config, options).to_toml(),
+        capture_output=True,
+        encoding="utf-8",
+        errors="backslashreplace",
+    )
     if done.returncode != 0:
         raise ConfigError(done.stderr.strip() or f"forebay simulate ended with {done.returncode}")
     return done.stdout

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any
+from typing import Any, BinaryIO
 
 from ._fields import specs_of
 from ._samples import answer_of, told
@@ -30,19 +30,16 @@ _GRACE_S = 2.0
 is_worker = False
 
 
-def receive(connection: socket.socket, count: int) -> bytes:
+def receive(incoming: BinaryIO, count: int) -> bytes:
     """Receives `count` bytes. Raises EOFError if the other side closes first."""
-    parts = bytearray()
-    while len(parts) < count:
-        part = connection.recv(min(count - len(parts), 1 << 20))
-        if not part:
-            raise EOFError
-        parts += part
-    return bytes(parts)
+    data = incoming.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
 
 
-def receive_message(connection: socket.socket) -> bytes:
-    return receive(connection, int.from_bytes(receive(connection, 8), sys.byteorder))
+def receive_message(incoming: BinaryIO) -> bytes:
+    return receive(incoming, int.from_bytes(receive(incoming, 8), sys.byteorder))
 
 
 def send_message(connection: socket.socket, data: bytes) -> None:
@@ -50,13 +47,13 @@ def send_message(connection: socket.socket, data: bytes) -> None:
 
 
 def pickled(error: BaseException) -> bytes:
-    """An exception with its text and traceback; if it cannot be pickled, only those two."""
+    """An exception with its text and traceback; one that cannot be pickled is replaced."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     with contextlib.suppress(Exception):
         data = pickle.dumps((told(error), text, error))
         pickle.loads(data)
         return data
-    return pickle.dumps((told(error), text, None))
+    return pickle.dumps((told(error), text, RuntimeError(told(error))))
 
 
 class _Memory:
@@ -102,9 +99,9 @@ def _end_with_parent(connection: socket.socket) -> None:
     os._exit(1)
 
 
-def _serve(connection: socket.socket, memory: _Memory, dataset: Any, fields: Any) -> None:
+def _serve(incoming: BinaryIO, connection: socket.socket, memory: _Memory, dataset: Any, fields: Any) -> None:
     while True:
-        index = int.from_bytes(receive(connection, 8), sys.byteorder)
+        index = int.from_bytes(receive(incoming, 8), sys.byteorder)
         try:
             status, parts = READ, _as_parts(answer_of(dataset[index], fields))
         except BaseException as error:
@@ -119,13 +116,14 @@ def run(connection_file: int, memory_file: int) -> None:
     is_worker = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=connection_file)
+    incoming = connection.makefile("rb")
     threading.Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
     with contextlib.suppress(EOFError, ConnectionError):
         memory = _Memory(memory_file)
         try:
             # Imports the program's main module as in processes spawned by multiprocessing.
-            multiprocessing.spawn.prepare(pickle.loads(receive_message(connection)))
-            dataset = pickle.loads(receive_message(connection))
+            multiprocessing.spawn.prepare(pickle.loads(receive_message(incoming)))
+            dataset = pickle.loads(receive_message(incoming))
             fields = specs_of(dataset.fields)
             if "torch" in sys.modules:  # one thread each, as PyTorch's own workers: the processes are the busy cores
                 sys.modules["torch"].set_num_threads(1)
@@ -135,4 +133,4 @@ def run(connection_file: int, memory_file: int) -> None:
             send_message(connection, pickled(error))
             return
         send_message(connection, b"")
-        _serve(connection, memory, dataset, fields)
+        _serve(incoming, connection, memory, dataset, fields)
