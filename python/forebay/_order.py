@@ -148,12 +148,11 @@ class Asked:
         """The random states to save. ``is_to_draw``: no loop has begun for which the sampler has still to be asked."""
         if is_in_epoch:
             return self._drawn_from
-        with torch.random.fork_rng(devices=[]):
-            before = self._random.get_state()
-            if is_to_draw and (self._generator or torch.default_generator) is self._random:
-                draw_base_seed(self._generator)
-            found = {"random": _text(self._random.get_state())}
-            self._random.set_state(before)
+        before = self._random.get_state()
+        if is_to_draw and (self._generator or torch.default_generator) is self._random:
+            draw_base_seed(self._generator)
+        found = {"random": _text(self._random.get_state())}
+        self._random.set_state(before)
         return found
 
     def resume(self, state: Mapping[str, Any]) -> None:

@@ -85,7 +85,7 @@ class _Reading:
         inner = "give its .transforms in its place, or " if hasattr(step, "transforms") else ""  # a preset
         raise NoCounterpart(f"has no counterpart in Forebay: {inner}{_WAYS}")
 
-    def _geometry(self, step: Any, **options: Any) -> None:
+    def _geometry(self, **options: Any) -> None:
         if "crop" in self.options:
             raise NoCounterpart(
                 "comes after another crop or resize; one RandomResizedCrop, one Resize((height, width)), or one Resize "
@@ -108,9 +108,7 @@ class _Reading:
         self._require_bilinear(step)
         if self.resized:
             raise NoCounterpart("comes after a Resize; remove that")
-        self._geometry(
-            step, crop="random_resized", size=_both(step.size), scale=tuple(step.scale), ratio=tuple(step.ratio)
-        )
+        self._geometry(crop="random_resized", size=_both(step.size), scale=tuple(step.scale), ratio=tuple(step.ratio))
 
     def _Resize(self, step: Any) -> None:
         self._require_bilinear(step)
@@ -118,7 +116,7 @@ class _Reading:
             raise NoCounterpart("makes images of different sizes with max_size: give both sides")
         if self.resized or "padding" in self.options:
             raise NoCounterpart("comes twice, or after Pad; keep one of them, before")
-        self._geometry(step)
+        self._geometry()
         self.resized = _sides(step.size)
 
     def _CenterCrop(self, step: Any) -> None:
@@ -132,9 +130,9 @@ class _Reading:
         if self.is_normalised and max(height - resized[0], width - resized[-1]) > 0:
             raise NoCounterpart("is larger than the image, after Normalize; put Normalize last")
         if len(resized) == 1 and height == width <= resized[0]:
-            self._geometry(step, crop="center", size=(height, width), center_fraction=height / resized[0])
+            self._geometry(crop="center", size=(height, width), center_fraction=height / resized[0])
         else:
-            self._geometry(step, crop="center", size=(height, width), resize=resized)
+            self._geometry(crop="center", size=(height, width), resize=resized)
 
     def _RandomCrop(self, step: Any) -> None:
         if getattr(step, "pad_if_needed", False):
@@ -144,7 +142,7 @@ class _Reading:
             if ".v2" in type(step).__module__:  # v2 stores left, right, top, bottom
                 border = [border[i] for i in (0, 2, 1, 3)]
             self._pad(step, border)
-        self._geometry(step)
+        self._geometry()
         self._crop_randomly(*_both(step.size))
 
     def _Pad(self, step: Any) -> None:
