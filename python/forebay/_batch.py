@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -95,7 +94,8 @@ class BatchCopy:
     def numpy(self, *names: str) -> Any:
         """The named fields, by default "image" and "label" or, for mixed batches, "image" and "label_weights": a single
         array for one name, else a tuple."""
-        return self._wanted(names, self.fields.__getitem__)
+        wanted = [self.fields[name] for name in names or self._defaults()]
+        return wanted[0] if len(names) == 1 else tuple(wanted)
 
     def torch(self, *names: str, copy: bool | None = None) -> Any:
         """Like numpy(), as PyTorch tensors that share the copy's memory or, with copy=True, have memory of their
@@ -103,19 +103,15 @@ class BatchCopy:
         import torch
 
         def tensor(name: str) -> Any:
-            values = self.fields[name]
-            if name in self.bfloat16:
-                found = torch.from_numpy(values.view("int16")).view(torch.bfloat16)
-            else:
-                found = torch.from_numpy(values)
-            return found.clone() if copy else found
+            if name not in self.bfloat16:
+                return torch.from_numpy(self.fields[name])
+            return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
 
-        return self._wanted(names, tensor)
+        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or self._defaults()]
+        return wanted[0] if len(names) == 1 else tuple(wanted)
 
-    def _wanted(self, names: tuple[str, ...], convert: Callable[[str], Any]) -> Any:
-        usual = "image", "label_weights" if "label_weights" in self.fields else "label"
-        wanted = tuple(map(convert, names or usual))
-        return wanted[0] if len(names) == 1 else wanted
+    def _defaults(self) -> tuple[str, str]:
+        return "image", "label_weights" if "label_weights" in self.fields else "label"
 
     def __repr__(self) -> str:
         return f"<forebay.BatchCopy: step {self.step}, epoch {self.epoch}, {self.size} samples>"

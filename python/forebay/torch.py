@@ -312,7 +312,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def _stateful(self) -> Any:
         if self._feeder is None and self._reuse is None:
             raise AttributeError(
-                "PyTorch's loader has no state: give a policy, as \"block\", for Forebay's ring behind it"
+                "PyTorch's loader has no state: give a policy (even \"block\"), and Forebay's ring has one"
             )
         return self._reuse
 

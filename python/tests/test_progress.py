@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import importlib.util
 import io
+import itertools
 import logging
 import os
 import pty
@@ -20,7 +21,7 @@ from typing import Any
 
 import forebay
 import pytest
-from conftest import COUNT, SMALL, png
+from conftest import COUNT, SMALL, Made, png
 from forebay import _progress
 from forebay._displays import Display, Shown
 from forebay._progress import Mark, View
@@ -219,19 +220,11 @@ def test_a_table_in_a_notebook(make: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_view_is_drawn_while_the_loop_waits(make: Any) -> None:
-    class Data(forebay.Dataset):
-        asked = 0
+    drawn, asked = threading.Event(), itertools.count(1)
 
-        def __len__(self) -> int:
-            return COUNT
-
-        def __getitem__(self, i: int) -> bytes:
-            self.asked += 1
-            if self.asked > 24:
-                assert drawn.wait(60)
-            return png(i)
-
-    drawn = threading.Event()
+    def read(i: int) -> bytes:
+        assert next(asked) <= 24 or drawn.wait(60)
+        return png(i)
 
     class Drawing:
         def tick(self) -> None:
@@ -240,7 +233,7 @@ def test_the_view_is_drawn_while_the_loop_waits(make: Any) -> None:
         def close(self) -> None:
             pass
 
-    feeder = make(dataset=Data(), shuffle=False)
+    feeder = make(dataset=Made(COUNT, read), shuffle=False)
     feeder._waiting.view = Drawing()
     assert sorted(int(i) for batch in feeder for i in batch.ids) == list(range(COUNT))
     assert drawn.is_set()

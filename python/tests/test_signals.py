@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import forebay
 import pytest
-from conftest import COUNT, png, run_program
+from conftest import COUNT, Made, png, run_program
 
 
 def start_waiting(folder: Path, body: str) -> subprocess.Popen[str]:
@@ -200,31 +199,25 @@ except KeyboardInterrupt:
 def test_control_c_is_heard_while_close_waits_for_a_read(make: Any) -> None:
     """And close() may be called again."""
 
-    class Slow(forebay.Dataset):
-        may_go_on = threading.Event()
-        is_waiting = threading.Event()
-        has_returned = threading.Event()
+    may_go_on, is_waiting, has_returned = threading.Event(), threading.Event(), threading.Event()
 
-        def __len__(self) -> int:
-            return COUNT
+    def read(index: int) -> bytes:
+        if index >= 8:
+            is_waiting.set()
+            may_go_on.wait(60)
+            has_returned.set()
+        return png(5 * index)
 
-        def __getitem__(self, index: int) -> Any:
-            if index >= 8:
-                self.is_waiting.set()
-                self.may_go_on.wait(60)
-                self.has_returned.set()
-            return png(5 * index)
-
-    feeder = make(dataset=Slow(), dataset_shuffle=False, hedge="off")
+    feeder = make(dataset=Made(COUNT, read), dataset_shuffle=False, hedge="off")
     feeder.next().release()
-    assert Slow.is_waiting.wait(60)
+    assert is_waiting.wait(60)
     try:
         for _ in range(2):
             threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT)).start()
             with pytest.raises(KeyboardInterrupt):
                 feeder.close()
-        assert feeder.next() is None and not Slow.has_returned.is_set()
+        assert feeder.next() is None and not has_returned.is_set()
     finally:
-        Slow.may_go_on.set()
+        may_go_on.set()
     feeder.close()
     assert feeder.summary()["bad_samples"] == 0
