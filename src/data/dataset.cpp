@@ -17,8 +17,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
+#include <iterator>
 #include <optional>
-#include <ranges>
 #include <system_error>
 
 #include "base/output_file.hpp"
@@ -140,8 +140,10 @@ ConfigError unrecognised_folder(PathContents& contents) {
 
 // The names of the formats that have a property.
 std::string formats_with(bool Format::*property) {
-  const auto has_it = [&](const NamedFormat& known) { return known.format->*property; };
-  return joined(kFormats | std::views::filter(has_it), ", ", &NamedFormat::name);
+  std::vector<NamedFormat> all;
+  std::ranges::copy_if(kFormats, std::back_inserter(all),
+                       [&](const NamedFormat& known) { return known.format->*property; });
+  return joined(all, ", ", &NamedFormat::name);
 }
 
 ConfigError reads_no_urls(PathContents& contents, std::string_view format) {

@@ -101,7 +101,7 @@ class SampleHandler {
 };
 
 // Totals that worker threads keep for telemetry: relaxed counters, exact once the threads are joined.
-struct WorkerTotals {
+struct WorkerTotals {  // NOLINT(clang-analyzer-optin.performance.Padding): readers and decoders write apart
   std::atomic<std::uint64_t> bytes_read{0};
   // Bytes of samples: from a store (or, through a cache, from a slow mount), and from the cache. Not what failed
   // requests brought, nor the head that opening an object brings.

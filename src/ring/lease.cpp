@@ -114,7 +114,8 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // With canvases the images are the rendered tensor of this serving, otherwise the slot itself;
 // shown() knows which.
 TensorView Lease::images() const noexcept {
-  if (!store_) return {.shape = {0}};
+  constexpr Shape kNothing{0};
+  if (!store_) return {.shape = kNothing};
   const ring::SlotFormat& format = store_->format();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);

@@ -391,6 +391,7 @@ std::vector<std::byte> index_video(const VideoSource& source, std::vector<double
   const double tick = av_q2d(stream.time_base);
   if (!(tick > 0)) throw SampleError("it states no frame rate, so that no part of it can be named in seconds");
   std::vector<std::int64_t> at;
+  at.reserve(shown.size());
   for (const std::uint32_t i : shown) at.push_back(is_avi ? clock[i] : times[i]);
   std::ranges::sort(at);
   for (const std::int64_t time : at) {

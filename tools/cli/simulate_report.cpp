@@ -11,7 +11,6 @@
 #include <iterator>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "base/text.hpp"
@@ -164,8 +163,8 @@ void add_prediction(Lines& line, const char* what, const simulate::Prediction& p
 // Nothing if the ranks had the same R, or there is one.
 std::string range_of_ratios(const std::vector<simulate::Trace>& traces) {
   const auto ratio = [](const simulate::Trace& trace) { return trace.mean_work_s / trace.mean_step_s; };
-  const auto [least, most] = std::ranges::minmax(traces | std::views::transform(ratio));
-  return least == most ? "" : fmt::format(" ({:.2f} to {:.2f} by rank)", least, most);
+  const auto [least, most] = std::ranges::minmax_element(traces, {}, ratio);
+  return ratio(*least) == ratio(*most) ? "" : fmt::format(" ({:.2f} to {:.2f} by rank)", ratio(*least), ratio(*most));
 }
 
 }  // namespace
