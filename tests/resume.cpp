@@ -1,6 +1,7 @@
 // A job that stops and resumes: all its parts together serve what a run without a stop serves.
 #include <forebay/feeder.hpp>
 
+#include "dataset_support.hpp"
 #include "memory_dataset.hpp"
 #include "order/job_state.hpp"
 #include "test.hpp"
@@ -428,6 +429,35 @@ TEST_CASE("another job's state is refused with its file, the key and what to do,
   damaged("is empty");
   text = "{}\n";
   damaged("is not a Forebay state");
+}
+
+TEST_CASE("a job does not go on with other contents behind the first bytes of files of the same sizes") {
+  const TemporaryDirectory dir;
+  const auto images = dir / "train-images-idx3-ubyte";
+  const auto write = [&](char pixel) {
+    write_file(dir / "train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\xC8", 8) + std::string(200, '\0'));
+    write_file(images, std::string("\0\0\x08\x03\0\0\0\xC8\0\0\0\x08\0\0\0\x08", 16) + std::string(199 * 64, 'x') +
+                           std::string(64, pixel));
+  };
+  Options options = memory_options(4);
+  options.dataset.path = images.string();
+  const auto state_of = [&] { return Feeder(options).state(); };
+  const auto error_with = [&](const std::string& state) {
+    Feeder feeder(options);
+    return error_of([&] { feeder.restore_state(state); });
+  };
+  write('a');
+  const std::string saved = state_of();
+  CHECK(error_with(saved).empty());
+  JobState unknown = parse_state(saved, "here");  // as of a mirror in a store, and of states of before
+  CHECK(unknown.settings.erase("the contents of its files") == 1);
+  write('b');
+  CHECK(parse_state(state_of(), "here").dataset == unknown.dataset);
+  const std::string error = error_with(saved);
+  CAPTURE(error);
+  CHECK(contains(error, "had the same number of samples in files of the same sizes, but other contents ("));
+  CHECK(contains(error, "check dataset.path"));
+  CHECK(error_with(to_text(unknown)).empty());
 }
 
 }  // namespace

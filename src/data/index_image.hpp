@@ -109,5 +109,8 @@ inline constexpr std::size_t kMostInMemory = std::size_t{64} << 20U;
 [[nodiscard]] std::unique_ptr<Dataset> restore_index(std::unique_ptr<const IndexImage> image);
 // The index that a dataset is read from; null for a dataset of the program's own.
 [[nodiscard]] const IndexImage* image_of(const Dataset& dataset) noexcept;
+// The hash of what was read of the files of records (RecordTable::Stamp::spread), which the fingerprint leaves out
+// because of a store's files it is not known. 0 if there are no such files or one is not known.
+[[nodiscard]] std::uint64_t sum_of_files(const Dataset& dataset);
 
 }  // namespace forebay::data

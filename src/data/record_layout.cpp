@@ -393,6 +393,20 @@ std::string record_name(std::string_view path, std::uint64_t number, std::string
   return name.append("]");
 }
 
+// Of files that are samples themselves nothing was read, and nothing is to be known.
+std::uint64_t sum_of_files(const Dataset& dataset) {
+  const IndexImage* const image = image_of(dataset);
+  if (image == nullptr || image->record().spreads.empty()) return 0;
+  const std::vector<std::uint64_t>& spreads = image->record().spreads;
+  const RecordLayout layout = read_record_layout(*image);
+  bool is_known = false;
+  for (std::uint64_t file = 0; file < spreads.size(); ++file) {
+    if (spreads[file] == 0 && layout.numbers<1>(*image, RecordLayout::file_bytes, file)[0] != 0) return 0;
+    is_known = is_known || spreads[file] != 0;
+  }
+  return is_known ? chunk_sum(std::as_bytes(std::span(spreads))) : 0;
+}
+
 // Modification times and versions go into the record and not into the content, because a copy of
 // the data has others but must have the same fingerprint; the sums of blocks, because reading them
 // from a store would take many requests for each file.

@@ -23,6 +23,7 @@
 #include "base/text.hpp"
 #include "config/schema.hpp"
 #include "config/values.hpp"
+#include "data/index_image.hpp"
 #include "order/selection.hpp"
 #include "order/state_file.hpp"
 
@@ -95,6 +96,9 @@ constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size",
                                                    "mpi.virtual_shards"};
 constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
 constexpr std::array<std::string_view, 3> kParts{"dataset.order", "dataset.nodes", "dataset.exchange"};
+
+// A setting, but only compared where both know it: states of before and of data in a store have none.
+constexpr std::string_view kContents = "the contents of its files";
 
 constexpr std::int64_t kMostParts = 1 << 20;  // the largest dataset.nodes
 
@@ -199,6 +203,7 @@ bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
 
 void ResumePoint::require_same_job(const order::JobState& ours) const {
   for (const auto& [key, value] : ours.settings) {
+    if (key == kContents) continue;
     const auto found = job_.settings.find(key);
     const bool is_there = found != job_.settings.end();
     if (is_there ? found->second == value || are_files(key, found->second, value) : value == default_text(key))
@@ -208,7 +213,7 @@ void ResumePoint::require_same_job(const order::JobState& ours) const {
            "set it as it was");
   }
   for (const auto& [key, value] : job_.settings) {
-    if (ours.settings.contains(key) || value == default_text(key)) continue;
+    if (key == kContents || ours.settings.contains(key) || value == default_text(key)) continue;
     refuse(saved_.source, "had " + stated(key, value) + " and this one has " + unstated(key), "set it as it was");
   }
   // They follow from the settings, unless somebody has changed the state.
@@ -224,6 +229,14 @@ void ResumePoint::require_same_job(const order::JobState& ours) const {
            "had another dataset (" + std::to_string(job_.samples) + " samples, fingerprint " + printable(job_.dataset) +
                ") than this one (" + std::to_string(ours.samples) + " samples, " + ours.dataset + ")",
            "check dataset.path, dataset.classes and dataset.index");
+  }
+  const auto saved = job_.settings.find(std::string(kContents));
+  const auto found = ours.settings.find(std::string(kContents));
+  if (saved != job_.settings.end() && found != ours.settings.end() && saved->second != found->second) {
+    refuse(saved_.source,
+           "had the same number of samples in files of the same sizes, but other contents (" +
+               printable(saved->second) + ") than this one (" + found->second + ")",
+           "check dataset.path");
   }
 }
 
@@ -254,6 +267,7 @@ order::JobState begin_state(const Options& options, const Dataset& dataset, cons
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
   state.settings = batch_settings(options);
+  if (const std::uint64_t sum = data::sum_of_files(dataset); sum != 0) state.settings.emplace(kContents, hex(sum, 16));
   if (const auto& selection = order.options().selection; selection && !selection->is_given()) {
     constexpr std::array<std::string_view, 4> kKeys{"dataset.split", "dataset.part", "dataset.fraction",
                                                     "dataset.weights"};
