@@ -356,7 +356,7 @@ TEST_CASE("a folder whose files are named like several parts is warned of, or re
 TEST_CASE("shards that a folder has in folders or of another kind are not read, which is said") {
   const std::string shard = tar_sample("a", kJpeg, "0") + tar_end();
   const FolderOf folder{{"0.tar", shard}, {"sub/1.tar", shard}, {"sub/2.tar", shard}, {"c.TFRecord", "x"}};
-  DatasetOptions options = options_for(folder.path(), "webdataset");
+  DatasetOptions options = options_for(folder.path());
   const auto dataset = build_dataset(options);
   CHECK(dataset->size() == 1);
   CHECK(contains(skip_reason(*dataset, "c.TFRecord"), "not read: the folder is read for files of another format"));
@@ -365,6 +365,31 @@ TEST_CASE("shards that a folder has in folders or of another kind are not read, 
   options.path = (folder / "{,*/}*.tar").string();
   CHECK(contains(remark, "dataset.path = \"" + options.path + "\""));
   CHECK(build_dataset(options)->size() == 3);
+  // A format that is given needs no walk through all folders, so there is none for a warning.
+  CHECK(skip_reason(*build_dataset(options_for(folder.path(), "webdataset")), folder.path().string()).empty());
+}
+
+TEST_CASE("a pattern is advised only if it names what is read and what is told of, and no other part") {
+  const std::string shard = tar_sample("a", kJpeg, "0") + tar_end();
+  const auto remark = [](const FolderOf& folder) {
+    return skip_reason(*build_dataset(options_for(folder.path())), folder.path().string());
+  };
+  const FolderOf parts{{"train-0.tar", shard}, {"val-0.tar", shard}, {"val/val-1.tar", shard}};
+  CHECK(remark(parts).empty());
+  const FolderOf deep{{"train-0.tar", shard}, {"val-0.tar", shard}, {"val/1.tar", shard}, {"old/deep/c.tar", shard}};
+  CHECK(remark(deep).ends_with("1 file of this kind in its folders is not read"));
+  CHECK(remark({{"a.tar", shard}, {"val/a.tar", shard}, {"b/a.tar", shard}})
+            .ends_with("1 file of this kind in its folders is not read"));
+  CHECK(remark({{"a.tar", shard}, {"b/a.tgz", shard}}).ends_with("is not read"));
+  CHECK(remark({{"a.tar", shard}, {"b/a.tar", shard}, {"b/c/a.tar", shard}}).ends_with("are not read"));
+  CHECK(remark({{"a.tar", shard}, {"b/c/a.tar", shard}}).ends_with("/{,*/*/}*.tar\" reads those too"));
+  // Wildcards may take in parts that nobody thought of; braces name them.
+  const auto said_of = [&](const std::string& pattern) {
+    const std::string path = (deep / pattern).string();
+    return skip_reason(*build_dataset(options_for(path)), path);
+  };
+  CHECK(contains(said_of("{,*/*/}*.tar"), "names say different parts of a dataset ("));
+  CHECK(said_of("{train,val}-0.tar").empty());
 }
 
 TEST_CASE("a compressed RecordIO file is told by what it holds") {

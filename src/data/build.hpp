@@ -149,6 +149,8 @@ class PathContents {
   // The entries of the folder itself, and of the whole tree. REQUIRES: is_folder().
   [[nodiscard]] const Scan& listing();
   [[nodiscard]] Scan& tree();
+  // The tree if something has asked for it; else null.
+  [[nodiscard]] const Scan* scanned_tree() const noexcept { return tree_ ? &*tree_ : nullptr; }
   // Which annotation belongs to which image of the tree. REQUIRES: is_folder().
   [[nodiscard]] const Pairing& pairing();
   // VOC if an XML file in the tree is VOC's and clearly belongs to certain images, or if there are

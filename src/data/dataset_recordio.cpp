@@ -193,6 +193,7 @@ const Format formats::recordio{.needs = "a RecordIO file",
                                .hash = hash_recordio,
                                .hashed = "the compressed files, or other files",
                                .takes_patterns = true,
-                               .reads_urls = true};
+                               .reads_urls = true,
+                               .is_shard = is_recordio_name};
 
 }  // namespace forebay::data

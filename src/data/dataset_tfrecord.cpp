@@ -317,6 +317,7 @@ const Format formats::tfrecord{.needs = "a TFRecord file",
                                .hashed = "the compressed files, or other files",
                                .takes_patterns = true,
                                .chooses_image = true,
-                               .reads_urls = true};
+                               .reads_urls = true,
+                               .is_shard = is_tfrecord_name};
 
 }  // namespace forebay::data

@@ -429,6 +429,7 @@ const Format formats::webdataset{.needs = "a tar archive",
                                  .hashed = "the compressed files, or other files",
                                  .takes_patterns = true,
                                  .chooses_image = true,
-                                 .reads_urls = true};
+                                 .reads_urls = true,
+                                 .is_shard = is_tar_name};
 
 }  // namespace forebay::data

@@ -291,7 +291,10 @@ std::string part_in_name(std::string_view name) {
   return "";
 }
 
-std::string remark_on_parts(std::span<const std::string> paths) {
+std::string remark_on_parts(std::span<const std::string> paths, std::string pattern) {
+  std::ranges::replace_if(
+      pattern, [](char c) { return std::string_view("{},*?[]/").find(c) != std::string_view::npos; }, '_');
+  if (!part_in_name(pattern).empty()) return "";
   std::map<std::string, std::string_view> parts;  // the first file of each
   for (const std::string& path : paths) parts.emplace(part_in_name(base_name(path)), base_name(path));
   if (parts.size() < 2) return "";

@@ -26,8 +26,8 @@ void refuse_roles_as_classes(const BuildContext& context, const Scan& scan);
 [[nodiscard]] std::string part_in_name(std::string_view name);
 
 // A remark on files that are all read although their names say different parts, or only some of them say one. Empty if
-// not.
-[[nodiscard]] std::string remark_on_parts(std::span<const std::string> paths);
+// not, and if the pattern that they match ("" = none) names parts itself: "{train,val}-*.tar".
+[[nodiscard]] std::string remark_on_parts(std::span<const std::string> paths, std::string pattern);
 
 // A remark on a tree of annotated images with several splits: which there are, and how to choose one. Empty if there
 // are none.

@@ -64,6 +64,8 @@ struct Format {
   bool reads_urls = false;
   // Whether its samples are whole files, which may be videos if clip.frames is set.
   bool reads_videos = false;
+  // Whether a file of this name is one of those that it reads together, each with many records; null: it has no such.
+  bool (*is_shard)(std::string_view name) = nullptr;
 };
 
 namespace formats {

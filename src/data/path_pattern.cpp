@@ -126,4 +126,23 @@ std::vector<std::string> expand_path_pattern(const std::string& pattern) {
   return distinct;
 }
 
+// The pattern of the first is tried. A folder that may not be listed, where none was expected, ends that.
+std::string pattern_of_files(const std::string& folder, std::span<const std::string> read,
+                             std::vector<std::string> below) {
+  const std::string_view first = std::string_view(below.front()).substr(folder.size() + 1);
+  const std::string_view name = base_name(first);
+  std::string pattern = folder + "/{,";
+  for (auto levels = std::ranges::count(first, '/'); levels > 0; --levels) pattern += "*/";
+  pattern.append("}*").append(name.substr(std::min(name.find('.'), name.size())));
+  below.insert(below.end(), read.begin(), read.end());
+  std::ranges::sort(below);
+  try {
+    std::vector<std::string> named = expand_path_pattern(pattern);
+    std::ranges::sort(named);
+    return named == below && !is_path_pattern(folder) ? pattern : "";
+  } catch (const ConfigError&) {
+    return "";
+  }
+}
+
 }  // namespace forebay::data

@@ -13,10 +13,10 @@
 #include "shards.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 #include "base/crc32c.hpp"
 #include "base/retry.hpp"
@@ -24,6 +24,7 @@
 #include "container_bytes.hpp"
 #include "file_nature.hpp"
 #include "folder_roles.hpp"
+#include "formats.hpp"
 #include "object_samples.hpp"
 #include "parallel.hpp"
 #include "path_pattern.hpp"
@@ -109,37 +110,39 @@ bool is_for_training(std::string_view given) {
   return false;
 }
 
-// Warns of what a folder's user may not expect: that files named like several parts are all read, and that others are
-// not, in its folders or of another kind.
-void warn_of_folder(PathContents& contents, bool (*is_name)(std::string_view), std::span<const std::string> read,
-                    SkipLog& skipped) {
+// Warns of files in the folder's folders, if they are known: nobody asked for a walk through all of them. Those whose
+// path says another part of the dataset than the files that are read are left out for that, and read by no pattern.
+void warn_of_folders(PathContents& contents, bool (*is_name)(std::string_view), std::span<const std::string> read,
+                     SkipLog& skipped) {
   const std::string& root = contents.root();
-  if (std::string remark = remark_on_parts(read); !remark.empty()) skipped.add_warning(root, std::move(remark));
-  constexpr std::array<std::string_view, 7> kEndings{".tar",   ".tgz",    ".tfrecord", ".tfrecords",
-                                                     ".tfrec", ".record", ".rec"};
-  for (const std::string_view name : contents.listing().others) {
-    std::string plain = lower_case(name);
-    if (plain.ends_with(".gz")) plain.resize(plain.size() - 3);
-    const bool is_shard = std::ranges::any_of(kEndings, [&](auto ending) { return plain.ends_with(ending); });
-    if (is_shard && !is_name(name)) {
-      skipped.add_warning(join_path(root, name), "not read: the folder is read for files of another format");
-    }
+  if (contents.scanned_tree() == nullptr) return;
+  std::set<std::string> parts{"", "train"};
+  for (const std::string& path : read) parts.insert(part_in_name(base_name(path)));
+  std::vector<std::string> below;
+  for (const std::string_view path : contents.scanned_tree()->others) {
+    const std::vector<std::string_view> names = split(path, '/');
+    const auto is_ours = [&](std::string_view name) { return parts.contains(part_in_name(name)); };
+    if (names.size() > 1 && is_name(names.back()) && std::ranges::all_of(names, is_ours))
+      below.push_back(join_path(root, path));
   }
-  if (contents.listing().folders.empty()) return;
-  const auto is_below = [&](std::string_view path) {
-    return path.find('/') != std::string_view::npos && is_name(base_name(path));
+  if (below.empty()) return;
+  const std::string pattern = store::is_url(root) ? "" : pattern_of_files(root, read, below);
+  skipped.add_warning(root, counted(below.size(), "file") + " of this kind in its folders " +
+                                (below.size() == 1 ? "is" : "are") + " not read" +
+                                (pattern.empty() ? "" : "; dataset.path = \"" + pattern + "\" reads those too"));
+}
+
+// Warns of files in a folder of another kind.
+void warn_of_others(PathContents& contents, bool (*is_name)(std::string_view), SkipLog& skipped) {
+  const auto is_shard = [](std::string_view name) {
+    return std::ranges::any_of(kFormats, [&](const NamedFormat& known) {
+      return known.format->is_shard != nullptr && known.format->is_shard(name);
+    });
   };
-  const auto& others = contents.tree().others;
-  const auto first = std::find_if(others.begin(), others.end(), is_below);
-  const auto below = static_cast<std::size_t>(std::count_if(first, others.end(), is_below));
-  if (below == 0) return;
-  const std::string_view name = base_name(*first);
-  std::string pattern = root + "/{,";
-  for (auto levels = std::count(first->begin(), first->end(), '/'); levels > 0; --levels) pattern += "*/";
-  pattern.append("}*").append(name.substr(std::min(name.find('.'), name.size())));
-  skipped.add_warning(root, counted(below, "file") + " of this kind in its folders " + (below == 1 ? "is" : "are") +
-                                " not read" +
-                                (store::is_url(root) ? "" : "; dataset.path = \"" + pattern + "\" reads those too"));
+  for (const std::string_view name : contents.listing().others) {
+    if (is_name(name) || !is_shard(name)) continue;
+    skipped.add_warning(join_path(contents.root(), name), "not read: the folder is read for files of another format");
+  }
 }
 
 // The files of a folder that would belong to the format if they were not compressed by a method
@@ -421,7 +424,14 @@ IndexDraft build_from_shards(PathContents& contents, const ShardFormat& format) 
   drafts.reserve(read.size());
   for (auto& draft : read) drafts.push_back(*std::move(draft));
   IndexDraft draft = merge_shards(contents, drafts, wanted, format.missing);
-  if (contents.is_folder()) warn_of_folder(contents, format.is_name, paths, draft.skipped);
+  const std::string& root = contents.root();
+  const std::string pattern = contents.is_pattern() ? root.substr(folder_of_pattern(root).size()) : "";
+  if (std::string remark = remark_on_parts(paths, pattern); !remark.empty())
+    draft.skipped.add_warning(root, std::move(remark));
+  if (contents.is_folder()) {
+    warn_of_others(contents, format.is_name, draft.skipped);
+    warn_of_folders(contents, format.is_name, paths, draft.skipped);
+  }
   for (std::string& path : others) {
     draft.skipped.add_note(std::move(path), "not read: names of others in the folder say \"train\"");
   }
