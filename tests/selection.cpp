@@ -125,7 +125,8 @@ TEST_CASE("a split is the same wherever the data lie") {
   CHECK(parts[0].size() < 150);
 }
 
-TEST_CASE("a split of files that a program gives is the same for a copy in another folder, and for ./ in a list") {
+TEST_CASE(
+    "a split of files that a program gives is the same for a copy in another folder, and for ./ and // in a list") {
   class Files final : public LikeDataset {
    public:
     explicit Files(std::string folder)
@@ -149,14 +150,21 @@ TEST_CASE("a split of files that a program gives is the same for a copy in anoth
 
   const testing::TemporaryDirectory dir;
   std::vector<Ids> parts;
-  for (const std::string& before : {std::string(), std::string("./")}) {
+  for (const std::string before : {"a/", "./a/", "a//", "a/./", ".//a/"}) {
     std::string list;
-    for (int i = 0; i < 200; ++i) list += before + "a/" + std::to_string(i) + ".jpg 0\n";
+    for (int i = 0; i < 200; ++i) list += before + std::to_string(i) + ".jpg 0\n";
     write_file(dir.path() / "list.txt", list);
     options.path = (dir.path() / "list.txt").string();
     parts.push_back(ids_of(*build_dataset(options), options));
   }
-  CHECK(parts[0] == parts[1]);
+  for (const Ids& other : parts) CHECK(other == parts[0]);
+  // Weights may name them in either way.
+  options.split.clear();
+  for (const std::string name : {"a/7.jpg", "./a/7.jpg", "a//7.jpg"}) {
+    write_file(dir.path() / "weights.txt", name + " 0\n");
+    options.weights = (dir.path() / "weights.txt").string();
+    CHECK_FALSE(uses_of(order_of(*build_dataset(options), options), 0).contains(7));
+  }
 }
 
 TEST_CASE("all objects of an image are in one part of a split") {

@@ -20,6 +20,7 @@
 #include "data/index_image.hpp"
 #include "data/parallel.hpp"
 #include "data/record_table.hpp"
+#include "store/url.hpp"
 
 namespace forebay::order {
 namespace {
@@ -43,6 +44,13 @@ using Weights = std::unordered_map<std::string, Weight>;
   throw ConfigError("dataset.weights: " + printable(file) + ":" + std::to_string(line) + ": " + what);
 }
 
+// A list may name the same file as "./cat/0.jpg" or "cat//0.jpg".
+std::string plain_path(std::string name) {
+  const bool is_plain =
+      !name.starts_with("./") && name.find("//") == std::string::npos && name.find("/./") == std::string::npos;
+  return is_plain || store::is_url(name) ? std::move(name) : std::filesystem::path(name).lexically_normal().string();
+}
+
 std::optional<double> weight_in(std::string_view text) {
   const auto value = parse_number<double>(text);
   return value && *value >= 0 && *value <= kLargestWeight ? value : std::nullopt;
@@ -61,7 +69,7 @@ void add_line(Weights& weights, std::string_view text, const std::string& file, 
   }
   std::string_view name = without_blanks(text.substr(0, before));
   if (name.ends_with(',')) name = without_blanks(name.substr(0, name.size() - 1));
-  const auto [known, is_new] = weights.try_emplace(std::string(name), *value, line);
+  const auto [known, is_new] = weights.try_emplace(plain_path(std::string(name)), *value, line);
   if (is_new) return;
   refuse(file, line,
          "\"" + printable(name) + "\" is listed twice, first in line " + std::to_string(known->second.line));
@@ -90,7 +98,7 @@ Weights parse(const std::string& file) {
 
 // Marks the entry with this name as used; null if the file has none.
 const Weight* use(Weights& weights, const std::string& name) {
-  const auto found = weights.find(name);
+  const auto found = weights.find(plain_path(name));
   if (found == weights.end()) return nullptr;
   found->second.is_used.store(true, std::memory_order_relaxed);
   return &found->second;
@@ -115,10 +123,9 @@ SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
 std::string SampleNames::of(std::uint64_t id) const {
   if (auto original = data::original_name(dataset_, id)) return *std::move(original);
   std::string name = dataset_.name(id);
+  const bool is_object = store::is_url(name);  // "cat//0.jpg" is another one than "cat/0.jpg"
   if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
-  // A list may name the same file as "./cat/0.jpg".
-  if (name.starts_with("./")) name = std::filesystem::path(name).lexically_normal().string();
-  return name;
+  return is_object && !name.starts_with("./") ? name : plain_path(std::move(name));
 }
 
 std::string SampleNames::of_source(std::uint64_t id) const {
