@@ -100,9 +100,10 @@ TEST_CASE("a bad field makes a bad sample, which names the field and its file") 
       {grid, bytes(1.0F), "4 bytes, neither an npy file nor the 8 of its elements"},
       {grid, npy_of("<f4", "(3,)", bytes(1.0F, 2.0F, 3.0F)), "an array of shape (3,) where another one is wanted"},
       {grid, npy_of("<f4", "(2,)", bytes(1.0F, 2.0F)), "an array of float32, which int32 does not hold"},
-      {grid, npy_of("<i8", "(2,)", bytes(std::int64_t{1}, std::int64_t{1} << 40)), "which int32 does not hold"},
+      {grid, npy_of("<i8", "(2,)", bytes(std::int64_t{1}, std::int64_t{1} << 40)),
+       "an array of int64 with 1099511627776, which int32 does not hold"},
       {grid, npy_of("<i4", "(2,)", bytes(std::int32_t{1})), ""},
-      {real, npy_of("<f8", "(2,)", bytes(1.0, 1e300)), "an array of float64, which float32 does not hold"},
+      {real, npy_of("<f8", "(2,)", bytes(1.0, 1e300)), "an array of float64 with 1e+300, which float32 does not hold"},
       {kind, bytes(std::int32_t{2}), "class 2 is not between -1 and 1"},
       {kind, bytes(std::int32_t{-2}), "class -2 is not between -1 and 1"},
       {note, bytes('a', 'b', 'c'), "3 bytes, but a batch has room for 2 bytes"},
@@ -187,7 +188,7 @@ TEST_CASE("arrays of 16-bit floating point become others, and others become them
   const std::string refusal = error_of([&] {
     (void)served(DType::float16, npy_of("<f4", "(2,)", std::vector<float>{1, 70000}));
   });
-  CHECK(contains(refusal, "an array of float32, which float16 does not hold"));
+  CHECK(contains(refusal, "an array of float32 with 70000, which float16 does not hold"));
 }
 
 TEST_CASE("what read_field() throws or asks for is the sample's fault") {

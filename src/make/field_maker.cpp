@@ -42,9 +42,9 @@ bool is_type(const data::NpyArray& array, DType dtype) {
   return false;
 }
 
-[[noreturn]] void refuse_type(const Field& field, const data::NpyArray& array) {
-  throw SampleError("an array of " + array.dtype() + ", which " + std::string(to_string(field.dtype)) +
-                    " does not hold");
+[[noreturn]] void refuse_type(const Field& field, const data::NpyArray& array, const std::string& value = "") {
+  throw SampleError("an array of " + array.dtype() + (value.empty() ? "" : " with " + value) + ", which " +
+                    std::string(to_string(field.dtype)) + " does not hold");
 }
 
 // Integers must be converted exactly; floating-point numbers may lose precision but not become
@@ -55,11 +55,11 @@ void convert_all(const Field& field, const data::NpyArray& array, std::span<cons
     From value{};
     std::memcpy(&value, from.data() + i * sizeof value, sizeof value);
     if constexpr (std::is_integral_v<To>) {
-      if (!std::in_range<To>(value)) refuse_type(field, array);
+      if (!std::in_range<To>(value)) refuse_type(field, array, std::to_string(value));
     }
     const auto converted = static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
     if constexpr (std::is_floating_point_v<From> && std::is_floating_point_v<To>) {
-      if (std::isfinite(value) && !std::isfinite(converted)) refuse_type(field, array);
+      if (std::isfinite(value) && !std::isfinite(converted)) refuse_type(field, array, shortest(value));
     }
     std::memcpy(to + i * sizeof converted, &converted, sizeof converted);
   }
@@ -100,7 +100,7 @@ void convert_half(const Field& field, data::NpyArray array, std::span<const std:
       continue;
     }
     const std::uint32_t bits = encode(value, field.dtype);
-    if (std::isfinite(value) && (bits & infinity) == infinity) refuse_type(field, array);
+    if (std::isfinite(value) && (bits & infinity) == infinity) refuse_type(field, array, shortest(value));
     std::memcpy(to + i * bytes, &bits, bytes);
   }
 }
