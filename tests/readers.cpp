@@ -211,6 +211,26 @@ TEST_CASE("an outage is told once, and once that it is over") {
   CHECK(told[1].find("reads succeed again") == 0);
 }
 
+TEST_CASE("reads of which some always fail and others succeed are no outage, unless one fails for long") {
+  std::vector<std::string> told;
+  StoreOutage outage(0, nullptr, [&](const std::string& line) { told.push_back(line); });
+  const auto begin = RunningTime::Clock::now();
+  auto before = std::make_unique<StoreOutage::Trial>(outage);
+  std::uint64_t reads = 0;
+  before->failed("0.jpg", "stale handle", reads);
+  while (RunningTime::Clock::now() < begin + 1500ms) {  // one begins to fail before the last succeeds
+    auto next = std::make_unique<StoreOutage::Trial>(outage);
+    next->failed("next.jpg", "stale handle", ++reads);
+    before->succeeded();
+    before = std::move(next);
+  }
+  CHECK(told.empty());
+  StoreOutage::Trial bad(outage);
+  while (told.empty() && RunningTime::Clock::now() < begin + 60s) bad.failed("bad.jpg", "stale handle", ++reads);
+  REQUIRE(told.size() == 1);
+  CHECK(contains(told[0], ", while others succeeded: bad.jpg: stale handle; "));
+}
+
 TEST_CASE("a permanent error is reported at once and read once") {
   Stage stage(3);
   stage.dataset.after = [](std::uint64_t id, int) {

@@ -59,9 +59,9 @@ void StoreOutage::Trial::failed(const std::string& name, std::string_view reason
     date_ = std::chrono::system_clock::now();
     reads_before_ = reads;
     if (outage_.time_ != nullptr) mark_ = outage_.time_->now();
-    outage_.enter(now);
+    outage_.enter(now, reads);
   }
-  outage_.note(name, reason, now);
+  outage_.note(name, reason, since_, reads);
   if (outage_.limit_s_ <= 0 || outage_.time_ == nullptr) return;
   if (seconds(outage_.time_->since(mark_)) < outage_.limit_s_) return;
   throw WatchdogError(name + ": " + std::string(reason) + "; its reads have failed for " +
@@ -81,11 +81,12 @@ void StoreOutage::Trial::succeeded() noexcept {
 }
 
 // The first failing sample starts the outage. Once it has been logged, only recovered() ends it.
-void StoreOutage::enter(Clock::time_point since) {
+void StoreOutage::enter(Clock::time_point since, std::uint64_t reads) {
   const std::lock_guard lock(mutex_);
   if (failing_++ > 0) return;
   if (is_told_) return;  // the logged outage has not been seen to end yet
   since_ = since;
+  reads_before_ = reads;
   failures_ = 0;
 }
 
@@ -94,16 +95,22 @@ void StoreOutage::leave() noexcept {
   --failing_;
 }
 
-// Logs outside the lock, because `tell` may write to a slow terminal.
-void StoreOutage::note(const std::string& name, std::string_view reason, Clock::time_point now) {
+// Where some reads always fail and others succeed, "reads have failed" holds no longer than for this sample. Logs
+// outside the lock, because `tell` may write to a slow terminal.
+void StoreOutage::note(const std::string& name, std::string_view reason, Clock::time_point since, std::uint64_t reads) {
   std::string line;
   {
     const std::lock_guard lock(mutex_);
     ++failures_;
     last_ = printable(name) + ": " + printable(reason);
-    if (is_told_ || now - since_ < kToldAfter) return;
+    if (is_told_) return;
+    const bool others_succeed = reads > reads_before_;
+    if (others_succeed) since_ = since;
+    const auto now = Clock::now();
+    if (now - since_ < kToldAfter) return;
     is_told_ = true;
-    line = "reads have failed for " + outage_seconds(now - since_) + ": " + last_ + "; they are repeated until they " +
+    line = "reads have failed for " + outage_seconds(now - since_) +
+           (others_succeed ? ", while others succeeded: " : ": ") + last_ + "; they are repeated until they " +
            (limit_s_ > 0 ? "succeed, for " + limit_in_words(limit_s_) + " at most (policy.watchdog_s)"
                          : "succeed (policy.watchdog_s = 0)");
   }

@@ -52,17 +52,20 @@ class StoreOutage {
   [[nodiscard]] std::string report() const;
 
  private:
-  void enter(std::chrono::steady_clock::time_point since);
+  void enter(std::chrono::steady_clock::time_point since, std::uint64_t reads);
   void leave() noexcept;
-  void note(const std::string& name, std::string_view reason, std::chrono::steady_clock::time_point now);
+  // `since`: when the sample's reads began to fail.
+  void note(const std::string& name, std::string_view reason, std::chrono::steady_clock::time_point since,
+            std::uint64_t reads);
   void recovered();
 
   const double limit_s_;
   const RunningTime* const time_;
   const Tell tell_;
   mutable std::mutex mutex_;
-  std::uint64_t failing_ = 0;   // samples whose last read failed
-  std::uint64_t failures_ = 0;  // since the first of them
+  std::uint64_t failing_ = 0;       // samples whose last read failed
+  std::uint64_t failures_ = 0;      // since the first of them
+  std::uint64_t reads_before_ = 0;  // successful ones, then
   bool is_told_ = false;
   std::chrono::steady_clock::time_point since_;
   std::string last_;  // name and reason
