@@ -134,6 +134,7 @@ TEST_CASE("bad usage ends with 2 and one line that names it") {
            {{"top", "run", "--interval", "nan"}, "--interval: expected a number above 0, found nan"},
            {{"index"}, "PATH is required (see forebay index --help)"},
            {{"index", "x", "--decode-index"}, "--decode-index needs an index to lie beside: add --save FILE"},
+           {{"index", "x", "--fill-cache", "--node", "-1"}, "--node: Value -1 not in range 0 to 1048576 (see "},
            {{"config", "--sett", "a=1"}, "--sett"},
            {{"config", "--set", "policy.lo=1"}, "--set policy.lo=1: unknown key policy.lo: did you mean policy.low?"},
            {{"config", "nope.toml"}, "the configuration nope.toml cannot be read: No such file or directory"},

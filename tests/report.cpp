@@ -263,6 +263,8 @@ TEST_CASE("missing and damaged telemetry is named with file and line") {
   const TemporaryDirectory dir;
   const auto failure = [&] { return error_of([&] { return read(dir / "run"); }); };
   CHECK(contains(failure(), "run: there is no such folder"));
+  fs::create_symlink("loop", dir / "loop");
+  CHECK(contains(error_of([&] { return read(dir / "loop/run"); }), "run cannot be looked into: Too many levels"));
   write(dir / "run", "a file");
   CHECK(contains(failure(), "run is not a folder"));
   fs::remove(dir / "run");

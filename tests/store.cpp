@@ -321,6 +321,16 @@ TEST_CASE("a forked process takes no lock from its parent") {
   CHECK(clear_cache(dir.string()) == 0);
 }
 
+TEST_CASE("a folder that cannot be looked into is not said to be no cache") {
+  const TemporaryDirectory folder;
+  std::filesystem::create_symlink("loop", folder / "loop");  // root may look into all others
+  const auto error_with = [&](const std::string& name) {
+    return error_of([&] { (void)look_into_cache((folder / name).string(), false); });
+  };
+  CHECK(contains(error_with("loop"), "loop cannot be looked into: Too many levels of symbolic links"));
+  CHECK(contains(error_with("none"), "none is no cache of Forebay"));
+}
+
 TEST_CASE("what killed processes left is removed and counted") {
   const TemporaryDirectory folder;
   const auto dir = folder.path() / "cache";

@@ -339,7 +339,9 @@ std::optional<std::uint64_t> remove_unused(const DataFolder& data) {
 
 std::vector<CachedData> look_into_cache(const std::string& dir, bool reads_blocks) {
   std::error_code unknown;
-  if (!fs::exists(fs::path(dir) / "used", unknown)) throw ConfigError(printable(dir) + " is no cache of Forebay");
+  const bool is_cache = fs::exists(fs::path(dir) / "used", unknown);
+  if (unknown) throw ConfigError("the cache " + printable(dir) + " cannot be looked into: " + unknown.message());
+  if (!is_cache) throw ConfigError(printable(dir) + " is no cache of Forebay");
   std::uint64_t freed = 0;
   std::vector<CachedData> all;
   for (const DataFolder& folder : data_folders(dir)) {

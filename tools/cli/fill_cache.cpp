@@ -74,7 +74,7 @@ void add_fill_options(CLI::App& command, FillArguments& arguments) {
   command
       .add_option("--node", arguments.node,
                   "with --fill-cache and dataset.order = \"local\": only those of this node, 0 to dataset.nodes - 1")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1 << 20).description(""));
 }
 
 // Called before the index is built, which may take minutes.

@@ -193,8 +193,10 @@ void look_for_the_end(const fs::path& log, RankNow& rank) {
 
 LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) {
   std::error_code error;
+  const std::string name = printable(folder_.native());
+  if (!fs::exists(folder_, error) && error) throw Error(name + " cannot be looked into: " + error.message());
   if (!fs::is_directory(folder_, error)) {
-    throw Error(printable(folder_.native()) + ": there is no such folder; name the telemetry.dir of a run");
+    throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
   }
 }
 

@@ -65,7 +65,9 @@ void add_file(Listing& listing, const fs::path& file) {
 Listing list_files(const fs::path& folder) {
   const std::string name = printable(folder.native());
   std::error_code error;
-  if (!fs::exists(folder, error)) throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
+  const bool is_there = fs::exists(folder, error);
+  if (error) throw Error(name + " cannot be looked into: " + error.message());
+  if (!is_there) throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
   if (!fs::is_directory(folder, error)) {
     throw Error(name + " is not a folder: name the telemetry.dir of a run, which holds its files");
   }
