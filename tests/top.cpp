@@ -51,6 +51,8 @@ void begin_rank(const fs::path& dir, std::uint32_t rank, std::uint32_t ranks, do
 TEST_CASE("the end of each rank's files says how it goes") {
   const TemporaryDirectory dir;
   CHECK(contains(error_of([&] { LiveRun(dir / "none"); }), "none: there is no such folder"));
+  fs::create_symlink("loop", dir / "loop");  // as a folder that may not be looked into, which root always may
+  CHECK(contains(error_of([&] { LiveRun(dir / "loop/run"); }), "run cannot be looked into: Too many levels"));
   LiveRun run(dir.path());
   run.look(0);
   CHECK(live_line(run) == "no telemetry yet: waiting for a run to write run.RANK.jsonl here");
@@ -215,6 +217,9 @@ TEST_CASE("a terminal is drawn on, follows its size, and is left as it was") {
     REQUIRE(top.shows("\033[J"));
     REQUIRE(top.shows("\033[H"));
     CHECK_FALSE(contains(top.forget(), "steps/s  uses"));
+    top.resize({.ws_row = 24, .ws_col = 15, .ws_xpixel = 0, .ws_ypixel = 0});  // a column less than the step 99 takes
+    REQUIRE(top.shows("\n     0        \033[K"));
+    CHECK_FALSE(contains(top.forget(), " 9\033[K"));
     top.type(key);
     CHECK(top.wait() == 0);
     CHECK(top.drawn().ends_with("\033[?25h\033[?1049l"));

@@ -127,7 +127,12 @@ void TerminalScreen::show(const std::string& lines) {
   for (std::size_t row = 0; row < now.rows && begin < lines.size(); ++row) {
     const std::size_t end = std::min(lines.find('\n', begin), lines.size());
     if (row > 0) out += "\r\n";
-    out.append(clip(std::string_view(lines).substr(begin, end - begin), now.columns)).append("\033[K");
+    const std::string_view line = std::string_view(lines).substr(begin, end - begin);
+    std::string_view shown = clip(line, now.columns);
+    // What is cut is left out below the title: a part of a number is another number.
+    if (row > 0 && shown.size() < line.size() && line[shown.size()] != ' ')
+      shown = shown.substr(0, shown.rfind(' ') + 1);
+    out.append(shown).append("\033[K");
     begin = end + 1;
   }
   write_all(out + "\033[J");
