@@ -17,7 +17,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <forebay/error.hpp>
-#include <iterator>
 #include <optional>
 #include <system_error>
 
@@ -140,9 +139,8 @@ ConfigError unrecognised_folder(PathContents& contents) {
 
 // The names of the formats that have a property.
 std::string formats_with(bool Format::*property) {
-  std::vector<NamedFormat> all;
-  std::ranges::copy_if(kFormats, std::back_inserter(all),
-                       [&](const NamedFormat& known) { return known.format->*property; });
+  std::vector<NamedFormat> all(kFormats.begin(), kFormats.end());
+  std::erase_if(all, [&](const NamedFormat& known) { return !(known.format->*property); });
   return joined(all, ", ", &NamedFormat::name);
 }
 
