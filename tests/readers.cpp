@@ -229,6 +229,14 @@ TEST_CASE("reads of which some always fail and others succeed are no outage, unl
   while (told.empty() && RunningTime::Clock::now() < begin + 60s) bad.failed("bad.jpg", "stale handle", ++reads);
   REQUIRE(told.size() == 1);
   CHECK(contains(told[0], ", while others succeeded: bad.jpg: stale handle; "));
+
+  StoreOutage whole(0, nullptr, [&](const std::string& line) { told.push_back(line); });
+  StoreOutage::Trial first(whole);
+  first.failed("0.jpg", "503", 0);
+  const auto late = RunningTime::Clock::now();  // three reads that were under way succeed
+  while (told.size() == 1 && RunningTime::Clock::now() < late + 60s) first.failed("0.jpg", "503", 3);
+  REQUIRE(told.size() == 2);
+  CHECK(contains(told[1], " s: 0.jpg: 503; "));
 }
 
 TEST_CASE("a permanent error is reported at once and read once") {

@@ -28,6 +28,8 @@ def numbers_of(labels: Any, classes: Sequence[str] | None, count: int) -> tuple[
             return [places[label] if isinstance(label, str) else label for label in labels], names
         except KeyError as unknown:
             raise ConfigError(f"the label {unknown} is none of the classes {names}") from None
+    if all(type(label) is int and -1 <= label < 2**63 for label in labels):  # a million of them are common
+        return labels, classes
     try:
         return [class_number(label, (), 2**63) for label in labels], classes
     except ValueError as error:

@@ -179,8 +179,8 @@ class Pool:
                 with self._talking(number) as connection, contextlib.suppress(ConnectionError):
                     _worker.send_message(connection, message)  # a process that has ended is reported below
         for number in numbers:
-            with self._talking(number) as connection:
-                problem = _worker.receive_message(connection.makefile("rb"))
+            with self._talking(number) as connection, connection.makefile("rb") as incoming:
+                problem = _worker.receive_message(incoming)
             if problem:
                 told, text, _ = pickle.loads(problem)
                 raise Error(

@@ -125,7 +125,7 @@ def run(connection_file: int, memory_file: int) -> None:
             multiprocessing.spawn.prepare(pickle.loads(receive_message(incoming)))
             dataset = pickle.loads(receive_message(incoming))
             fields = specs_of(dataset.fields)
-            if "torch" in sys.modules:  # one thread each, as PyTorch's own workers: the processes are the busy cores
+            if sys.modules.get("torch"):  # one thread each, as PyTorch's own workers: the processes are the busy cores
                 sys.modules["torch"].set_num_threads(1)
         except (EOFError, ConnectionError):
             raise

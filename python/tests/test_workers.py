@@ -235,8 +235,10 @@ def test_a_dataset_that_cannot_be_sent_is_refused(make: Any) -> None:
 
     with pytest.raises(forebay.ConfigError, match="Local.*at the top of a module"):
         make(dataset=Local(), processes=1)
-    with pytest.raises(forebay.Error, match="could not take it over: OSError: the store is not there"):
+    files = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(forebay.Error, match="could not take it over: OSError: the store is not there") as failed:
         make(dataset=Homeless(), processes=1)
+    assert failed.tb is not None and len(os.listdir("/proc/self/fd")) == files
     assert children() == before
 
 

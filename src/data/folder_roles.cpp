@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <forebay/error.hpp>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -298,8 +299,11 @@ std::string remark_on_parts(std::span<const std::string> paths, std::string patt
   std::map<std::string, std::string_view> parts;  // the first file of each
   for (const std::string& path : paths) parts.emplace(part_in_name(base_name(path)), base_name(path));
   if (parts.size() < 2) return "";
+  const std::size_t others = parts.size() - std::min<std::size_t>(parts.size(), 3);
+  parts.erase(std::prev(parts.end(), static_cast<std::ptrdiff_t>(others)), parts.end());
   return "its files are all read, though their names say different parts of a dataset (" +
          joined(parts, ", ", [](const auto& each) { return printable(each.second); }) +
+         (others > 0 ? " and " + counted(others, "other") : "") +
          "); a pattern of names in dataset.path reads some of them";
 }
 

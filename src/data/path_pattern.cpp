@@ -129,9 +129,10 @@ std::vector<std::string> expand_path_pattern(const std::string& pattern) {
 // The pattern of the first is tried. A folder that may not be listed, where none was expected, ends that.
 std::string pattern_of_files(const std::string& folder, std::span<const std::string> read,
                              std::vector<std::string> below) {
-  const std::string_view first = std::string_view(below.front()).substr(folder.size() + 1);
+  const std::string within = folder.ends_with('/') ? folder : folder + "/";
+  const std::string_view first = std::string_view(below.front()).substr(within.size());
   const std::string_view name = base_name(first);
-  std::string pattern = folder + "/{,";
+  std::string pattern = within + "{,";
   for (auto levels = std::ranges::count(first, '/'); levels > 0; --levels) pattern += "*/";
   pattern.append("}*").append(name.substr(std::min(name.find('.'), name.size())));
   below.insert(below.end(), read.begin(), read.end());

@@ -123,9 +123,8 @@ SampleNames::SampleNames(const Dataset& dataset) : dataset_(dataset) {
 std::string SampleNames::of(std::uint64_t id) const {
   if (auto original = data::original_name(dataset_, id)) return *std::move(original);
   std::string name = dataset_.name(id);
-  const bool is_object = store::is_url(name);  // "cat//0.jpg" is another one than "cat/0.jpg"
   if (!below_.empty() && name.starts_with(below_)) name.erase(0, below_.size());
-  return is_object && !name.starts_with("./") ? name : plain_path(std::move(name));
+  return plain_path(std::move(name));
 }
 
 std::string SampleNames::of_source(std::uint64_t id) const {

@@ -104,9 +104,10 @@ void StoreOutage::note(const std::string& name, std::string_view reason, Clock::
     ++failures_;
     last_ = printable(name) + ": " + printable(reason);
     if (is_told_) return;
+    const auto now = Clock::now();
+    if (2 * (now - since_) < kToldAfter) reads_before_ = reads;  // reads that were under way when it began may succeed
     const bool others_succeed = reads > reads_before_;
     if (others_succeed) since_ = since;
-    const auto now = Clock::now();
     if (now - since_ < kToldAfter) return;
     is_told_ = true;
     line = "reads have failed for " + outage_seconds(now - since_) +
