@@ -20,6 +20,8 @@
 
 namespace forebay {
 
+constexpr Shape kNoImages{0};
+
 std::size_t LeaseMaker::number_of(const SlotStore& store, std::string_view name) {
   if (name == "image") return 0;
   if (name == "label") return 1;
@@ -114,8 +116,7 @@ void Lease::copy_to_host(const TensorView& tensor, std::span<std::byte> out) con
 // With canvases the images are the rendered tensor of this serving, otherwise the slot itself;
 // shown() knows which.
 TensorView Lease::images() const noexcept {
-  constexpr Shape kNothing{0};
-  if (!store_) return {.shape = kNothing};
+  if (!store_) return {.shape = kNoImages};
   const ring::SlotFormat& format = store_->format();
   TensorView view;
   view.data = store_->shown(slot_ == LeaseMaker::kEmpty ? 0 : slot_, serving_.output);
