@@ -26,6 +26,7 @@
 #include "measure/run_files.hpp"
 #include "measure/run_log.hpp"
 #include "record_lines.hpp"
+#include "run_data.hpp"
 
 namespace forebay::report {
 namespace {
@@ -191,14 +192,7 @@ void look_for_the_end(const fs::path& log, RankNow& rank) {
 
 }  // namespace
 
-LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) {
-  std::error_code error;
-  const std::string name = printable(folder_.native());
-  if (!fs::exists(folder_, error) && error) throw Error(name + " cannot be looked into: " + error.message());
-  if (!fs::is_directory(folder_, error)) {
-    throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
-  }
-}
+LiveRun::LiveRun(fs::path folder) : folder_(std::move(folder)) { require_run_folder(folder_); }
 
 // Steps are preferred to intervals if both are written, because they say more.
 void LiveRun::look(double now_s) {

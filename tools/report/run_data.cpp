@@ -63,14 +63,9 @@ void add_file(Listing& listing, const fs::path& file) {
 
 // Throws if there is no telemetry: most likely it is the wrong folder.
 Listing list_files(const fs::path& folder) {
+  require_run_folder(folder);
   const std::string name = printable(folder.native());
   std::error_code error;
-  const bool is_there = fs::exists(folder, error);
-  if (error) throw Error(name + " cannot be looked into: " + error.message());
-  if (!is_there) throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
-  if (!fs::is_directory(folder, error)) {
-    throw Error(name + " is not a folder: name the telemetry.dir of a run, which holds its files");
-  }
   Listing listing;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     add_file(listing, it->path());
@@ -216,6 +211,17 @@ void align(RunData& run) {
 }
 
 }  // namespace
+
+void require_run_folder(const fs::path& folder) {
+  const std::string name = printable(folder.native());
+  std::error_code error;
+  const bool is_there = fs::exists(folder, error);
+  if (error) throw Error(name + " cannot be looked into: " + error.message());
+  if (!is_there) throw Error(name + ": there is no such folder; name the telemetry.dir of a run");
+  if (!fs::is_directory(folder, error)) {
+    throw Error(name + " is not a folder: name the telemetry.dir of a run, which holds its files");
+  }
+}
 
 const measure::Settings& RunData::settings() const noexcept {
   static const measure::Settings none;

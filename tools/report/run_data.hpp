@@ -67,6 +67,9 @@ struct ReadLimits {
   std::uint64_t intervals = std::uint64_t{4} << 30;  // bytes of all ranks' intervals
 };
 
+// Throws Error if it is no folder that can be looked into.
+void require_run_folder(const std::filesystem::path& folder);
+
 // Reads the folder of a run that has ended or is still going. `progress` may be empty; it is called
 // with the number of ranks read and of all ranks. Throws Error naming file and line, or what is
 // missing, and what to do.
