@@ -1,6 +1,7 @@
 // Policy replay in a feeder: a run is repeated exactly, whatever the timing; what cannot be repeated is refused.
 #include <forebay/feeder.hpp>
 
+#include "dataset_support.hpp"
 #include "measure/recording.hpp"
 #include "memory_dataset.hpp"
 #include "test.hpp"
@@ -168,6 +169,8 @@ TEST_CASE("what would make another run is refused with its key") {
   contains(refusal([](Options& o) { o.dataset.shuffle = false; }), "dataset.shuffle = true and");
   contains(refusal([](Options& o) { o.transform.mirror = 0.25; }), "transform.mirror = 0.0 and");
   contains(refusal([](Options& o) { o.mpi.epoch_end = EpochEnd::reuse; }), "mpi.epoch_end = \"next\" and");
+  contains(refusal([](Options& o) { o.dataset.fraction = 0.5; }),
+           "dataset.fraction = 1.0 (the default) and this one has dataset.fraction = 0.5");
   contains(refusal([](Options&) {}, 41), head + "the run was recorded with another dataset (fingerprint ");
   contains(refusal([](Options& o) { o.policy.recording.clear(); }), "needs policy.recording");
   contains(refusal([&](Options& o) { o.policy.recording = (dir / "nothing").string(); }), "telemetry.decisions = true");
@@ -221,6 +224,30 @@ TEST_CASE("a run leaves no files of an earlier, larger job beside its own") {
   CHECK_FALSE(fs::exists(dir / "decisions.1.jsonl"));
   CHECK_FALSE(fs::exists(dir / "steps.7.jsonl"));
   CHECK(fs::exists(dir / "notes.txt"));
+}
+
+TEST_CASE("a run is not repeated on other contents of files of the same sizes") {
+  const TemporaryDirectory dir;
+  const auto images = dir / "train-images-idx3-ubyte";
+  const auto write = [&](char last) {
+    write_file(dir / "train-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\xC8", 8) + std::string(200, '\0'));
+    write_file(images, std::string("\0\0\x08\x03\0\0\0\xC8\0\0\0\x08\0\0\0\x08", 16) + std::string(199 * 64, 'x') +
+                           std::string(64, last));
+  };
+  Options options = memory_options(4);
+  options.dataset.path = images.string();
+  options.telemetry.dir = (dir / "run").string();
+  write('a');
+  {
+    Feeder feeder(options);
+    while (feeder.next()) {
+    }
+  }
+  const Options again = replaying(options, dir / "run");
+  const auto error_of_repeating = [&] { return error_of<ConfigError>([&] { Feeder{again}; }); };
+  CHECK(error_of_repeating().empty());
+  write('b');
+  CHECK(contains(error_of_repeating(), "the run was recorded with files of the same sizes, but other contents ("));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ std::unique_ptr<Feeder::Impl> Feeder::Impl::resumed(job::SavedState saved) {
   ranks::collectively(*run.communicator, [&] {
     if (!job::is_replay(run.options)) return;
     job::ReplayedRun(run.options, run.communicator->rank(), run.communicator->size(), resume_point.steps())
-        .require_dataset(*run.safe_dataset);
+        .require_same_run(ours);
   });
   std::unique_ptr<Communicator> again = run.communicator->duplicate();
   Parts parts = run.given;

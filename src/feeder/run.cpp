@@ -131,8 +131,7 @@ void Run::open_journal() {
   measure::TelemetrySetup telemetry{
       .options = options.telemetry, .rank = rank, .ranks = communicator->size(), .goes_on = resumes};
   if (job::is_recorded(options)) {
-    telemetry.recording =
-        job::recording_header(options, *safe_dataset, rank, communicator->size(), resume_point.steps());
+    telemetry.recording = job::recording_header(options, job(), rank, resume_point.steps());
     telemetry.recording->capacity = queue.capacity;
     job::note_loop(*telemetry.recording, by_epochs);
   }

@@ -180,7 +180,7 @@ void Startup::make_schedule() {
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.
 void Startup::agree_on_recording() {
   if (!run_.replayed) return;
-  collectively([this] { run_.replayed->require_dataset(*run_.safe_dataset); });
+  collectively([this] { run_.replayed->require_same_run(run_.job()); });
   run_.recorded_steps = run_.replayed->steps();
   for (const std::string& steps : run_.communicator->all_gather(std::to_string(run_.recorded_steps)))
     run_.recorded_steps = std::min<std::uint64_t>(run_.recorded_steps, std::stoull(steps));

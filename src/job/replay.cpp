@@ -15,7 +15,6 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
-#include "resume.hpp"
 #include "ring/queue_slots.hpp"
 
 namespace forebay::job {
@@ -24,18 +23,20 @@ namespace {
 // What decides, beside the batches themselves, which of them a reuse serves. The lag and the end of epochs do: they
 // decide where a rank that is ahead serves padding.
 constexpr std::array<std::string_view, 4> kPicks{"queue.pool", "policy.pick", "mpi.lag", "mpi.epoch_end"};
-// And, where ranks hand batches over, what is handed over when.
-constexpr std::array<std::string_view, 3> kHandsOver{"queue.capacity", "mpi.mode", "run.epochs"};
-
+// And, with several ranks, whether they hand batches over, and then what is handed over when.
+constexpr std::array<std::string_view, 1> kMode{"mpi.mode"};
+constexpr std::array<std::string_view, 2> kHandsOver{"queue.capacity", "run.epochs"};
 // With queue.capacity = "auto" too.
 constexpr std::array<std::string_view, 1> kGrows{"queue.memory"};
 
-std::map<std::string, std::string> decisive_settings(const Options& options, std::uint32_t ranks) {
-  std::map<std::string, std::string> settings = batch_settings(options);
+Settings decisive_settings(const Options& options, std::uint32_t ranks) {
+  Settings settings = batch_settings(options);
   Options settled = options;
   settled.queue.pool = ring::pool_of(options.queue);
   add_settings(settings, settled, kPicks);
-  if (ranks == 1 || options.mpi.mode != MpiMode::local) return settings;
+  if (ranks == 1) return settings;
+  add_settings(settings, options, kMode);
+  if (options.mpi.mode != MpiMode::local) return settings;
   Options ends = options;
   if (ends.run.steps > 0) ends.run.epochs = 0;  // a run of steps opens epochs without end
   add_settings(settings, ends, kHandsOver);
@@ -63,15 +64,17 @@ bool is_recorded(const Options& options) noexcept {
 
 bool is_replay(const Options& options) noexcept { return options.policy.name == "replay" && !options.run.eval; }
 
-measure::RecordingHeader recording_header(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                          std::uint32_t ranks, std::uint64_t first_step) {
-  return {.rank = rank,
-          .ranks = ranks,
-          .first_step = first_step,
-          .dataset = hex(fingerprint(dataset), 16),
-          .settings = decisive_settings(options, ranks),
-          .policy = options.policy.name,
-          .capacity = options.queue.capacity};
+measure::RecordingHeader recording_header(const Options& options, const order::JobState& job, std::uint32_t rank,
+                                          std::uint64_t first_step) {
+  measure::RecordingHeader header{.rank = rank,
+                                  .ranks = job.ranks,
+                                  .first_step = first_step,
+                                  .dataset = job.dataset,
+                                  .settings = decisive_settings(options, job.ranks),
+                                  .policy = options.policy.name,
+                                  .capacity = options.queue.capacity};
+  header.settings.insert(job.settings.begin(), job.settings.end());
+  return header;
 }
 
 // A single rank serves the same in both kinds of loop.
@@ -95,7 +98,8 @@ PolicyOptions policy_options(const Options& options, std::uint32_t rank, std::ui
 }
 
 ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step)
-    : file_(measure::recording_file(options.policy.recording, rank, first_step)) {
+    : file_(measure::recording_file(options.policy.recording, rank, first_step)),
+      decisive_(decisive_settings(options, ranks)) {
   if (!options.telemetry.dir.empty() && is_same_folder(options.policy.recording, options.telemetry.dir)) {
     throw ConfigError("policy.recording and telemetry.dir are the same folder, \"" +
                       printable(options.policy.recording) +
@@ -113,14 +117,6 @@ ReplayedRun::ReplayedRun(const Options& options, std::uint32_t rank, std::uint32
     refuse(file_, "this is the recording of rank " + std::to_string(header_.rank) + ", not of rank " +
                       std::to_string(rank) + ": the files were renamed");
   }
-  for (const auto& [key, value] : decisive_settings(options, ranks)) {
-    const auto recorded = header_.settings.find(key);
-    if (recorded != header_.settings.end() && recorded->second == value) continue;
-    std::string what = "the run was recorded with ";
-    what += recorded == header_.settings.end() ? "no " + key : key + " = " + recorded->second;
-    what.append(" and this one has ").append(key).append(" = ").append(value);
-    refuse(file_, what + ": only with the same can it be repeated");
-  }
 }
 
 void ReplayedRun::require_loop(bool by_epochs) const {
@@ -132,11 +128,22 @@ void ReplayedRun::require_loop(bool by_epochs) const {
                     " one: only with the same can it be repeated");
 }
 
-void ReplayedRun::require_dataset(const Dataset& dataset) const {
-  const std::string ours = hex(fingerprint(dataset), 16);
-  if (header_.dataset == ours) return;
-  refuse(file_, "the run was recorded with another dataset (fingerprint " + printable(header_.dataset) +
-                    ") than this one (" + ours + "): check dataset.path, dataset.classes and dataset.index");
+void ReplayedRun::require_same_run(const order::JobState& ours) const {
+  Settings settings = decisive_;
+  settings.insert(ours.settings.begin(), ours.settings.end());
+  if (const auto loop = header_.settings.find(kLoop); loop != header_.settings.end()) settings.insert(*loop);
+  if (const auto difference = first_difference(header_.settings, settings)) {
+    refuse(file_, "the run was recorded with " + difference->theirs + " and this one has " + difference->ours +
+                      ": only with the same can it be repeated");
+  }
+  if (header_.dataset != ours.dataset) {
+    refuse(file_, "the run was recorded with another dataset (fingerprint " + printable(header_.dataset) +
+                      ") than this one (" + ours.dataset + "): check dataset.path, dataset.classes and dataset.index");
+  }
+  if (const auto contents = other_contents(header_.settings, settings)) {
+    refuse(file_, "the run was recorded with files of the same sizes, but other contents (" + contents->theirs +
+                      ") than these (" + contents->ours + "): check dataset.path");
+  }
 }
 
 }  // namespace forebay::job

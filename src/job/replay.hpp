@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 
-#include <forebay/dataset.hpp>
 #include <forebay/options.hpp>
 
 #include "measure/recording.hpp"
+#include "order/job_state.hpp"
+#include "settings.hpp"
 
 // Recordings, as used by the feeder: what goes into one, and whether one belongs to this run.
 namespace forebay::job {
@@ -16,9 +17,9 @@ namespace forebay::job {
 [[nodiscard]] bool is_replay(const Options& options) noexcept;
 
 // The head of a recording of this run. `first_step`: above 0 if the run resumes from a saved state.
-[[nodiscard]] measure::RecordingHeader recording_header(const Options& options, const Dataset& dataset,
-                                                        std::uint32_t rank, std::uint32_t ranks,
-                                                        std::uint64_t first_step);
+// `job`: made by begin_state().
+[[nodiscard]] measure::RecordingHeader recording_header(const Options& options, const order::JobState& job,
+                                                        std::uint32_t rank, std::uint64_t first_step);
 
 // Records the kind of loop: ranks that end each epoch together serve padding where others would not.
 void note_loop(measure::RecordingHeader& header, bool by_epochs);
@@ -32,13 +33,13 @@ void note_any_loop(measure::RecordingHeader& header);
 // The recording that a replay follows, as far as the feeder needs it.
 class ReplayedRun {
  public:
-  // Reads this rank's file and compares everything except the dataset, which need not be open yet. Throws ConfigError
-  // naming policy.recording, the file, and what differs; also if telemetry would overwrite the recording. REQUIRES:
-  // is_replay(options).
+  // Reads this rank's file. Throws ConfigError naming policy.recording and the file if it is of another rank or number
+  // of ranks, or if telemetry would overwrite the recording. REQUIRES: is_replay(options).
   ReplayedRun(const Options& options, std::uint32_t rank, std::uint32_t ranks, std::uint64_t first_step);
 
-  // Throws ConfigError if the run was recorded with another dataset.
-  void require_dataset(const Dataset& dataset) const;
+  // Throws ConfigError naming the first setting in which the recorded run and `ours`, made by begin_state(), differ, or
+  // the dataset.
+  void require_same_run(const order::JobState& ours) const;
   // Throws ConfigError if the run was recorded in the other kind of loop and has several ranks.
   void require_loop(bool by_epochs) const;
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
@@ -46,6 +47,7 @@ class ReplayedRun {
  private:
   std::filesystem::path file_;
   measure::RecordingHeader header_;
+  Settings decisive_;
   std::uint64_t steps_ = 0;
 };
 

@@ -21,11 +21,8 @@
 #include <forebay/error.hpp>
 
 #include "base/text.hpp"
-#include "config/schema.hpp"
-#include "config/values.hpp"
-#include "data/index_image.hpp"
-#include "order/selection.hpp"
 #include "order/state_file.hpp"
+#include "settings.hpp"
 
 namespace forebay::job {
 namespace {
@@ -92,70 +89,9 @@ std::vector<RankPart> gather_parts(Communicator& communicator, const RankPart& m
   return parts;
 }
 
-constexpr std::array<std::string_view, 5> kBatches{"seed", "dataset.batch_size", "dataset.shuffle", "dataset.drop_last",
-                                                   "mpi.virtual_shards"};
-constexpr std::array<std::string_view, 3> kWindows{"dataset.order", "dataset.window", "dataset.run"};
-constexpr std::array<std::string_view, 3> kParts{"dataset.order", "dataset.nodes", "dataset.exchange"};
-
-// A setting, but only compared where both know it: states of before and of data in a store have none.
-constexpr std::string_view kContents = "the contents of its files";
-
 constexpr std::int64_t kMostParts = 1 << 20;  // the largest dataset.nodes
 
-template <typename IsWanted>
-void add_if(std::map<std::string, std::string>& settings, const Options& options, IsWanted&& is_wanted) {
-  for (const config::Key& key : config::keys()) {
-    // An empty list of numbers is left out, so that states from before there was such a key go on.
-    const auto* const list = std::get_if<config::WholeList>(&key.kind);
-    if (!is_wanted(key) || (list != nullptr && list->field.get(options).empty())) continue;
-    settings.emplace(config::full_name(key), config::value_text(key, options));
-  }
-}
-
-// The value of a key that a job does not state, because nothing in it needed the key; nothing for what is no key.
-std::optional<std::string> default_text(std::string_view name) {
-  for (const config::Key& key : config::keys()) {
-    if (config::full_name(key) == name) return config::value_text(key, Options());
-  }
-  return std::nullopt;
-}
-
-std::string stated(const std::string& key, const std::string& value) {
-  return printable(key) + " = " + printable(value);
-}
-
-std::string unstated(const std::string& key) {
-  const auto value = default_text(key);
-  return value ? stated(key, *value) + " (the default)" : "no " + printable(key);
-}
-
-// Whether both name files of weights, whose contents are compared: where they lie may differ.
-bool are_files(std::string_view key, std::string_view a, std::string_view b) {
-  const auto is_file = [](std::string_view value) { return value != R"("balanced")" && value != R"("")"; };
-  return key == "dataset.weights" && is_file(a) && is_file(b);
-}
-
 }  // namespace
-
-void add_settings(std::map<std::string, std::string>& settings, const Options& options,
-                  std::span<const std::string_view> names) {
-  add_if(settings, options,
-         [&](const config::Key& key) { return std::ranges::find(names, config::full_name(key)) != names.end(); });
-}
-
-// By sections rather than keys: a new key of them counts without anybody
-// thinking of it.
-std::map<std::string, std::string> batch_settings(const Options& options) {
-  std::map<std::string, std::string> settings;
-  add_if(settings, options, [](const config::Key& key) {
-    const auto section = std::ranges::find(config::sections(), key.section, &config::Section::name);
-    return section != config::sections().end() && section->of_samples;
-  });
-  add_settings(settings, options, kBatches);
-  if (options.dataset.order == SampleOrder::shards) add_settings(settings, options, kWindows);
-  if (options.dataset.order == SampleOrder::local) add_settings(settings, options, kParts);
-  return settings;
-}
 
 std::optional<SavedState> share_state(const std::filesystem::path& file, Communicator& communicator) {
   std::vector<std::byte> bytes;
@@ -202,19 +138,8 @@ bool ResumePoint::is_end_of(const RunOptions& run) const noexcept {
 }
 
 void ResumePoint::require_same_job(const order::JobState& ours) const {
-  for (const auto& [key, value] : ours.settings) {
-    if (key == kContents) continue;
-    const auto found = job_.settings.find(key);
-    const bool is_there = found != job_.settings.end();
-    if (is_there ? found->second == value || are_files(key, found->second, value) : value == default_text(key))
-      continue;
-    refuse(saved_.source,
-           "had " + (is_there ? stated(key, found->second) : unstated(key)) + " and this one has " + stated(key, value),
-           "set it as it was");
-  }
-  for (const auto& [key, value] : job_.settings) {
-    if (key == kContents || ours.settings.contains(key) || value == default_text(key)) continue;
-    refuse(saved_.source, "had " + stated(key, value) + " and this one has " + unstated(key), "set it as it was");
+  if (const auto difference = first_difference(job_.settings, ours.settings)) {
+    refuse(saved_.source, "had " + difference->theirs + " and this one has " + difference->ours, "set it as it was");
   }
   // They follow from the settings, unless somebody has changed the state.
   if (job_.contiguous != ours.contiguous || job_.virtual_shards != ours.virtual_shards) {
@@ -230,12 +155,10 @@ void ResumePoint::require_same_job(const order::JobState& ours) const {
                ") than this one (" + std::to_string(ours.samples) + " samples, " + ours.dataset + ")",
            "check dataset.path, dataset.classes and dataset.index");
   }
-  const auto saved = job_.settings.find(std::string(kContents));
-  const auto found = ours.settings.find(std::string(kContents));
-  if (saved != job_.settings.end() && found != ours.settings.end() && saved->second != found->second) {
+  if (const auto contents = other_contents(job_.settings, ours.settings)) {
     refuse(saved_.source,
-           "had the same number of samples in files of the same sizes, but other contents (" +
-               printable(saved->second) + ") than this one (" + found->second + ")",
+           "had the same number of samples in files of the same sizes, but other contents (" + contents->theirs +
+               ") than this one (" + contents->ours + ")",
            "check dataset.path");
   }
 }
@@ -267,13 +190,7 @@ order::JobState begin_state(const Options& options, const Dataset& dataset, cons
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
   state.settings = batch_settings(options);
-  if (const std::uint64_t sum = data::sum_of_files(dataset); sum != 0) state.settings.emplace(kContents, hex(sum, 16));
-  if (const auto& selection = order.options().selection; selection && !selection->is_given()) {
-    constexpr std::array<std::string_view, 4> kKeys{"dataset.split", "dataset.part", "dataset.fraction",
-                                                    "dataset.weights"};
-    add_settings(state.settings, options, kKeys);
-    state.settings.emplace("the contents of dataset.weights", hex(selection->fingerprint(), 16));
-  }
+  add_data(state.settings, options, dataset, order.options().selection.get());
   return state;
 }
 

@@ -2,11 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <forebay/communicator.hpp>
@@ -19,14 +16,6 @@
 
 // Resuming from a saved state: reading and making states, and checking whether one belongs to this run.
 namespace forebay::job {
-
-// The settings that determine the batches, pixels included, by full name of the key, as TOML. A resumed run must have
-// the same ones.
-[[nodiscard]] std::map<std::string, std::string> batch_settings(const Options& options);
-
-// Adds the keys of these full names.
-void add_settings(std::map<std::string, std::string>& settings, const Options& options,
-                  std::span<const std::string_view> names);
 
 // A saved state of a job, and its source, for messages.
 struct SavedState {

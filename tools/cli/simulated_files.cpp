@@ -7,20 +7,22 @@
 
 #include "base/text.hpp"
 #include "config/values.hpp"
+#include "job/agreed_start.hpp"
 #include "job/replay.hpp"
+#include "job/resume.hpp"
 #include "measure/counters.hpp"
 #include "measure/run_log.hpp"
 #include "measure/telemetry.hpp"
+#include "order/selection.hpp"
 
 namespace forebay::cli {
 namespace {
 
 // The files of a simulated run are written by the same code as those of a real one (Reporter,
 // RunLog), only with simulated times, so that reports and replays can read them unchanged.
-measure::TelemetrySetup setup_of(const Options& options, const Dataset& dataset, std::uint32_t rank,
-                                 std::uint32_t ranks) {
+measure::TelemetrySetup setup_of(const Options& options, const order::JobState& job, std::uint32_t rank) {
   measure::TelemetrySetup setup{
-      .options = options.telemetry, .rank = rank, .recording = job::recording_header(options, dataset, rank, ranks, 0)};
+      .options = options.telemetry, .rank = rank, .recording = job::recording_header(options, job, rank, 0)};
   job::note_any_loop(*setup.recording);
   return setup;
 }
@@ -38,10 +40,11 @@ Options with_files(Options options, const std::string& dir) {
   return options;
 }
 
-std::uint64_t batches_of_epoch(const Dataset& dataset, const Options& options) {
-  const auto size = static_cast<std::uint64_t>(options.dataset.batch_size);
-  const std::uint64_t whole = dataset.size() / size;
-  return std::max<std::uint64_t>(1, options.dataset.drop_last || dataset.size() % size == 0 ? whole : whole + 1);
+// What the run that is simulated would state of itself.
+order::JobState job_of(const Options& options, const Dataset& dataset, std::uint32_t ranks) {
+  const auto selection = Selection::make(dataset, options.dataset, options.seed, options.run.eval);
+  const Order order(job::order_options(options, selection ? selection->size() : dataset.size(), selection));
+  return job::begin_state(options, dataset, order, ranks);
 }
 
 }  // namespace
@@ -86,15 +89,16 @@ SimulatedFiles::SimulatedFiles(Options options, const Dataset& dataset, const st
     : options_(with_files(std::move(options), dir)),
       dir_(dir),
       step_s_(step_s),
-      batches_(batches_of_epoch(dataset, options_)),
       console_(0, Live::never, stderr, [](LogLevel, std::string_view) {}) {
   measure::make_run_directory(dir);
   lock_ = measure::DirectoryLock(dir, 0);
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    const auto all = static_cast<std::uint32_t>(ranks);
+  const auto all = static_cast<std::uint32_t>(ranks);
+  const order::JobState job = job_of(options_, dataset, all);
+  batches_ = std::max<std::uint64_t>(1, job.batches);
+  for (std::uint32_t rank = 0; rank < all; ++rank) {
     measure::clear_run_directory(dir, rank, all);
-    ranks_.push_back(std::make_unique<RankFiles>(setup_of(options_, dataset, rank, all), head_of(options_, rank, all),
-                                                 no_work_, console_));
+    ranks_.push_back(
+        std::make_unique<RankFiles>(setup_of(options_, job, rank), head_of(options_, rank, all), no_work_, console_));
   }
 }
 

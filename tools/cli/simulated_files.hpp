@@ -40,7 +40,7 @@ class SimulatedFiles {
   const Options options_;
   const std::string dir_;
   const double step_s_;
-  const std::uint64_t batches_;  // of an epoch
+  std::uint64_t batches_ = 1;  // of an epoch
   measure::DirectoryLock lock_;
   measure::ConsoleLog console_;
   std::vector<std::unique_ptr<RankFiles>> ranks_;
