@@ -324,12 +324,14 @@ TEST_CASE("unpacking gives the files back, byte by byte, where they were") {
     fs::remove_all(dir / "in/Annotations");
     CHECK(files_below(dir / "again") == files_below(dir / "in"));
   }
-  SUBCASE("fields that lie beside the folder are below it") {
+  SUBCASE("fields that lie beside the folder do not become classes beside others") {
     const TemporaryDirectory dir;
     (void)packed_options(folder_with_fields(dir), dir / "out");
-    CHECK(unpack(dir / "out", dir / "again", 3, {}).renamed == 0);
+    const UnpackReport report = unpack(dir / "out", dir / "again", 3, {});
+    CHECK(report.renamed == 0);
+    CHECK(report.fields == 9);
     CHECK(read_text(dir / "again/7.txt") == "a caption of 7");
-    CHECK(read_text(dir / "again/masks/7.png") == read_text(dir / "in/masks/7.png"));
+    CHECK(read_text(dir / "again/fields/mask/7.png") == read_text(dir / "in/masks/7.png"));
   }
   SUBCASE("records of a tar, CIFAR") {
     const TemporaryDirectory dir;
@@ -339,13 +341,19 @@ TEST_CASE("unpacking gives the files back, byte by byte, where they were") {
     (void)unpack(dir / "out", dir / "again", 3, {});
     CHECK(files_below(dir / "again") ==
           std::map<std::string, std::string>{{"x.tar/n01/a.jpg", "\xFF\xD8\xFF one"}, {"x.tar/b.png", "\x89PNG two"}});
-    const std::string record = std::string(1, '\3') + std::string(3072, 'p');
+    const auto plane = [](char value) { return std::string(1024, value); };
+    const std::string record = '\3' + plane('r') + plane('g') + plane('b');
     write_file(dir / "cifar/data_batch_1.bin", record + record);
     (void)packed_options(options_for(dir / "cifar"), dir / "packed");
-    (void)unpack(dir / "packed", dir / "raw", 3, {});
-    CHECK(files_below(dir / "raw") ==
-          std::map<std::string, std::string>{{"data_batch_1.bin/00000000.bin", std::string(3072, 'p')},
-                                             {"data_batch_1.bin/00000001.bin", std::string(3072, 'p')}});
+    CHECK(unpack(dir / "packed", dir / "raw", 3, {}).labels == 2);
+    const auto arrays = files_below(dir / "raw");
+    REQUIRE(arrays.size() == 2);
+    CHECK(arrays.contains("data_batch_1.bin/00000001.npy"));
+    const std::string& array = arrays.begin()->second;
+    CHECK(contains(array, "'descr': '|u1', 'fortran_order': False, 'shape': (32, 32, 3)"));
+    CHECK(array.size() == 128 + 3072);
+    CHECK(array.substr(128, 6) == "rgbrgb");
+    CHECK(build_dataset(options_for(dir / "raw"))->size() == 2);
   }
 }
 

@@ -131,6 +131,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRenamed = "renamed";
 
+bool leaves_folder(std::string_view name) {
+  return name.starts_with("../") || name.find("/../") != std::string_view::npos;
+}
+
 bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::ranges::equal(bytes.first(magic.size()), std::as_bytes(std::span(magic)));
 }
@@ -144,6 +148,45 @@ std::string_view ending_of(std::span<const std::byte> bytes) {
   if (begins_with(bytes, "II*") || begins_with(bytes, {"MM\0*", 4})) return ".tif";
   if (begins_with(bytes, "\x93NUMPY")) return ".npy";
   return ".bin";
+}
+
+// These begin with letters, as texts of fields may.
+std::string_view ending_of_image(std::span<const std::byte> bytes) {
+  if (begins_with(bytes, "II+") || begins_with(bytes, {"MM\0+", 4})) return ".tif";
+  if (begins_with(bytes, "BM")) return ".bmp";
+  const bool is_netpbm =
+      bytes.size() > 1 && bytes[0] == std::byte{'P'} && bytes[1] >= std::byte{'1'} && bytes[1] <= std::byte{'6'};
+  return is_netpbm ? ".pnm" : ending_of(bytes);
+}
+
+bool is_array(const data::RecordTable::Kind& kind, std::size_t bytes) {
+  if (kind.encoding != Encoding::raw || kind.channels <= 0 || kind.width <= 0 || kind.height <= 0) return false;
+  const auto row = static_cast<std::uint64_t>(kind.width) * static_cast<std::uint64_t>(kind.channels);
+  return bytes % row == 0 && bytes / row == static_cast<std::uint64_t>(kind.height);
+}
+
+// Pixels of a record that has no header, as an array that NumPy and a run read: grey or RGB, channels last.
+std::vector<std::byte> to_npy(std::span<const std::byte> pixels, const data::RecordTable::Kind& kind) {
+  const auto channels = static_cast<std::size_t>(kind.channels);
+  std::string head = "{'descr': '|u1', 'fortran_order': False, 'shape': (" + std::to_string(kind.height) + ", " +
+                     std::to_string(kind.width) + (channels == 1 ? "" : ", " + std::to_string(channels)) + "), }";
+  constexpr std::size_t kBefore = 10;  // magic, version, length
+  constexpr std::size_t kAligned = 64;
+  head.resize((kBefore + head.size() + 1 + kAligned - 1) / kAligned * kAligned - kBefore - 1, ' ');
+  head += '\n';
+  const std::string begin = std::string("\x93NUMPY\1\0", 8) + static_cast<char>(head.size() & 0xFF) +
+                            static_cast<char>(head.size() >> 8) + head;
+  std::vector<std::byte> bytes(begin.size() + pixels.size());
+  std::ranges::copy(std::as_bytes(std::span(begin)), bytes.begin());
+  const std::size_t places = pixels.size() / channels;
+  for (std::size_t place = 0; place < places; ++place) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
+      const std::size_t to = kind.bgr ? channels - 1 - channel : channel;
+      bytes[begin.size() + place * channels + to] =
+          pixels[kind.planar ? channel * places + place : place * channels + channel];
+    }
+  }
+  return bytes;
 }
 
 // Whether the error means that the file system does not accept the name, or that it exists already
@@ -190,15 +233,24 @@ class Unpacker {
     std::string name;  // below the folder; empty if the same file was written already
     std::span<const std::byte> bytes;
     bool is_renamed = false;
+    std::vector<std::byte> made = {};  // what `bytes` refers to, if the record does not hold it
   };
 
   std::vector<File> files_of(const ReadShard& shard, std::size_t sample, const ReadRecord& record) {
     std::vector<File> files;
-    const std::string name = unpacked_name(shard.index.keys[sample], ending_of(record.image));
+    const auto& kind = shard.index.kinds[shard.index.kind[sample]];
+    const bool is_raw = is_array(kind, record.image.size());
+    const std::string name = unpacked_name(shard.index.keys[sample], is_raw ? ".npy" : ending_of_image(record.image));
     if (shard.originals.stored[sample] == data::PackStored::pixels) {
       count([](UnpackReport& report) { ++report.pixels; });
+    } else if (is_raw) {
+      files.push_back({.name = name, .bytes = {}, .made = to_npy(record.image, kind)});
+      files.back().bytes = files.back().made;
     } else {
       files.push_back({.name = name, .bytes = record.image});
+    }
+    if (shard.index.label[sample] >= 0 && shard.index.format != "folder") {
+      count([](UnpackReport& report) { ++report.labels; });
     }
     std::size_t in_file = 0;
     for (const data::PackIndex::InField& stored : shard.index.fields) {
@@ -206,7 +258,12 @@ class Unpacker {
       const std::span<const std::byte> bytes = record.fields[in_file];
       std::string file(shard.originals.files[in_file++][sample]);
       if (stored.lengths[sample] == data::PackIndex::InField::kAbsent) continue;
-      if (file.empty()) file = file_of_field(stored.field.name, name, bytes);
+      // "../depth/cat/1.png" lies beside the folder: without its dots it would be in a class of its own.
+      if (file.empty() || leaves_folder(file)) {
+        const std::string ending = file.empty() ? "" : fs::path(file).extension().string();
+        file = file_of_field(stored.field.name, name, ending.empty() ? ending_of(bytes) : ending);
+        count([](UnpackReport& report) { ++report.fields; });
+      }
       files.push_back({.name = std::move(file), .bytes = bytes});
     }
     return files;
@@ -214,9 +271,8 @@ class Unpacker {
 
   // The name of a field that was not a file below the dataset's folder: "fields/FIELD/" and the
   // image's name.
-  static std::string file_of_field(const std::string& field, const std::string& image,
-                                   std::span<const std::byte> bytes) {
-    return "fields/" + field + "/" + std::string(data::without_extension(image)) + std::string(ending_of(bytes));
+  static std::string file_of_field(const std::string& field, const std::string& image, std::string_view ending) {
+    return "fields/" + field + "/" + std::string(data::without_extension(image)) + std::string(ending);
   }
 
   // Sets the file's final name. A file's content is compared by hash, as a set may have a hundred

@@ -77,6 +77,8 @@ struct UnpackReport {
   std::uint64_t files = 0;  // written
   std::uint64_t bytes = 0;
   std::uint64_t pixels = 0;     // images stored as pixels, whose original files cannot be restored
+  std::uint64_t labels = 0;     // samples whose class no file says: it was in a container, a list or an annotation
+  std::uint64_t fields = 0;     // files in fields/
   std::uint64_t renamed = 0;    // files whose own names are taken or impossible
   std::vector<Skipped> failed;  // "FILE[record N, KEY]", and why it was not written
 };

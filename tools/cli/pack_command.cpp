@@ -250,6 +250,12 @@ int unpack_set(const UnpackArguments& arguments) {
     print_row("not there", counted(report.pixels, "image") + " stored as pixels, without its file");
   if (report.renamed > 0)
     print_row("renamed", counted(report.renamed, "file") + ", in renamed/: names taken or impossible");
+  if (report.fields > 0)
+    print_row("fields", counted(report.fields, "file") + ", in fields/: not below the folder packed");
+  if (report.fields + report.renamed > 0)
+    print_row("", "move fields/ and renamed/ out before you read the folder as classes");
+  if (report.labels > 0)
+    print_row("no label", counted(report.labels, "sample") + ": no file says its class; forebay reads the pack itself");
   if (report.failed.empty()) return 0;
   print_row("failed", counted(report.failed.size(), "record"));
   name_some(report.failed);
