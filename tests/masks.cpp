@@ -315,6 +315,12 @@ TEST_CASE("masks: a table of colours that is none is refused by its entry") {
   CHECK(problem(many).empty());
 
   MaskFolder folder(colours_png(Values(12)));
+  folder.field().classes = {"a", "b"};
+  folder.field().colours = {"9,9,9", "0,0,0=1", "other=255", "8,8,8=255"};
+  CHECK(folder.error().empty());
+  folder.field().colours = {"0,0,0", "other=2"};
+  CHECK(contains(folder.error(), "fields.mask.colours: class 2 has no name in classes, which has 2 names"));
+  folder.field().classes.clear();
   folder.field().colours = {"red"};
   CHECK(contains(folder.error(), R"(fields.mask.colours: "red" is none of)"));
   folder.field().kind = FieldKind::image;

@@ -106,6 +106,24 @@ TEST_CASE("more bad samples than max_bad allows end packing, which resumes when 
   CHECK(contains(run_command({"pack", index, set, "--set", "max_bad=0"}).output, "1 written, 0 kept"));
 }
 
+TEST_CASE("what the index left out as bad counts when the data are packed, and is named") {
+  const TemporaryDirectory dir;
+  const std::string data = made(dir, "voc", "10");
+  std::ofstream(dir / "data/Annotations/000003.xml") << "<annotation";
+  for (const char* strict : {"max_bad=0", "on_bad=\"fail\""}) {
+    const Outcome refused = run_command({"pack", data, (dir / "none").string(), "--set", strict});
+    CAPTURE(refused.output);
+    CHECK(refused.code == 1);
+    CHECK(contains(refused.output, "000003.xml"));
+    CHECK(contains(refused.output, "the index left out 1 bad sample, which the set would lack"));
+  }
+  const Outcome packed = run_command({"pack", data, (dir / "set").string(), "--set", "max_bad=1"});
+  CAPTURE(packed.output);
+  CHECK(packed.code == 0);
+  CHECK(contains(packed.output, "not packed   1 sample that the index left out as bad\n"));
+  CHECK(contains(packed.output, "000003.xml: "));
+}
+
 TEST_CASE("verify and unpack name what is damaged, and fail") {
   const TemporaryDirectory dir;
   const std::string data = made(dir, "folder", "10");

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -170,6 +171,26 @@ void require_not_packed(const Dataset& dataset, const std::string& in) {
   throw ConfigError(in + " is packed already; unpack it first, or copy it");
 }
 
+// Of a run.
+std::uint64_t allowed_bad(const Options& options, std::uint64_t entries) {
+  return options.on_bad == OnBad::fail ? 0 : ranks::allowed_bad(options.max_bad, entries);
+}
+
+// Bad entries of the index, or those that a run tells of at its start.
+std::vector<Skipped> left_out_of_index(const Dataset& dataset, bool bad) {
+  std::vector<Skipped> some;
+  std::ranges::copy_if(dataset.skipped(), std::back_inserter(some),
+                       [&](const Skipped& entry) { return bad ? entry.bad : !entry.bad && entry.told; });
+  return some;
+}
+
+void require_few_left_out(const Options& options, const std::vector<Skipped>& known, std::uint64_t samples) {
+  if (known.size() <= allowed_bad(options, samples + known.size())) return;
+  throw Error(printable(known.front().path) + ": " + printable(known.front().reason) + "; the index left out " +
+              counted(known.size(), "bad sample") + ", which the set would lack, more than max_bad and on_bad allow; " +
+              "mend them or max_bad");
+}
+
 // max_bad is evaluated with the number of samples, which is known once the dataset is open.
 int pack(const PackArguments& arguments) {
   if (data::is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
@@ -186,12 +207,14 @@ int pack(const PackArguments& arguments) {
   const auto dataset = open_or_build(arguments.in, options);
   require_not_packed(*dataset, arguments.in);
   settings.samples = samples_of(*dataset, options);
-  if (options.on_bad == OnBad::fail) {
-    settings.allowed_bad = [](std::uint64_t) { return std::uint64_t{0}; };
-  } else {
-    settings.allowed_bad = [&](std::uint64_t samples) { return ranks::allowed_bad(options.max_bad, samples); };
-    settings.needs_all_parts = std::holds_alternative<AutomaticBudget>(options.max_bad);
-  }
+  const std::vector<Skipped> known_bad = left_out_of_index(*dataset, true);
+  require_few_left_out(options, known_bad, dataset->size());
+  // They are in no shard, so that no run from the set counts them: they count here.
+  settings.allowed_bad = [&](std::uint64_t samples) {
+    const std::uint64_t allowed = allowed_bad(options, samples + known_bad.size());
+    return allowed - std::min<std::uint64_t>(allowed, known_bad.size());
+  };
+  settings.needs_all_parts = options.on_bad != OnBad::fail && std::holds_alternative<AutomaticBudget>(options.max_bad);
   const archive::PackReport report = [&] {
     ProgressBar bar("packing");
     return archive::pack_dataset(*dataset, settings, bar.progress());
@@ -208,6 +231,13 @@ int pack(const PackArguments& arguments) {
               counted(report.changed.size(), "file") + " packed again; the first image of each that differed");
   }
   name_some(report.changed);
+  const std::vector<Skipped> told = left_out_of_index(*dataset, false);
+  if (!told.empty())
+    print_row("warnings", grouped(told.size()) + ", which runs from the data repeat and from this do not");
+  name_some(told);
+  if (!known_bad.empty())
+    print_row("not packed", counted(known_bad.size(), "sample") + " that the index left out as bad");
+  name_some(known_bad);
   if (!report.left_out.empty()) print_row("left out", counted(report.left_out.size(), "sample"));
   name_some(report.left_out);
   if (!report.lost_fields.empty()) print_row("absent", counted(report.lost_fields.size(), "field") + " not readable");
