@@ -176,6 +176,17 @@ TEST_CASE("by default the index's bad entries count from the start") {
   CHECK(last_of_default(dataset) == "ended well");
 }
 
+TEST_CASE("of a fraction, the index's bad entries count as their share") {
+  Options options = memory_options(4);
+  options.max_bad = AutomaticBudget{};
+  options.dataset.fraction = 0.1;
+  const auto dataset = std::make_shared<MemoryDataset>(1190);
+  for (int i = 0; i < 10; ++i) dataset->skipped_.push_back({.path = "memory/torn.xml", .reason = "not well-formed"});
+  CHECK(run(options, dataset).size() == 29);
+  options.max_bad = std::int64_t{0};
+  CHECK_THROWS_WITH_AS((void)run(options, dataset), doctest::Contains("found by the index"), Error);
+}
+
 TEST_CASE("by default no class may be missing, however small its share") {
   const auto with_class = [](std::uint64_t members, std::uint64_t bad) {
     auto dataset = std::make_shared<MemoryDataset>(5000, [=](std::uint64_t id) {
@@ -207,6 +218,14 @@ TEST_CASE("a run that ends well says what share was replaced, by classes") {
   CHECK(std::ranges::count(lines,
                            "3 of 1000 samples (0.3 %) are bad, and others were served in their place: 2 of class "
                            "\"3\", 1 of class \"1\"") == 1);
+  for (int i = 0; i < 4; ++i) dataset->skipped_.push_back({.path = "memory/torn.xml", .reason = "not well-formed"});
+  const std::string last = lines_of_default(dataset).end()[-2];
+  CAPTURE(last);
+  CHECK(contains(last,
+                 "7 of 1004 samples (0.7 %) are bad: the index left out 4, and others were served in place of the "
+                 "rest: 2 of class"));
+  CHECK(contains(lines_of_default(dataset, true).end()[-2], "evaluated 997 of 1004 samples; 7 left out because"));
+  dataset->skipped_.clear();
   const auto says = [](const std::string& line) { return line.find("in their place") != line.npos; };
   CHECK(std::ranges::none_of(lines_of_default(std::make_shared<MemoryDataset>(1000)), says));
   Options options = memory_options(4);

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ def text_of(label: Any) -> bytes:
     """The number of a class, or its name."""
     if isinstance(label, (bytes, str)):
         return label if isinstance(label, bytes) else label.encode()
-    if label != int(label):
+    if label is None or label != int(label):
         raise SystemExit(f"the label {label} is no class")
     return b"%d" % int(label)
 
@@ -52,10 +53,12 @@ def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 def main(source: str, target: str) -> None:
     rows = rows_of_parquet(source) if source.endswith(".parquet") else rows_of_hdf5(source)
-    with tarfile.open(target, "w") as tar:
+    unfinished = target + ".part"  # a part of the rows would be taken for all of them
+    with tarfile.open(unfinished, "w") as tar:
         for number, (ending, image, label) in enumerate(rows):
             add(tar, f"{number:09d}{ending}", image)
             add(tar, f"{number:09d}.cls", text_of(label))
+    os.replace(unfinished, target)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,13 @@ class PackMerger {
       const bool is_same = options_.classes.empty();
       labels_.push_back(is_same ? static_cast<std::int32_t>(i) : list.number_of(set.classes[i]));
     }
+    is_choice_ = set.format == "folder" || set.format == "coco" || set.format == "yolo";
     draft_.root = folder_of_pack(contents);
+    if (!options_.difficult && !set.has_regions && set.format == "voc") {
+      draft_.skipped.add_warning(draft_.root,
+                                 "dataset.difficult = false has no effect on packed images: they have the "
+                                 "boxes with which they were packed");
+    }
     draft_.table.classes = classes_;
     draft_.table.kinds.clear();
     draft_.counts = set.counts;
@@ -142,7 +148,11 @@ class PackMerger {
       const std::int32_t label = index.label[i] < 0 ? -1 : labels_[static_cast<std::size_t>(index.label[i])];
       if (index.label[i] >= 0 && label < 0) {
         const std::string& was = set_.classes[static_cast<std::size_t>(index.label[i])];
-        draft_.skipped.add_bad(path_of(index.keys[i]), "class \"" + printable(was) + "\" is not in dataset.classes");
+        if (is_choice_) {
+          ++left_out_[was];
+        } else {
+          draft_.skipped.add_bad(path_of(index.keys[i]), "class \"" + printable(was) + "\" is not in dataset.classes");
+        }
         continue;
       }
       if (index.has_regions && !options_.difficult && (index.flags[i] & RecordTable::kDifficult) != 0) {
@@ -163,7 +173,13 @@ class PackMerger {
     shard = {};
   }
 
-  IndexDraft take() { return std::move(draft_); }
+  IndexDraft take() {
+    for (const auto& [name, samples] : left_out_) {
+      draft_.skipped.add_note(draft_.root, "class \"" + printable(name) + "\" is not in dataset.classes: " +
+                                               counted(samples, "sample") + " left out");
+    }
+    return std::move(draft_);
+  }
 
  private:
   // Finds the stored field that a section requests: the one that `from` names, else the one with
@@ -264,6 +280,8 @@ class PackMerger {
   std::vector<std::int32_t> labels_;  // by class of the set: its number here, or -1
   std::vector<std::size_t> from_;     // by field of the table: its number in the set
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
+  bool is_choice_ = false;  // in the original's format it is no damage that dataset.classes leaves out a class
+  std::map<std::string, std::uint64_t, std::less<>> left_out_;  // samples of such classes
 };
 
 // What a shard's index says about the whole set, without samples.

@@ -407,9 +407,10 @@ std::string Run::describe() const {
 }
 
 void Run::say_what_was_left_out() {
-  const auto [samples, left_out] = std::pair(server->counts().fresh_samples, server->counts().left_out);
-  if (left_out == 0) return;
   const bool is_alone = communicator->size() == 1;
+  const std::uint64_t samples = server->counts().fresh_samples;
+  const std::uint64_t left_out = server->counts().left_out + (is_alone && options.run.eval ? bad_in_index() : 0);
+  if (left_out == 0) return;
   console->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(samples) + " of " +
                 std::to_string(samples + left_out) + " samples; " + std::to_string(left_out) + " left out because " +
                 (left_out == 1 ? "it is bad" : "they are bad") +
@@ -421,16 +422,27 @@ void Run::say_what_was_replaced() {
   if (bad == 0 || options.run.eval || communicator->rank() != 0) return;
   const std::string classes = lost_parts->by_class(ranks->met_bad());
   const std::string& dir = options.telemetry.dir;
+  const std::uint64_t of_index = bad_in_index();
+  std::string instead = ", and others were served in their place";
+  if (of_index == bad) instead = ", and the index left them out";
+  if (of_index > 0 && of_index < bad)
+    instead = ": the index left out " + std::to_string(of_index) + ", and others were served in place of the rest";
   console->warn(std::to_string(bad) + " of " + std::to_string(entries()) + " samples (" +
-                percent_text(static_cast<double>(bad) / static_cast<double>(entries())) +
-                ") are bad, and others were served in their place" + (classes.empty() ? "" : ": " + classes) +
+                percent_text(static_cast<double>(bad) / static_cast<double>(entries())) + ") are bad" + instead +
+                (classes.empty() ? "" : ": " + classes) +
                 (dir.empty() ? "" : "; " + printable(dir) + "/quarantine.*.jsonl names them"));
 }
 
-std::uint64_t Run::entries() const noexcept {
-  return order->options().samples +
-         static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
+// Nobody knows in which part of a split those would be that the index left out. Rounded up: max_bad = 0 allows none.
+std::uint64_t Run::bad_in_index() const noexcept {
+  const auto all = static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
+  const std::uint64_t samples = order->options().samples;
+  if (samples >= dataset->size()) return all;
+  const double share = static_cast<double>(samples) / static_cast<double>(dataset->size());
+  return static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(all)));
 }
+
+std::uint64_t Run::entries() const noexcept { return order->options().samples + bad_in_index(); }
 
 // Without this line a replay that stops early would look complete.
 void Run::say_where_the_recording_ends() {

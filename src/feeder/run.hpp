@@ -122,6 +122,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   [[nodiscard]] std::uint64_t steps() const noexcept { return resume_point.steps() + server->counts().steps; }
   // Samples known to have been served fresh by the job since the run began.
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
+  // Entries that the index left out as bad; of a part, a fraction or weighted samples, their share.
+  [[nodiscard]] std::uint64_t bad_in_index() const noexcept;
   // The part common to all states of this job.
   [[nodiscard]] const order::JobState& job();
   // This rank's undelivered batches.
@@ -166,7 +168,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   void end_saves() noexcept;
   void log_end(const std::string& cause) noexcept;
   void write_trace() noexcept;
-  // Samples that it serves, and entries that the index left out as bad.
+  // Samples that it serves, and bad_in_index().
   [[nodiscard]] std::uint64_t entries() const noexcept;
   [[nodiscard]] ranks::Progress progress(Clock::time_point now) noexcept;
 

@@ -272,7 +272,7 @@ ranks::RunPlan Startup::run_plan() const {
 // many would make the budget for the rest smaller.
 ranks::BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
-  const auto skipped = static_cast<std::uint64_t>(std::ranges::count_if(run_.dataset->skipped(), &Skipped::bad));
+  const std::uint64_t skipped = run_.bad_in_index();
   const std::uint64_t entries = run_.order->options().samples + skipped;
   run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
   ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options.max_bad, entries),
