@@ -302,6 +302,18 @@ TEST_CASE("folder: classes are the top folders in byte order, images any depth b
   CHECK(chosen->size() == 3);
   CHECK(chosen->sample(0).label == 1);
   CHECK(skip_reason(*chosen, "/B") == "not in dataset.classes: 1 images left out");
+  const auto told = [](const Dataset& of) {
+    const auto found = std::ranges::find_if(of.skipped(), &Skipped::told);
+    return found == of.skipped().end() ? "" : found->reason;
+  };
+  CHECK(told(*chosen) == R"(1 image left out, because dataset.classes does not name "B")");
+  options.classes = {"b", "A"};
+  CHECK(
+      told(*build_dataset(options)) ==
+      R"(2 images left out, because dataset.classes does not name "B", "a"; it names, and here are no images of, "A")");
+  options.classes = {"x"};
+  CHECK(contains(build_error(options),
+                 R"(none of its class folders is in dataset.classes ("x"); they are "B", "a", "b", "empty")"));
 }
 
 TEST_CASE("folder: many stray files are counted, not listed") {

@@ -227,6 +227,14 @@ TEST_CASE("masks beside annotated images are not images of their own") {
   SUBCASE("a PNG with an annotation of its own is an image") {
     const FolderOf folder{{"a/1.jpg", ""}, {"a/1.xml", kDog}, {"b/1.png", ""}, {"b/1.xml", kDog}};
     CHECK(names(folder.path()) == "a/1.jpg#object 1 b/1.png#object 1");
+    const FolderOf faces{
+        {"images/1.png", ""}, {"annotations/1.xml", kDog}, {"images/1_mask.png", ""}, {"annotations/1_mask.xml", kDog}};
+    CHECK(names(faces.path()) == "images/1.png#object 1 images/1_mask.png#object 1");
+    const FolderOf below{{"masked/images/1.png", ""},     {"masked/annotations/1.xml", kDog},
+                         {"bare/images/2.png", ""},       {"bare/annotations/2.xml", kDog},
+                         {"bare/masks/2.png", ""},        {"bare/masks/3.png", ""},
+                         {"bare/annotations/3.xml", kDog}};
+    CHECK(names(below.path()) == "bare/images/2.png#object 1 masked/images/1.png#object 1");
   }
 }
 

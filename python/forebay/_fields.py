@@ -74,11 +74,18 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
         value, labels = value["boxes"], value.get("labels")
     elif isinstance(value, tuple) and len(value) == 2 and numpy.ndim(value[0]) == 2:
         value, labels = value
+    form = getattr(getattr(value, "format", None), "name", "XYXY")  # of torchvision's BoundingBoxes
     sides = numpy.asarray(value, numpy.float64)
     if sides.size == 0:
         sides = sides.reshape(0, 4)
     if sides.ndim != 2 or sides.shape[1] != 4:
         raise ValueError(f"boxes of shape {list(sides.shape)}; {_BOX_ORDER}: [n, 4]")
+    if form == "CXCYWH":
+        sides = numpy.concatenate([sides[:, :2] - sides[:, 2:] / 2, sides[:, 2:]], 1)
+    if form in ("XYWH", "CXCYWH"):
+        sides = numpy.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], 1)
+    elif form != "XYXY":
+        raise ValueError(f"boxes in the format {form}; {_BOX_ORDER}")
     wrong = ~numpy.isfinite(sides).all(1) | (sides[:, 2] <= sides[:, 0]) | (sides[:, 3] <= sides[:, 1])
     if wrong.any():
         first = int(wrong.argmax())

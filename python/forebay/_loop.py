@@ -106,6 +106,8 @@ class Loop:
             if self._batches is None:
                 self.give_order()
                 if not self.feeder.next_epoch():
+                    if not (is_new or self._fresh or self.feeder.was_stopped):
+                        self.feeder._warn_of_empty_loop()
                     return None
                 self._batches, is_new = iter(Epoch(self.feeder)), True
             batch = next(self._batches, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forebay
@@ -50,6 +51,23 @@ def test_boxes_arrive_with_their_classes(make: Any, paths: list[Path], how: str)
             assert batch["boxes.class"][place].tolist()[:2] == [1, 0][:count] + [-1] * (2 - count)
         seen.extend(batch.ids)
     assert sorted(seen) == list(range(COUNT))
+
+
+@pytest.mark.parametrize(
+    ("form", "sides"),
+    [("XYXY", [1, 2, 5, 6]), ("XYWH", [1, 2, 4, 4]), ("CXCYWH", [3, 4, 4, 4]), ("XYXYR", [1, 2, 5, 6])],
+)
+def test_boxes_of_torchvision_say_their_format(make: Any, paths: list[Path], form: str, sides: list[int]) -> None:
+    class Boxes(np.ndarray[Any, Any]):
+        format = SimpleNamespace(name=form)
+
+    boxes = [np.array([sides], np.float32).view(Boxes) for _ in paths]
+    if form == "XYXYR":
+        with pytest.raises(ValueError, match="boxes in the format XYXYR"):
+            make(dataset=forebay.Files(paths, boxes=boxes))
+        return
+    batch = next(iter(make(dataset=forebay.Files(paths, boxes=boxes))))
+    assert (batch["boxes"][:, 0] == [1, 2, 5, 6]).all()
 
 
 def test_boxes_follow_the_view(make: Any, paths: list[Path]) -> None:

@@ -340,3 +340,9 @@ say(found)
 def test_no_process_group_is_an_error_that_says_so(folder: Path) -> None:
     with pytest.raises(ValueError, match="init_process_group"):
         forebay.Feeder(dataset=folder, comm="torch", **PLAIN)
+
+
+def test_a_loop_after_the_run_says_that_it_is_empty(load: Any, caplog: pytest.LogCaptureFixture) -> None:
+    loader = load(None, 4, epochs=1)
+    assert greys(loader) == list(range(COUNT)) and "this loop has no batches" not in caplog.text
+    assert greys(loader) == [] and "this loop has no batches" in caplog.text

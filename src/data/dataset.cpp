@@ -424,6 +424,11 @@ OpenedDataset open_with_remark(const DatasetOptions& options, const IndexProgres
   // that cannot be inspected does not count as missing: opening it will say why.
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) {
+    const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+    if (!folder.empty() && !std::filesystem::exists(folder, unknown)) {
+      throw ConfigError("dataset.index = \"" + printable(file) + "\": there is no folder " +
+                        printable(folder.native()));
+    }
     save_index(*build_dataset(options, progress), file);
     return {load_index(file), {}};
   }

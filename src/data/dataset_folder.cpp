@@ -138,6 +138,27 @@ void remark_on_classes(const DatasetOptions& options, const Scan& scan, const st
        (is_nested ? "; for the folders in it as classes set dataset.path = \"" + below + "\"" : ""));
 }
 
+// A misspelt name loses its class, and held-out data may have one more than what was trained.
+void remark_on_given_classes(const DatasetOptions& options, const Tally& tally, const ClassList& classes,
+                             SkipLog& skipped) {
+  std::vector<std::string> left_out;
+  std::uint64_t samples = 0;
+  for (const auto& [folder, count] : tally) {
+    if (classes.number_of(folder) >= 0) continue;
+    left_out.push_back(folder);
+    samples += count;
+  }
+  if (left_out.empty()) return;
+  std::vector<std::string> absent;
+  std::ranges::copy_if(options.classes, std::back_inserter(absent),
+                       [&](const std::string& name) { return !tally.contains(name); });
+  const std::string noun(sample_noun(options.clip));
+  skipped.add_warning(options.path, counted(samples, noun) + " left out, because dataset.classes does not name " +
+                                        listed_names(left_out) +
+                                        (absent.empty() ? "" : "; it names, and here are no " + noun + "s of, ") +
+                                        listed_names(absent));
+}
+
 bool is_class_tree(PathContents& contents) {
   return contents.is_folder() && contents.kind_of_tree() == PathContents::Tree::classes;
 }
@@ -197,10 +218,15 @@ IndexDraft build_folder(PathContents& contents) {
     table.add(table.add_source(image), label);
   }
   remark_on_classes(context.options, scan, folders, skipped);
+  if (!context.options.classes.empty()) remark_on_given_classes(context.options, tally, classes, skipped);
   report_folders(std::string(sample_noun(context.options.clip)) + "s", root, folders, tally, classes, skipped);
   report_strays(context.options, root, scan, skipped);
   if (table.source.empty()) {
     const std::string noun(sample_noun(context.options.clip));
+    if (!context.options.classes.empty() && !tally.empty()) {
+      throw path_error(context.options, "none of its class folders is in dataset.classes (" +
+                                            listed_names(classes.names()) + "); they are " + listed_names(folders));
+    }
     throw path_error(context.options, "found " + std::to_string(scan.images.size()) + " " + noun + "s (" +
                                           std::string(sample_endings(context.options.clip)) + ") and " +
                                           std::to_string(folders.size()) + " folders, but no " + noun +

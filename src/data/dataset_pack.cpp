@@ -175,8 +175,8 @@ class PackMerger {
 
   IndexDraft take() {
     for (const auto& [name, samples] : left_out_) {
-      draft_.skipped.add_note(draft_.root, "class \"" + printable(name) + "\" is not in dataset.classes: " +
-                                               counted(samples, "sample") + " left out");
+      draft_.skipped.add_warning(draft_.root, "class \"" + printable(name) + "\" is not in dataset.classes: " +
+                                                  counted(samples, "sample") + " left out");
     }
     return std::move(draft_);
   }

@@ -42,9 +42,9 @@ std::string place_of_path(std::string_view path) {
 constexpr std::size_t kNone = AnnotationLookup::kNone;
 
 // "SegmentationClass" of VOC, "masks", "image_masks".
-bool lies_in_mask_folder(std::string_view path) {
-  const std::string folders = lower_case(parent_folder(path));
-  return folders.find("mask") != std::string::npos || folders.find("segmentation") != std::string::npos;
+bool has_mask_folder(std::string_view folders) {
+  const std::string lower = lower_case(folders);
+  return lower.find("mask") != std::string::npos || lower.find("segmentation") != std::string::npos;
 }
 
 // "a/x" for "a/x_mask" and "a/x_mask_1"; the unchanged place if it does not end in such a word. In many segmentation
@@ -251,10 +251,45 @@ bool is_voc_annotation(const std::string& path) {
   }
 }
 
+namespace {
+
+// Which images have an annotation that no other image has: these are no masks, whatever their names. The mask of x.jpg
+// shares x.xml with it.
+class OwnAnnotations {
+ public:
+  explicit OwnAnnotations(const Scan& scan) : annotations_(scan.annotations.view()), lookup_(annotations_) {
+    for (const auto other : scan.others) {
+      if (other.ends_with(".json")) jsons_.insert(without_extension(other));
+    }
+    if (annotations_.empty()) return;
+    images_of_.resize(annotations_.size());
+    for (const auto image : scan.images) {
+      if (const auto found = lookup_.find(image); found != kNone && images_of_[found] < 2) ++images_of_[found];
+    }
+  }
+
+  // In a folder of masks only one beside it counts: an image may be missing.
+  [[nodiscard]] bool has(std::string_view image) const {
+    if (jsons_.contains(without_extension(image))) return true;  // of labelme
+    const auto found = annotations_.empty() ? kNone : lookup_.find(image);
+    if (found == kNone || images_of_[found] != 1) return false;
+    return without_extension(annotations_[found]) == without_extension(image) ||
+           !has_mask_folder(base_name(parent_folder(image)));
+  }
+
+ private:
+  std::span<const std::string_view> annotations_;
+  AnnotationLookup lookup_;
+  std::vector<std::uint8_t> images_of_;  // by annotation; 2: several
+  std::unordered_set<std::string_view> jsons_;
+};
+
+}  // namespace
+
 // A mask is hardly ever a JPEG file, because lossy compression would change its classes. So only
 // other files are candidates: beside a JPEG file of the same name, beside any image whose name lacks
 // the word "mask" or the like, and where there are annotations.
-void leave_out_masks(Scan& scan) {
+void leave_out_masks(Scan& scan, const std::function<bool(std::string_view image)>& has_own) {
   if (std::ranges::all_of(scan.images, is_jpeg_name)) return;
   const auto has_mask_word = [](std::string_view image) {
     const std::string_view place = without_extension(image);
@@ -270,17 +305,18 @@ void leave_out_masks(Scan& scan) {
     jpegs.insert(without_extension(image));
     if (!scan.annotations.empty()) jpeg_stems.insert(stem_of(image));
   }
-  std::unordered_set<std::string_view> annotated;
-  for (const auto annotation : scan.annotations) annotated.insert(without_extension(annotation));
+  const auto is_annotated = [&, own = OwnAnnotations(scan)](std::string_view image) {
+    return own.has(image) || (has_own && has_own(image));
+  };
   const auto is_of_jpeg = [&](std::string_view image) {
     return !is_jpeg_name(image) && jpegs.contains(without_extension(image));
   };
   const auto is_mask = [&](std::string_view image) {
     if (is_jpeg_name(image)) return false;
     const std::string_view place = without_extension(image);
-    if (const auto of = without_mask_word(place); of != place && places.contains(of)) return true;
-    if (scan.annotations.empty() || annotated.contains(place)) return false;
-    return jpeg_stems.contains(stem_of(image)) || lies_in_mask_folder(image);
+    if (const auto of = without_mask_word(place); of != place && places.contains(of)) return !is_annotated(image);
+    if (scan.annotations.empty()) return false;
+    return (jpeg_stems.contains(stem_of(image)) || has_mask_folder(parent_folder(image))) && !is_annotated(image);
   };
   PathList images;
   for (const auto image : scan.images) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,10 +77,11 @@ inline constexpr std::string_view kBesideJpeg = "beside a JPEG of its name, so t
 // Moves images that belong to others, most of them masks, to scan.unusable, as notes. None is a JPEG. They are those
 //  - beside a JPEG of the same name (x.png beside x.jpg): kBesideJpeg;
 //  - beside any image, with its name and a word for masks (x_mask.png, x_mask_1.png);
-//  - in a tree with annotations, without one beside them, with the stem of a JPEG elsewhere in the tree
+//  - in a tree with annotations, with the stem of a JPEG elsewhere in the tree
 //    (SegmentationClass/x.png of JPEGImages/x.jpg) or below a folder with "mask" or "segmentation" in its name. Their
 //    annotation would otherwise have two images.
-void leave_out_masks(Scan& scan);
+// None has an annotation that is its own: of VOC or labelme, or by `has_own`.
+void leave_out_masks(Scan& scan, const std::function<bool(std::string_view image)>& has_own = {});
 
 // Stanford Dogs and similar sets name their annotations x, not x.xml. If a scan has no .xml at all, files without an
 // extension that are named like an image become its annotations, provided that one of them is in VOC's format.

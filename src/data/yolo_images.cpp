@@ -223,7 +223,10 @@ class YoloFinder {
 
   void take_folder(const std::string& folder) {
     Scan scan = scan_tree(folder, contents_.context().threads, contents_.context().progress);
-    leave_out_masks(scan);
+    leave_out_masks(scan, [&](std::string_view image) {
+      return std::ranges::any_of(places_of_labels(join_path(folder, image)),
+                                 [](const std::string& place) { return store::problem_of_file(place).empty(); });
+    });
     take_scan(folder, scan);
   }
 
