@@ -120,6 +120,18 @@ TEST_CASE("classes that are given decide the labels of a packed set, too") {
   CHECK(count_bad(*dogs) == 0);  // as for the folder
 }
 
+TEST_CASE("a packed mask knows its colours") {
+  const TemporaryDirectory dir;
+  DatasetOptions options = folder_with_fields(dir);
+  options.fields[0].colours = {"0,0,0", "255,0,0=7", "other=255"};
+  DatasetOptions packed = packed_options(options, dir / "out");
+  packed.fields[0].colours.clear();
+  const auto colours = [&] { return build_dataset(packed)->fields()[0].colours; };
+  CHECK(colours() == options.fields[0].colours);
+  packed.fields[0].colours = {"9,9,9"};
+  CHECK(colours() == packed.fields[0].colours);
+}
+
 TEST_CASE("sections that do not fit what was packed are refused") {
   const TemporaryDirectory dir;
   DatasetOptions packed = packed_options(voc(dir, SampleUnit::images), dir / "out");

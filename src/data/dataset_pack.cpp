@@ -195,6 +195,7 @@ class PackMerger {
     if (found == set_.fields.end()) return;  // complete_fields() reports which exist
     FieldOptions options = wanted;
     if (options.classes.empty()) options.classes = found->field.classes;
+    if (options.colours.empty()) options.colours = found->field.colours;
     Field field = field_of(options);
     check_chosen(wanted, field, found->field);
     from_.push_back(static_cast<std::size_t>(found - set_.fields.begin()));
