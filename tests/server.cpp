@@ -324,6 +324,17 @@ TEST_CASE("a wait within policy.max_wait_ms ends with the batch that comes, or w
   CHECK(brief.script.asked.back().waited_s >= 0.001);
 }
 
+TEST_CASE("a policy that waits by a rule of its own is asked again now and then") {
+  Bench bench;
+  bench.publish();
+  (void)bench.step();
+  bench.script.asked.clear();
+  bench.script.decide = [](const Signals& now) { return now.waited_s < 0.02 ? Decision::wait : Decision::reuse; };
+  CHECK(bench.step().decision == Decision::reuse);
+  CHECK(bench.script.asked.back().waited_s >= 0.02);
+  CHECK(bench.script.asked.size() <= 6);
+}
+
 TEST_CASE("a wait that is broken ends with padding") {
   Bench bench;
   bench.publish();

@@ -89,7 +89,9 @@ Served Server::serve(const StepContext& context, Clock::time_point now) {
       }
       return serve_fresh(entry_depth);
     }
-    const bool is_ready = wait_for_batch(decision == Decision::wait ? started + most_wait_ : Clock::time_point::max());
+    // max_wait_ms ends to the point; a policy that waits by a rule of its own is asked again after a slice.
+    const Clock::time_point again = now < started + most_wait_ ? started + most_wait_ : now + kSlice;
+    const bool is_ready = wait_for_batch(decision == Decision::wait ? again : Clock::time_point::max());
     if (!is_ready && is_broken()) return pad(entry_depth);
     depth = links_.ring.depth();
     watch(depth == 0);

@@ -67,12 +67,12 @@ Signals RankModel::observe(double now, double waited) {
 }
 
 double RankModel::end_of_wait(double asked, double now) const {
-  // Up to max_wait_ms a wait ends at that limit or with the next batch, whichever is first. A
-  // policy that still waits after that, by its own rule, waits for the next batch.
+  // As Server::serve(): up to max_wait_ms, then in slices, unless a batch comes before.
+  constexpr double kSlice = 0.005;
   const double bound = asked + max_wait_s_;
-  const double end = now < bound ? std::min(bound, finished_) : finished_;
-  if (end == kNever) throw Error("simulation: the policy waits although the queue is full");
-  return end;
+  if (now < bound) return std::min(bound, finished_);
+  if (finished_ == kNever) throw Error("simulation: the policy waits although the queue is full");
+  return std::min(now + kSlice, finished_);
 }
 
 // A wait may end early because a batch arrives; then the policy is asked again, as in a run. Fresh
