@@ -311,6 +311,17 @@ TEST_CASE("labelme: rectangles and polygons beside their images") {
   CHECK(build_dataset(options_for(folder.path()))->size() == 3);
 }
 
+TEST_CASE("labelme: an image that lies outside of the folder is said to be there") {
+  const TemporaryDirectory folder;
+  write_image(folder / "imgs/0.jpg");
+  write_image(folder / "json/1.jpg");
+  write_file(folder / "json/0.json", R"({"shapes":[],"imagePath":"..\\imgs\\0.jpg"})");
+  write_file(folder / "json/1.json", R"({"shapes":[],"imagePath":"1.jpg"})");
+  const auto dataset = build_dataset(images_options(folder / "json", "labelme"));
+  CHECK(contains(skip_reason(*dataset, "0.json"), "dataset.path must be a folder that holds both"));
+  CHECK(build_dataset(images_options(folder.path(), "labelme"))->size() == 2);
+}
+
 TEST_CASE("cvat: boxes, turned boxes and polygons of one file") {
   const TemporaryDirectory folder;
   write_image(folder / "images/a.jpg");

@@ -273,8 +273,9 @@ TEST_CASE("bad samples of the very last step still count against the budget") {
 
 TEST_CASE("an index with more bad entries than allowed is refused at once") {
   const auto alone = solo_communicator();
-  const BadLimit limit{.allowed = 5, .skipped = 6, .samples = 100, .quarantine = "q"};
-  CHECK_THROWS_WITH_AS(Coordinator(*alone, {}, limit), doctest::Contains("6 were found by the index"), forebay::Error);
+  const BadLimit limit{.allowed = 5, .skipped = 6, .first_skipped = "x.xml: torn", .samples = 100, .quarantine = "q"};
+  CHECK_THROWS_WITH_AS(Coordinator(*alone, {}, limit),
+                       doctest::Contains("6 were found by the index, the first: x.xml: torn)"), forebay::Error);
 }
 
 TEST_CASE("a wait is interrupted by this rank's wish and by another's, but not by nobody's") {

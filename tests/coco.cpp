@@ -190,6 +190,18 @@ TEST_CASE("coco: annotations that are no objects are named by id or place, and t
     CHECK(reason_of(none, "annotations[3]") == "it is no object");
 }
 
+TEST_CASE("coco: names with backslashes, and LVIS's coco_url instead of a name") {
+  const Coco coco(coco_json(R"({"id": 7, "coco_url": "http://images.cocodataset.org/sub/c.jpg"},
+                               {"id": 2, "file_name": "sub\\d.jpg", "coco_url": "http://x/y/e.jpg"},
+                               {"id": 3, "file_name": 5, "coco_url": "http://x/y/e.jpg"}, {"id": 4, "coco_url": "a.jpg"})",
+                            kObjects));
+  write_file(coco.folder / "train/sub/d.jpg", "d.jpg");
+  const auto dataset = coco.build();
+  CHECK(describe_boxes(*dataset) ==
+        Lines{"a.jpg -1:", "c.jpg -1: 0 0.5 1 10.75 21; 1 5 5 15 15;", "d.jpg 1: 1 -3 4 2 10;"});
+  CHECK(skip_reason(*dataset, "#image 3") == "file_name is no text");
+}
+
 TEST_CASE("coco: images without a name, or with one or an id that another has") {
   const std::string more = R"({"id": 7, "file_name": "d.jpg"}, {"id": 8, "file_name": "a.jpg"}, {"id": 9},
     {"file_name": "x.jpg"}, {"id": 10, "file_name": ""}, {"id": 11, "file_name": "a\u0000b"}, 12,

@@ -1,6 +1,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/fields.hpp"
 #include "dataset_support.hpp"
 #include "test.hpp"
 
@@ -340,6 +341,57 @@ TEST_CASE("real sets are read alike when their folder of annotations has another
       CHECK(count_bad(*renamed) == count_bad(*original));
     }
   }
+}
+
+TEST_CASE("images of one name that get one file by {stem} are told of, since {folder} was probably forgotten") {
+  const FolderOf folder{{"photos/a/0.jpg", "jpeg"}, {"photos/b/0.jpg", "jpeg"},
+                        {"photos/b/1.jpg", "jpeg"}, {"masks/0.png", "png"},
+                        {"masks/1.png", "png"},     {"masks/a/0.png", "png"},
+                        {"masks/b.png", "png"},     {"list.txt", "photos/a/0.jpg\nphotos/b/1.jpg\nphotos/a/0.jpg\n"}};
+  const auto told = [&](const char* path, const char* from, FieldKind kind) {
+    DatasetOptions options = options_for(folder / path);
+    options.fields = {{.name = "mask", .from = from, .kind = kind, .most = kind == FieldKind::bytes ? 9 : 0}};
+    const auto dataset = build_dataset(options);
+    const auto found = std::ranges::find_if(dataset->skipped(), &Skipped::told);
+    return found == dataset->skipped().end() ? "" : found->reason;
+  };
+  const std::string shared =
+      "fields.mask: no file of its own for 1 image, as another has the same name: a/0.jpg and b/0.jpg have "
+      "../masks/0.png; "
+      "{folder} in `from` stands for the image's folder";
+  for (const FieldKind kind : {FieldKind::mask, FieldKind::image, FieldKind::bytes})
+    CHECK(told("photos", "../masks/{stem}.png", kind) == shared);
+  CHECK(told("photos", "../masks/{folder}/{stem}.png", FieldKind::mask).empty());
+  CHECK(told("photos", "../masks/{folder}.png", FieldKind::mask).empty());  // one for each folder is what it says
+  CHECK(told("list.txt", "masks/{stem}.png", FieldKind::mask).empty());     // the same image twice
+  write_file(folder / "list.txt", "photos/b/0.jpg\nphotos/b/1.jpg\nphotos/a/0.jpg\n");
+  CHECK(contains(told("list.txt", "masks/{stem}.png", FieldKind::mask), "photos/a/0.jpg and photos/b/0.jpg have"));
+}
+
+TEST_CASE("{stem-ENDING} takes the ending off, and an image that lacks it is bad and says so") {
+  const FolderOf folder{{"city/left/a/a_1_left.png", "png"},
+                        {"city/left/b/b_1_left.png", "png"},
+                        {"city/left/b/b_2.png", "png"},
+                        {"city/gt/a/a_1_gt.png", "png"},
+                        {"city/gt/b/b_1_gt.png", "png"}};
+  write_file(folder / "city.csv", "image\nleft/a/a_1_left.png\n");
+  DatasetOptions options = options_for(folder / "city/left");
+  options.fields = {{.name = "mask", .from = "../gt/{folder}/{stem}_gt.png", .kind = FieldKind::mask}};
+  CHECK(contains(build_error(options), "; {stem-ENDING} takes an ending off the image's name"));
+  options.fields[0].from = "../gt/{folder}/{stem-_left}_gt.png";
+  const auto dataset = build_dataset(options);
+  REQUIRE(dataset->size() == 3);
+  CHECK(
+      skip_reason(*dataset, "/left") ==
+      "fields.mask: 1 image will be bad: the name does not end in \"_left\", as {stem-...} says, the first: b/b_2.png");
+  std::filesystem::rename(folder / "city.csv", folder / "city/table.csv");
+  options.path = (folder / "city/table.csv").string();
+  options.fields[0].from = "gt/a/{stem-_left}_gt.png";
+  CHECK(build_dataset(options)->size() == 1);
+  CHECK(data::path_beside("m/{stem-_left}.png", "x/1_left.jpg") == "m/1.png");
+  CHECK(data::path_beside("m/{stem-_left}.png", "x/1.jpg") == "m/{stem-_left}.png");
+  CHECK(data::path_beside("{stem-", "x/1.jpg") == "{stem-");
+  CHECK_FALSE(data::is_pattern("{stem-"));
 }
 
 }  // namespace forebay::test_dataset_layouts

@@ -204,7 +204,7 @@ _ANY_SECTION = ("policy", "queue", "telemetry", "mpi")
 _ANY = ("logger", "trace", "trace_s", "dataset.batch_size")
 
 
-def only_native(options: Mapping[str, Any]) -> list[str]:
-    """The options that only the library's own decoders can honour."""
+def only_native(options: Mapping[str, Any], general: Collection[str] = _ANY) -> list[str]:
+    """The options that only the library's own decoders can honour: all but whole sections and ``general``."""
     keys = {name: key_of(name) if name in _NAMES or name in _SECTIONS else name for name in options}
-    return [name for name, key in keys.items() if key not in _ANY and key.partition(".")[0] not in _ANY_SECTION]
+    return [name for name, key in keys.items() if key not in general and key.partition(".")[0] not in _ANY_SECTION]

@@ -115,7 +115,7 @@ class Reuse:
         options = _options.flat(options)
         for keyword in options:
             _options.require_known(keyword, ("policy", "comm", "copy", "new_memory", "restart", *_FEEDER))
-        wrong = _options.only_native(options)
+        wrong = _options.only_native(options, _FEEDER)
         if wrong:
             raise ConfigError(f"{', '.join(wrong)}: for images that Forebay decodes; the source makes these batches")
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart

@@ -242,7 +242,13 @@ def test_the_state_of_its_feeder_is_refused(reuse: Any, tmp_path: Any) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"size": (8, 8)}, "size: for images"), ({"queue_size": 3}, "no option 'queue_size'"), ({"policy": "x"}, "x")],
+    [
+        ({"size": (8, 8)}, "size: for images"),
+        ({"batch_size": 3}, "batch_size: for images"),
+        ({"dataset": {"batch_size": 3}}, "batch_size: for images"),
+        ({"queue_size": 3}, "no option 'queue_size'"),
+        ({"policy": "x"}, "x"),
+    ],
 )
 def test_what_makes_no_sense_is_refused(reuse: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(forebay.ConfigError, match=message):

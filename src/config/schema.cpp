@@ -156,7 +156,7 @@ constexpr std::array kKeys{
     Key{"dataset", "nodes", Integer{field<&O::dataset, &Data::nodes>(), {0, 1 << 20}},
         "local: into how many parts the samples are dealt; 0 = one per node of the job"},
     Key{"dataset", "exchange", Real{field<&O::dataset, &Data::exchange>(), kShare},
-        "local: share of the samples that change parts between epochs"},
+        "local: share of the samples that goes to any part, others in each epoch"},
     Key{"dataset", "drop_last", Flag{field<&O::dataset, &Data::drop_last>()},
         "drop the samples that do not fill a batch at the end of an epoch"},
     Key{"dataset", "split", RealList{field<&O::dataset, &Data::split>(), kPositiveShare},

@@ -176,18 +176,22 @@ class CocoReader {
     width,
     height,
     file_name,
+    coco_url,
     name,
     box,
     segmentation,
     kOthers
   };
-  static constexpr std::array<std::string_view, kOthers> kMembers{
-      "id", "image_id", "category_id", "iscrowd", "width", "height", "file_name", "name", "bbox", "segmentation"};
+  static constexpr std::array<std::string_view, kOthers> kMembers{"id",    "image_id", "category_id", "iscrowd",
+                                                                  "width", "height",   "file_name",   "coco_url",
+                                                                  "name",  "bbox",     "segmentation"};
 
   [[nodiscard]] static bool is_id(std::size_t member) noexcept {
     return member == id || member == image_id || member == category_id;
   }
-  [[nodiscard]] static bool is_text(std::size_t member) noexcept { return member == file_name || member == name; }
+  [[nodiscard]] static bool is_text(std::size_t member) noexcept {
+    return member == file_name || member == coco_url || member == name;
+  }
   [[nodiscard]] bool is_in_element(unsigned depth) const noexcept { return is_element_ && depth_ == depth; }
 
   void open(bool is_list) {
@@ -291,12 +295,26 @@ class CocoReader {
     return is_side ? static_cast<std::int32_t>(value.whole) : 0;
   }
 
+  // LVIS names its images only by coco_url, whose last two parts are folder and file ("train2017/000000000009.jpg").
+  [[nodiscard]] static std::string last_two_parts(std::string_view url) {
+    const std::size_t last = url.rfind('/');
+    if (last == std::string_view::npos || last == 0) return std::string(url);
+    const std::size_t before = url.rfind('/', last - 1);
+    return std::string(url.substr(before == std::string_view::npos ? 0 : before + 1));
+  }
+
   // Each of these three functions adds the element and returns "", or returns what is wrong with
   // it.
   std::string add_image() {
     if (auto problem = problem_of(id, CocoValue::Kind::whole); !problem.empty()) return problem;
-    if (auto problem = problem_of(file_name, CocoValue::Kind::text); !problem.empty()) return problem;
-    const std::string& path = values_[file_name].text;
+    std::string& path = values_[file_name].text;
+    if (values_[file_name].kind == CocoValue::Kind::absent && values_[coco_url].kind == CocoValue::Kind::text) {
+      path = last_two_parts(values_[coco_url].text);
+    } else if (auto problem = problem_of(file_name, CocoValue::Kind::text); !problem.empty()) {
+      return problem;
+    }
+    // Tools on Windows write backslashes; elsewhere a name may hold one, but hardly without a slash in the file.
+    if (path.find('/') == std::string::npos) std::ranges::replace(path, '\\', '/');
     if (path.empty()) return "file_name is empty";
     if (path.size() > kLongestName) return "file_name is longer than any path";
     if (path.find('\0') != std::string::npos) return "file_name holds a NUL";

@@ -175,15 +175,24 @@ class LabelmeBuilder {
                  [&](std::size_t i) { read_[i] = read_labelme(full(files_[i])); });
   }
 
+  [[nodiscard]] std::string normal_root() const {
+    return std::filesystem::path(contents_.root() + "/").lexically_normal().string();
+  }
+  // The path that imagePath (`named`) means.
+  [[nodiscard]] std::string place_of(std::string_view file, const std::string& named) const {
+    return std::filesystem::path(join_path(join_path(normal_root(), parent_folder(file)), named))
+        .lexically_normal()
+        .string();
+  }
+
   // The image of a JSON file: the one beside it with the same name, else the one that imagePath
   // names (`named`). That comes second, because tools forget to update it when files are renamed.
   // No path may lead out of the dataset's folder.
   [[nodiscard]] std::string_view image_of_file(std::string_view file, const std::string& named) const {
     const auto beside = by_place_.find(without_extension(file));
     if (beside != by_place_.end()) return beside->second;
-    const std::string root = std::filesystem::path(contents_.root() + "/").lexically_normal().string();
-    const std::string place =
-        std::filesystem::path(join_path(join_path(root, parent_folder(file)), named)).lexically_normal().string();
+    const std::string root = normal_root();
+    const std::string place = place_of(file, named);
     if (!place.starts_with(root)) return {};
     const auto found = by_name_.find(std::string_view(place).substr(root.size()));
     return found == by_name_.end() ? std::string_view{} : *found;
@@ -194,8 +203,15 @@ class LabelmeBuilder {
     ++draft_.counts.annotations;
     const std::string_view image = image_of_file(path, file.image);
     if (image.empty()) {
-      return draft_.skipped.add_bad(full(path), "the image is missing: no image of its name beside it, and no \"" +
-                                                    printable(file.image) + "\" (imagePath)");
+      const std::string place = place_of(path, file.image);
+      std::error_code ignored;
+      const bool is_outside = !place.starts_with(normal_root()) && std::filesystem::is_regular_file(place, ignored);
+      return draft_.skipped.add_bad(
+          full(path), is_outside ? "its image, \"" + printable(file.image) +
+                                       "\" (imagePath), is not read from there: dataset.path must be a folder that "
+                                       "holds both, with format = \"labelme\""
+                                 : "the image is missing: no image of its name beside it, and no \"" +
+                                       printable(file.image) + "\" (imagePath)");
     }
     if (!used_.insert(image).second) {
       return draft_.skipped.add_bad(full(path), "another file is of its image: " + std::string(image));

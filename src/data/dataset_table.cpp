@@ -33,13 +33,8 @@ namespace {
 // Chosen: the table is in memory while it is read.
 constexpr std::size_t kLargestTable = std::size_t{4} << 30U;
 
-// Whether the field is a file beside each image and does not come from a column: "{stem}" and
-// "{folder}" in its `from` stand for parts of the image's path.
-bool is_beside(const FieldOptions& field) {
-  const bool is_pattern =
-      field.from.find("{stem}") != std::string::npos || field.from.find("{folder}") != std::string::npos;
-  return is_pattern && !is_image_or_label(field.name);
-}
+// Whether the field is a file beside each image and does not come from a column.
+bool is_beside(const FieldOptions& field) { return is_pattern(field.from) && !is_image_or_label(field.name); }
 
 // Whether a cell of the first row may name a column. One that is the path of an image may not,
 // unless a section names a column like that.

@@ -29,6 +29,7 @@ constexpr std::uint32_t kNotYet = UINT32_MAX;
 // How many of a pattern's files are looked for when an index is built. Chosen: a single missing
 // mask is a bad sample, but if all of a few are missing, the pattern is wrong.
 constexpr std::uint64_t kLookedAt = 8;
+constexpr const char* kTakesOff = "; {stem-ENDING} takes an ending off the image's name";
 
 [[noreturn]] void refuse(const FieldOptions& field, std::string_view key, const std::string& problem) {
   throw ConfigError("fields." + field.name + (key.empty() ? "" : ".") + std::string(key) + ": " + problem);
@@ -50,8 +51,70 @@ DType usual_type(FieldKind kind) {
   return DType::float32;
 }
 
-bool is_pattern(std::string_view from) {
-  return from.find("{stem}") != std::string_view::npos || from.find("{folder}") != std::string_view::npos;
+// "{stem}" or "{stem-ENDING}" at the start of a pattern: the placeholder; "" if none is there.
+std::string_view stem_placeholder(std::string_view pattern) {
+  if (!pattern.starts_with("{stem}") && !pattern.starts_with("{stem-")) return {};
+  const std::size_t end = pattern.find('}');
+  return end == std::string_view::npos ? std::string_view{} : pattern.substr(0, end + 1);
+}
+
+// What it takes off the stem: "" for "{stem}".
+std::string_view ending_of(std::string_view placeholder) {
+  constexpr std::string_view kBegin = "{stem-";
+  return placeholder.starts_with(kBegin) ? placeholder.substr(kBegin.size(), placeholder.size() - kBegin.size() - 1)
+                                         : std::string_view{};
+}
+
+// The first {stem} or {stem-ENDING} of a pattern; "" if it has none.
+std::string_view stem_in(std::string_view pattern) {
+  for (std::size_t at = pattern.find("{stem"); at != std::string_view::npos; at = pattern.find("{stem", at + 1)) {
+    if (const std::string_view placeholder = stem_placeholder(pattern.substr(at)); !placeholder.empty())
+      return placeholder;
+  }
+  return {};
+}
+
+// {stem} says one file for each image. If images of one name in several folders share theirs, {folder} was probably
+// forgotten. Sorting numbers takes 4 bytes for each image, and there may be 100 million.
+void warn_of_shared_files(const FieldOptions& options, const std::vector<std::uint32_t>& file_of, IndexDraft& draft) {
+  if (stem_in(options.from).empty() || options.from.find("{folder}") != std::string::npos) return;
+  const auto& sources = draft.table.sources;
+  std::vector<std::uint32_t> images;
+  for (std::uint32_t image = 0; image < file_of.size(); ++image) {
+    if (file_of[image] != kNotYet) images.push_back(image);
+  }
+  std::ranges::sort(images, {}, [&](std::uint32_t image) {
+    return std::pair(std::string_view(sources[file_of[image]]), std::string_view(sources[image]));
+  });
+  std::uint64_t shared = 0;
+  std::string first;
+  for (std::size_t i = 1; i < images.size(); ++i) {
+    const std::string_view file = sources[file_of[images[i]]];
+    const std::string_view before = sources[images[i - 1]];
+    const std::string_view image = sources[images[i]];
+    if (file != sources[file_of[images[i - 1]]] || image == before) continue;  // a list may repeat an image
+    if (shared++ == 0) first = printable(before) + " and " + printable(image) + " have " + printable(file);
+  }
+  if (shared == 0) return;
+  draft.skipped.add_warning(draft.root, "fields." + options.name + ": no file of its own for " +
+                                            counted(shared, "image") + ", as another has the same name: " + first +
+                                            "; {folder} in `from` stands for the image's folder");
+}
+
+// Without its ending an image's name leads to no file.
+void warn_of_other_stems(const FieldOptions& options, const std::vector<std::uint32_t>& file_of, IndexDraft& draft) {
+  const std::string_view ending = ending_of(stem_in(options.from));
+  if (ending.empty()) return;
+  std::uint64_t others = 0;
+  std::string first;
+  for (std::uint32_t image = 0; image < file_of.size(); ++image) {
+    if (file_of[image] == kNotYet || stem_of(draft.table.sources[image]).ends_with(ending)) continue;
+    if (others++ == 0) first = printable(draft.table.sources[image]);
+  }
+  if (others == 0) return;
+  draft.skipped.add_warning(draft.root, "fields." + options.name + ": " + counted(others, "image") +
+                                            " will be bad: the name does not end in \"" + printable(ending) +
+                                            "\", as {stem-...} says, the first: " + first);
 }
 
 // Throws if none of a few files of the pattern can be used, because a wrong pattern would make
@@ -69,7 +132,9 @@ void look_for_files(const FieldOptions& options, const IndexDraft& draft, const 
     if (first.empty()) first.append(file).append(": ").append(problem);
   }
   if (!first.empty())
-    refuse(options, "from", "\"" + options.from + "\" names no file that can be used; the first is " + first);
+    refuse(options, "from",
+           "\"" + options.from + "\" names no file that can be used; the first is " + first +
+               (stem_in(options.from) == "{stem}" ? kTakesOff : ""));
 }
 
 // Samples that are objects of one image share the file beside it.
@@ -90,6 +155,8 @@ RecordTable::FieldColumn files_beside(const FieldOptions& options, IndexDraft& d
     column.source.push_back(file_of[image]);
   }
   look_for_files(options, draft, column);
+  warn_of_shared_files(options, file_of, draft);
+  warn_of_other_stems(options, file_of, draft);
   return column;
 }
 
@@ -172,6 +239,10 @@ Field field_of(const FieldOptions& options) {
   return field;
 }
 
+bool is_pattern(std::string_view from) noexcept {
+  return !stem_in(from).empty() || from.find("{folder}") != std::string_view::npos;
+}
+
 bool is_of_bytes(FieldKind kind) noexcept {
   return kind == FieldKind::image || kind == FieldKind::mask || kind == FieldKind::array || kind == FieldKind::bytes;
 }
@@ -219,9 +290,12 @@ void complete_fields(const DatasetOptions& options, std::string_view format, Ind
 std::string path_beside(std::string_view pattern, std::string_view image) {
   std::string path;
   while (!pattern.empty()) {
-    if (pattern.starts_with("{stem}")) {
-      path += stem_of(image);
-      pattern.remove_prefix(6);
+    if (const std::string_view placeholder = stem_placeholder(pattern); !placeholder.empty()) {
+      // Without the ending the placeholder stays: no file has that name, so the sample is bad and says why.
+      const std::string_view stem = stem_of(image);
+      const std::string_view ending = ending_of(placeholder);
+      path += stem.ends_with(ending) ? stem.substr(0, stem.size() - ending.size()) : placeholder;
+      pattern.remove_prefix(placeholder.size());
     } else if (pattern.starts_with("{folder}")) {
       const std::string_view folder = parent_folder(image);
       path += folder;

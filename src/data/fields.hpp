@@ -21,6 +21,9 @@ namespace forebay::data {
 // ConfigError naming the key for incompatible options.
 [[nodiscard]] Field field_of(const FieldOptions& options);
 
+// Whether `from` names a file beside each image: it holds {stem}, {stem-ENDING} or {folder}.
+[[nodiscard]] bool is_pattern(std::string_view from) noexcept;
+
 // Whether a field's data are the bytes of a file (or of a drawn mask, drawn_mask.hpp) rather than elements.
 [[nodiscard]] bool is_of_bytes(FieldKind kind) noexcept;
 
@@ -37,11 +40,12 @@ inline constexpr std::string_view kSegmentField = "clip.segment";
 [[nodiscard]] const FieldOptions* find_field(const DatasetOptions& options, std::string_view name) noexcept;
 
 // Sets the draft's fields to those of the options, in their order: those filled by the builder, and files beside each
-// image if `from` contains {stem} or {folder}. For any other it throws ConfigError naming the key and the existing
+// image if `from` is a pattern. For any other it throws ConfigError naming the key and the existing
 // fields.
 void complete_fields(const DatasetOptions& options, std::string_view format, IndexDraft& draft);
 
-// The file that a pattern with {stem} or {folder} names for an image; both paths are relative to the same folder.
+// The file that a pattern names for an image; both paths are relative to the same folder. {stem-ENDING} is the stem
+// without that ending, and stays as it is if the stem lacks it.
 [[nodiscard]] std::string path_beside(std::string_view pattern, std::string_view image);
 
 // Moves images that these options' patterns make fields of other images to scan.unusable, as notes.

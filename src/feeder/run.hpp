@@ -124,6 +124,8 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   [[nodiscard]] std::uint64_t job_fresh_samples() const noexcept;
   // Entries that the index left out as bad; of a part, a fraction or weighted samples, their share.
   [[nodiscard]] std::uint64_t bad_in_index() const noexcept;
+  // Path and reason of the first of them, for messages; "" if there is none.
+  [[nodiscard]] std::string first_bad_in_index() const;
   // The part common to all states of this job.
   [[nodiscard]] const order::JobState& job();
   // This rank's undelivered batches.

@@ -175,6 +175,12 @@ std::uint64_t Run::bad_in_index() const noexcept {
   return static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(all)));
 }
 
+std::string Run::first_bad_in_index() const {
+  const auto& skipped = safe_dataset->skipped();
+  const auto first = std::ranges::find_if(skipped, &Skipped::bad);
+  return first == skipped.end() ? "" : printable(first->path) + ": " + printable(first->reason);
+}
+
 std::uint64_t Run::entries() const noexcept { return order->options().samples + bad_in_index(); }
 
 // Without this line a replay that stops early would look complete.

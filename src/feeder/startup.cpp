@@ -277,6 +277,7 @@ ranks::BadLimit Startup::bad_limit() const {
   run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
   ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options.max_bad, entries),
                         .skipped = skipped,
+                        .first_skipped = run_.first_bad_in_index(),
                         .samples = entries,
                         .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl",
                         .name = [&dataset = *run_.safe_dataset](std::uint64_t sample) { return dataset.name(sample); }};

@@ -78,7 +78,8 @@ void ImageDecoder::decode_wide(WideImage& out) {
 
 Codec& ImageDecoder::open_mask(std::span<const std::byte> bytes, const ImageOptions& options) {
   if (starts_as_jpeg(bytes) || pack::starts_as_packed_jpeg(bytes))
-    throw SampleError("a JPEG cannot be a mask: its values are not exact");
+    throw SampleError(
+        "a JPEG cannot be a mask: its values are not exact; convert it to PNG, for two classes with a threshold");
   Codec& codec = open_codec(bytes, options);
   if (header_.orientation != 1) throw SampleError("a mask with an EXIF orientation; store it as it is displayed");
   return codec;

@@ -241,9 +241,11 @@ std::optional<std::string> Coordinator::too_much_bad() {
 
 std::optional<std::string> Coordinator::too_many_bad() const {
   if (bad_samples() <= limit_.allowed) return std::nullopt;
-  std::string message = std::to_string(bad_samples()) + " distinct bad samples in a dataset of " +
+  std::string message = counted(bad_samples(), "distinct bad sample") + " in a dataset of " +
                         std::to_string(limit_.samples) + ", but max_bad allows " + std::to_string(limit_.allowed);
-  if (limit_.skipped > 0) message += " (" + std::to_string(limit_.skipped) + " were found by the index)";
+  if (limit_.skipped > 0)
+    message += " (" + std::to_string(limit_.skipped) + " were found by the index" +
+               (limit_.first_skipped.empty() ? "" : ", the first: " + limit_.first_skipped) + ")";
   return message;
 }
 

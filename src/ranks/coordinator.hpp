@@ -41,10 +41,11 @@ struct RunPlan {
 
 // How many distinct bad samples the job tolerates. Equal on all ranks.
 struct BadLimit {
-  std::uint64_t allowed = 0;  // one more fails the run
-  std::uint64_t skipped = 0;  // entries already left out by the index, which count
-  std::uint64_t samples = 0;  // in the dataset, for the message
-  std::string quarantine;     // the path of the log, for the message
+  std::uint64_t allowed = 0;       // one more fails the run
+  std::uint64_t skipped = 0;       // entries already left out by the index, which count
+  std::string first_skipped = {};  // path and reason of the first of them, for the message
+  std::uint64_t samples = 0;       // in the dataset, for the message
+  std::string quarantine;          // the path of the log, for the message
   // Finds losses that are too large even if few samples are bad: called now and then, on all ranks alike.
   std::function<std::optional<LostPart>(const std::unordered_set<std::uint64_t>& bad)> lost = {};
   std::function<std::string(std::uint64_t sample)> name = {};  // for messages
