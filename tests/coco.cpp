@@ -198,7 +198,7 @@ TEST_CASE("coco: names with backslashes, and LVIS's coco_url instead of a name")
   write_file(coco.folder / "train/sub/d.jpg", "d.jpg");
   const auto dataset = coco.build();
   CHECK(describe_boxes(*dataset) ==
-        Lines{"a.jpg -1:", "c.jpg -1: 0 0.5 1 10.75 21; 1 5 5 15 15;", "d.jpg 1: 1 -3 4 2 10;"});
+        Lines{"c.jpg -1: 0 0.5 1 10.75 21; 1 5 5 15 15;", "d.jpg 1: 1 -3 4 2 10;", "a.jpg -1:"});
   CHECK(skip_reason(*dataset, "#image 3") == "file_name is no text");
 }
 
