@@ -272,11 +272,10 @@ ranks::RunPlan Startup::run_plan() const {
 // many would make the budget for the rest smaller.
 ranks::BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
-  const std::uint64_t skipped = run_.bad_in_index();
-  const std::uint64_t entries = run_.order->options().samples + skipped;
+  const std::uint64_t entries = run_.order->options().samples + run_.bad_in_index();
   run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
   ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options.max_bad, entries),
-                        .skipped = skipped,
+                        .skipped = run_.bad_in_index(),
                         .first_skipped = run_.first_bad_in_index(),
                         .samples = entries,
                         .quarantine = dir.empty() ? "" : dir + "/quarantine.*.jsonl",
