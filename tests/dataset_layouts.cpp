@@ -234,6 +234,7 @@ TEST_CASE("masks beside annotated images are not images of their own") {
     const FolderOf below{{"masked/images/1.png", ""},     {"masked/annotations/1.xml", kDog},
                          {"bare/images/2.png", ""},       {"bare/annotations/2.xml", kDog},
                          {"bare/masks/2.png", ""},        {"bare/masks/3.png", ""},
+                         {"masks/x/4.png", ""},           {"annotations/x/4.xml", kDog},
                          {"bare/annotations/3.xml", kDog}};
     CHECK(names(below.path()) == "bare/images/2.png#object 1 masked/images/1.png#object 1");
   }

@@ -119,7 +119,7 @@ TEST_CASE("a line is a step and runs that begin with fresh") {
   const auto lines = read_lines(dir / "file");
   REQUIRE(lines.size() == 6);
   CHECK(lines[0].at("forebay") == "decisions");
-  CHECK(lines[0].at("version") == 2);
+  CHECK(lines[0].at("version") == 3);
   CHECK(lines[1] == nlohmann::json{{"step", 0}, {"runs", {1, 2, 2}}});
   CHECK(lines[2] == nlohmann::json{{"step", 5}, {"runs", {1}}});
   CHECK(lines[3] == nlohmann::json{{"step", 6}, {"runs", {0, 3}}});
@@ -249,20 +249,20 @@ TEST_CASE("what is no recording is refused with file, line and cause") {
   CHECK(contains(refusal(head), "holds no steps"));
   CHECK(contains(refusal(head + "{\"step\":0,\"ru"), "holds no steps"));
   for (const std::string other : {"hello\n", "{}\n", "[]\n", "{\"forebay\":\"steps\",\"version\":1}\n",
-                                  "{\"forebay\":\"decisions\",\"version\":2,\"rank\":\"no\"}\n", "\xff\xfe\n"}) {
+                                  "{\"forebay\":\"decisions\",\"version\":3,\"rank\":\"no\"}\n", "\xff\xfe\n"}) {
     CAPTURE(other);
     CHECK(
         contains(refusal(other + "{\"step\":0,\"runs\":[1]}\n"), "decisions.0.jsonl:1 is not the head of a recording"));
   }
-  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":3}\n"), ":1 is of version 3"));
+  CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":4}\n"), ":1 is of version 4"));
   CHECK(contains(refusal("{\"forebay\":\"decisions\",\"version\":1}\n"),
-                 ":1 is of version 1, and this Forebay reads version 2: replay it with the Forebay that recorded it"));
+                 ":1 is of version 1, and this Forebay reads version 3: replay it with the Forebay that recorded it"));
   for (const char* number : {"-1", "1.5", "4294967296", "29223372036854775808", "1e30"}) {
     CAPTURE(number);
     for (const char* key : {"rank", "ranks", "first_step", "capacity"}) {
       const bool fits = !std::string_view(key).starts_with("rank") && std::string_view(number) == "4294967296";
       std::string other =
-          R"({"forebay":"decisions","version":2,"rank":0,"ranks":1,"first_step":0,"dataset":"","settings":{},)"
+          R"({"forebay":"decisions","version":3,"rank":0,"ranks":1,"first_step":0,"dataset":"","settings":{},)"
           R"("policy":"","capacity":1})";
       const std::string was = std::string(key) == "ranks" || std::string(key) == "capacity" ? "1" : "0";
       const std::string member = "\"" + std::string(key) + "\":";
@@ -312,7 +312,7 @@ TEST_CASE("what is deep or long is refused, and a few bytes take no more memory 
   std::string head = header_line(header_of());
   const auto with_version = [&](const std::string& version) {
     std::string changed = head;
-    return changed.replace(changed.find("\"version\":2"), 11, "\"version\":" + version);
+    return changed.replace(changed.find("\"version\":3"), 11, "\"version\":" + version);
   };
   CHECK(contains(refusal(with_version("[[2]]")), "is of version [[2]]"));
   for (const std::size_t depth : {10U, 200'000U}) {

@@ -81,14 +81,6 @@ ColourTable::ColourTable(std::span<const std::string> entries) {
   (void)sort();
 }
 
-int ColourTable::most_class() const noexcept {
-  int most = other_.value_or(kMostClass) == kMostClass ? -1 : *other_;
-  for (const auto& [colour, number] : classes_) {
-    if (number != kMostClass) most = std::max<int>(most, number);
-  }
-  return most;
-}
-
 std::optional<std::uint8_t> ColourTable::class_of(const Colour& colour) const noexcept {
   const auto found = std::ranges::lower_bound(classes_, colour, {}, kColourOf);
   return found != classes_.end() && found->first == colour ? found->second : other_;

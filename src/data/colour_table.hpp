@@ -25,8 +25,6 @@ class ColourTable {
   // REQUIRES: problem_of(entries).empty().
   explicit ColourTable(std::span<const std::string> entries);
 
-  // The largest class of an entry, without 255, which stands for none; -1 if there is no other.
-  [[nodiscard]] int most_class() const noexcept;
   // Nothing for a colour that is not in the table, unless the table has an entry "other".
   [[nodiscard]] std::optional<std::uint8_t> class_of(const Colour& colour) const noexcept;
 

@@ -120,7 +120,7 @@ class PackMerger {
     }
     is_choice_ = set.format == "folder" || set.format == "coco" || set.format == "yolo";
     draft_.root = folder_of_pack(contents);
-    if (!options_.difficult && !set.has_regions && set.format == "voc") {
+    if (!options_.difficult && set.has_difficult && !set.has_regions && set.format == "voc") {
       draft_.skipped.add_warning(draft_.root,
                                  "dataset.difficult = false has no effect on packed images: they have the "
                                  "boxes with which they were packed");
@@ -174,9 +174,13 @@ class PackMerger {
   }
 
   IndexDraft take() {
-    for (const auto& [name, samples] : left_out_) {
-      draft_.skipped.add_warning(draft_.root, "class \"" + printable(name) + "\" is not in dataset.classes: " +
-                                                  counted(samples, "sample") + " left out");
+    if (!left_out_.empty()) {
+      std::uint64_t samples = 0;
+      for (const auto& [name, count] : left_out_) samples += count;
+      const auto add = set_.format == "folder" ? &SkipLog::add_warning : &SkipLog::add_note;
+      (draft_.skipped.*add)(draft_.root, counted(samples, "sample") + " of " + std::to_string(left_out_.size()) +
+                                             " classes left out that dataset.classes does not name, the first: \"" +
+                                             printable(left_out_.begin()->first) + "\"");
     }
     return std::move(draft_);
   }
@@ -195,7 +199,7 @@ class PackMerger {
     if (found == set_.fields.end()) return;  // complete_fields() reports which exist
     FieldOptions options = wanted;
     if (options.classes.empty()) options.classes = found->field.classes;
-    if (options.colours.empty()) options.colours = found->field.colours;
+    if (options.colours.empty() && wanted.kind == found->field.kind) options.colours = found->field.colours;
     Field field = field_of(options);
     check_chosen(wanted, field, found->field);
     from_.push_back(static_cast<std::size_t>(found - set_.fields.begin()));
@@ -226,7 +230,7 @@ class PackMerger {
   void require_same_fields(const PackIndex& index, const std::string& name) const {
     const auto is_same = [](const PackIndex::InField& a, const PackIndex::InField& b) {
       return a.field.name == b.field.name && a.field.kind == b.field.kind && a.field.dtype == b.field.dtype &&
-             a.field.shape == b.field.shape;
+             a.field.shape == b.field.shape && a.field.colours == b.field.colours;
     };
     const bool are_same = index.classes == set_.classes && index.has_regions == set_.has_regions &&
                           std::ranges::equal(index.fields, set_.fields, is_same);
@@ -291,6 +295,7 @@ PackIndex set_of(const PackIndex& index) {
   set.format = index.format;
   set.samples = index.samples;
   set.has_regions = index.has_regions;
+  set.has_difficult = index.has_difficult;
   set.classes = index.classes;
   set.counts = index.counts;
   for (const auto& stored : index.fields) set.fields.emplace_back().field = stored.field;

@@ -186,12 +186,6 @@ Field field_of(const FieldOptions& options) {
     if (field.kind != FieldKind::mask) refuse(options, "colours", "only masks have them");
     if (const std::string problem = ColourTable::problem_of(options.colours); !problem.empty())
       refuse(options, "colours", problem);
-    const int most = ColourTable(options.colours).most_class();
-    if (!options.classes.empty() && std::cmp_greater_equal(most, options.classes.size())) {
-      refuse(options, "colours",
-             "class " + std::to_string(most) + " has no name in classes, which has " +
-                 counted(options.classes.size(), "name") + ": add it, or say \"R,G,B=255\" for none");
-    }
     field.colours = options.colours;
   }
   if (field.kind != FieldKind::boxes && options.min_visible != kMinVisible) {

@@ -94,14 +94,15 @@ void code_index(Coder& coder, Index& index) {
     code_field(coder, stored.field);
     coder(stored.values, stored.ends, stored.lengths);
   }
-  // Only where a field has them, at the end, so that packs without them are what they always were.
+  // Only where they say something, at the end, so that other packs are what they always were.
   const auto has_colours = [](const auto& stored) { return !stored.field.colours.empty(); };
   if constexpr (kReads) {
     if (coder.is_at_end()) return;
   } else {
-    if (std::ranges::none_of(index.fields, has_colours)) return;
+    if (index.has_difficult && std::ranges::none_of(index.fields, has_colours)) return;
   }
   for (auto& stored : index.fields) coder(stored.field.colours);
+  coder(index.has_difficult);
 }
 
 template <typename Coder, typename Originals>

@@ -97,6 +97,7 @@ struct PackIndex {
   std::string format;                        // the original dataset's
   SampleUnit samples = SampleUnit::objects;  // the value of dataset.samples
   bool has_regions = false;                  // samples are cropped objects
+  bool has_difficult = true;                 // packed with dataset.difficult = true
   std::vector<std::string> classes;
   IndexCounts counts;
 

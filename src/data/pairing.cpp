@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <forebay/error.hpp>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -268,13 +269,20 @@ class OwnAnnotations {
     }
   }
 
-  // In a folder of masks only one beside it counts: an image may be missing.
+  // "masks/1.png" has no part in annotations/1.xml although images/1.png may be missing; "masked/images/1.png" has one
+  // in masked/annotations/1.xml.
   [[nodiscard]] bool has(std::string_view image) const {
-    if (jsons_.contains(without_extension(image))) return true;  // of labelme
+    // Of labelme, which has one for each image; a lone x_mask.json is about the mask.
+    const std::string_view place = without_extension(image);
+    const std::string_view of = without_mask_word(place);
+    if (jsons_.contains(place) && (of == place ? !has_mask_folder(parent_folder(image)) : jsons_.contains(of)))
+      return true;
     const auto found = annotations_.empty() ? kNone : lookup_.find(image);
     if (found == kNone || images_of_[found] != 1) return false;
-    return without_extension(annotations_[found]) == without_extension(image) ||
-           !has_mask_folder(base_name(parent_folder(image)));
+    const std::string folders = std::string(parent_folder(image)) + "/";
+    const std::string others = std::string(parent_folder(annotations_[found])) + "/";
+    const std::string shared(folders.begin(), std::ranges::mismatch(folders, others).in1);
+    return !has_mask_folder(folders.substr(shared.rfind('/') + 1));
   }
 
  private:
@@ -305,8 +313,10 @@ void leave_out_masks(Scan& scan, const std::function<bool(std::string_view image
     jpegs.insert(without_extension(image));
     if (!scan.annotations.empty()) jpeg_stems.insert(stem_of(image));
   }
-  const auto is_annotated = [&, own = OwnAnnotations(scan)](std::string_view image) {
-    return own.has(image) || (has_own && has_own(image));
+  std::optional<OwnAnnotations> own;  // made for the first candidate: most trees have none
+  const auto is_annotated = [&](std::string_view image) {
+    if (!own) own.emplace(scan);
+    return own->has(image) || (has_own && has_own(image));
   };
   const auto is_of_jpeg = [&](std::string_view image) {
     return !is_jpeg_name(image) && jpegs.contains(without_extension(image));

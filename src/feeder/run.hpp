@@ -85,6 +85,7 @@ struct Run {  // NOLINT(clang-analyzer-optin.performance.Padding): the order is 
   std::optional<measure::ConsoleLog> console;
   measure::DirectoryLock directory;
   std::optional<measure::QuarantineLog> quarantine;
+  std::uint64_t bad_elsewhere = 0;  // entries in it that do not count here: bad_in_index() is the share of a part
   Failure failure;
   std::optional<RunningClock> clock;
   std::optional<ranks::Ranks> ranks;

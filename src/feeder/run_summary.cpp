@@ -74,7 +74,7 @@ measure::Gauges Run::gauges() const {
           .capacity = ring.capacity(),
           .produced = ring.published(),
           .blocked_s = seconds(ring.blocked()),
-          .bad_samples = quarantine->count()};
+          .bad_samples = quarantine->count() - bad_elsewhere};
 }
 
 // In order "local" a node reads its part, in any other order everything. A sample is assumed to
@@ -142,11 +142,15 @@ std::string Run::describe() const {
 void Run::say_what_was_left_out() {
   const bool is_alone = communicator->size() == 1;
   const std::uint64_t samples = server->counts().fresh_samples;
-  const std::uint64_t left_out = server->counts().left_out + (is_alone && options.run.eval ? bad_in_index() : 0);
+  const std::uint64_t met = server->counts().left_out;
+  const bool is_whole = is_alone && options.run.eval && samples + met == order->options().samples;
+  const std::uint64_t of_index = is_whole ? bad_in_index() : 0;
+  const std::uint64_t left_out = met + of_index;
   if (left_out == 0) return;
   console->warn((is_alone ? "evaluated " : "this rank evaluated ") + std::to_string(samples) + " of " +
                 std::to_string(samples + left_out) + " samples; " + std::to_string(left_out) + " left out because " +
                 (left_out == 1 ? "it is bad" : "they are bad") +
+                (of_index == 0 ? "" : ", " + std::to_string(of_index) + " of them by the index") +
                 (is_alone ? "" : "; the summary has the figures of all ranks"));
 }
 
@@ -163,16 +167,16 @@ void Run::say_what_was_replaced() {
   console->warn(std::to_string(bad) + " of " + std::to_string(entries()) + " samples (" +
                 percent_text(static_cast<double>(bad) / static_cast<double>(entries())) + ") are bad" + instead +
                 (classes.empty() ? "" : ": " + classes) +
-                (dir.empty() ? "" : "; " + printable(dir) + "/quarantine.*.jsonl names them"));
+                (dir.empty() ? "" : "; their names are in " + printable(dir) + "/quarantine.*.jsonl"));
 }
 
-// Nobody knows in which part of a split those would be that the index left out. Rounded up: max_bad = 0 allows none.
+// Nobody knows in which part of a split those would be that the index left out. At least one: max_bad = 0 allows none.
 std::uint64_t Run::bad_in_index() const noexcept {
   const auto all = static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
   const std::uint64_t samples = order->options().samples;
-  if (samples >= dataset->size()) return all;
+  if (samples >= dataset->size() || all == 0) return all;
   const double share = static_cast<double>(samples) / static_cast<double>(dataset->size());
-  return static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(all)));
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(share * static_cast<double>(all))));
 }
 
 std::string Run::first_bad_in_index() const {

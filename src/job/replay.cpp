@@ -129,8 +129,8 @@ void ReplayedRun::require_loop(bool by_epochs) const {
 }
 
 void ReplayedRun::require_same_run(const order::JobState& ours) const {
-  Settings settings = decisive_;
-  settings.insert(ours.settings.begin(), ours.settings.end());
+  Settings settings = ours.settings;
+  settings.insert(decisive_.begin(), decisive_.end());
   if (const auto loop = header_.settings.find(kLoop); loop != header_.settings.end()) settings.insert(*loop);
   if (const auto difference = first_difference(header_.settings, settings)) {
     refuse(file_, "the run was recorded with " + difference->theirs + " and this one has " + difference->ours +

@@ -213,6 +213,7 @@ bool MaskField::decode(std::span<const std::byte> bytes, ImageDecoder& decoder, 
   if (colours_) {
     decoder.decode_colours(bytes, image_, workspace.colours);
     look_up(workspace.colours, workspace.mask);
+    require_classes(std::span<const std::uint8_t>(workspace.mask.values), workspace.mask.width);
     return false;
   }
   if (field_.dtype != DType::uint8) {

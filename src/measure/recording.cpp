@@ -31,7 +31,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kKind = "decisions";
-constexpr std::uint64_t kVersion = 2;
+constexpr std::uint64_t kVersion = 3;
 // A line holds about a second, or 16,384 runs; more than this is damage.
 constexpr std::uint64_t kMostStepsOfLine = std::uint64_t{1} << 30;
 // 16,384 runs of 20 digits and a comma take a third of a megabyte; this leaves room.

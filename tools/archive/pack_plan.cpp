@@ -280,9 +280,12 @@ bool are_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t 
 
 void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples, const Skipped& last) {
   if (are_few_bad(settings, bad, samples)) return;
-  throw Error(last.path + ": " + last.reason + "; with it " + std::to_string(bad) + " of " + std::to_string(samples) +
-              " samples could not be read, more than max_bad and on_bad allow; mend them or max_bad, and run the "
-              "command again, which resumes");
+  throw Error(
+      last.path + ": " + last.reason + "; with it " + std::to_string(bad) + " of " + std::to_string(samples) +
+      " samples could not be read" +
+      (settings.known_bad > 0 ? ", besides " + std::to_string(settings.known_bad) + " that the index left out" : "") +
+      ", more than max_bad and on_bad allow; mend them or max_bad, and run the "
+      "command again, which resumes");
 }
 
 // The manifest is read back even by the process that wrote it: if several did, the first one's

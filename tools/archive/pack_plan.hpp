@@ -31,6 +31,7 @@ struct PackSettings {
   // Whether packing also fails if most of a class, of a folder or of a container is bad, as a run
   // with max_bad = "auto" does.
   bool needs_all_parts = false;
+  std::uint64_t known_bad = 0;  // samples that the index left out, for messages
 };
 [[nodiscard]] bool are_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint64_t samples);
 // Throws Error, which names `last`, if `bad` of `samples` is more than the settings allow.

@@ -13,6 +13,7 @@
 
 #include "base/crc32c.hpp"
 #include "data/fields.hpp"
+#include "data/index_image.hpp"
 #include "data/record_checksum.hpp"
 #include "read_back.hpp"
 
@@ -28,6 +29,7 @@ ShardWriter::ShardWriter(const Dataset& dataset, const PackSettings& settings, c
   index_.format = dataset.format();
   index_.samples = settings.samples;
   index_.has_regions = dataset.sample(0).box.has_value();
+  if (const data::IndexImage* image = data::image_of(dataset)) index_.has_difficult = image->record().origin.difficult;
   index_.classes = dataset.classes();
   index_.counts = dataset.counts();
   for (const Field& field : dataset.fields()) {

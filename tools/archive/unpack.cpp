@@ -260,9 +260,8 @@ class Unpacker {
       if (stored.lengths[sample] == data::PackIndex::InField::kAbsent) continue;
       // "../depth/cat/1.png" lies beside the folder: without its dots it would be in a class of its own.
       if (file.empty() || leaves_folder(file)) {
-        const std::string ending = file.empty() ? "" : fs::path(file).extension().string();
-        file = file_of_field(stored.field.name, name, ending.empty() ? ending_of(bytes) : ending);
-        count([](UnpackReport& report) { ++report.fields; });
+        file = file.empty() ? file_of_field(stored.field.name, name, bytes)
+                            : "fields/" + stored.field.name + "/" + safe_name(file);
       }
       files.push_back({.name = std::move(file), .bytes = bytes});
     }
@@ -271,8 +270,9 @@ class Unpacker {
 
   // The name of a field that was not a file below the dataset's folder: "fields/FIELD/" and the
   // image's name.
-  static std::string file_of_field(const std::string& field, const std::string& image, std::string_view ending) {
-    return "fields/" + field + "/" + std::string(data::without_extension(image)) + std::string(ending);
+  static std::string file_of_field(const std::string& field, const std::string& image,
+                                   std::span<const std::byte> bytes) {
+    return "fields/" + field + "/" + std::string(data::without_extension(image)) + std::string(ending_of(bytes));
   }
 
   // Sets the file's final name. A file's content is compared by hash, as a set may have a hundred
@@ -327,6 +327,7 @@ class Unpacker {
       ++report.files;
       report.bytes += file.bytes.size();
       report.renamed += file.is_renamed ? 1 : 0;
+      report.fields += file.name.starts_with("fields/") ? 1 : 0;
     });
   }
 

@@ -191,6 +191,15 @@ void require_few_left_out(const Options& options, const std::vector<Skipped>& kn
               "mend them or max_bad");
 }
 
+void tell_of_index(const std::vector<Skipped>& told, const std::vector<Skipped>& known_bad) {
+  if (!told.empty())
+    print_row("warnings", grouped(told.size()) + ", which runs from the data repeat and from this do not");
+  name_some(told);
+  if (!known_bad.empty())
+    print_row("not packed", counted(known_bad.size(), "sample") + " that the index left out as bad");
+  name_some(known_bad);
+}
+
 // max_bad is evaluated with the number of samples, which is known once the dataset is open.
 int pack(const PackArguments& arguments) {
   if (data::is_saved_index(arguments.in)) require_no_choice_of_data(arguments);
@@ -214,6 +223,7 @@ int pack(const PackArguments& arguments) {
     const std::uint64_t allowed = allowed_bad(options, samples + known_bad.size());
     return allowed - std::min<std::uint64_t>(allowed, known_bad.size());
   };
+  settings.known_bad = known_bad.size();
   settings.needs_all_parts = options.on_bad != OnBad::fail && std::holds_alternative<AutomaticBudget>(options.max_bad);
   const archive::PackReport report = [&] {
     ProgressBar bar("packing");
@@ -231,13 +241,7 @@ int pack(const PackArguments& arguments) {
               counted(report.changed.size(), "file") + " packed again; the first image of each that differed");
   }
   name_some(report.changed);
-  const std::vector<Skipped> told = left_out_of_index(*dataset, false);
-  if (!told.empty())
-    print_row("warnings", grouped(told.size()) + ", which runs from the data repeat and from this do not");
-  name_some(told);
-  if (!known_bad.empty())
-    print_row("not packed", counted(known_bad.size(), "sample") + " that the index left out as bad");
-  name_some(known_bad);
+  if (settings.part == 0) tell_of_index(left_out_of_index(*dataset, false), known_bad);  // the same for all parts
   if (!report.left_out.empty()) print_row("left out", counted(report.left_out.size(), "sample"));
   name_some(report.left_out);
   if (!report.lost_fields.empty()) print_row("absent", counted(report.lost_fields.size(), "field") + " not readable");
