@@ -360,7 +360,7 @@ TEST_CASE("an error ends the loops of all ranks at the same step") {
       while (auto batch = feeder.next()) batch.reset();
     }
   });
-  CHECK(contains(error, "bad samples"));
+  CHECK(contains(error, "bad sample"));
   CHECK(is_alike(std::to_string(feeder.steps())));
   CHECK(error_of([&] { (void)feeder.next_epoch(); }) == error);
   feeder.close();
