@@ -74,9 +74,11 @@ std::string error_of(const Call& call) {
 }
 
 // Reads whole files, and lists all files below a folder in order of their paths.
+// What can be read: a file of /proc ends in an error if its process ends meanwhile.
 inline std::string read_text(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 inline std::vector<std::byte> read_bytes(const std::filesystem::path& file) {
