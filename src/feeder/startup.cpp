@@ -11,7 +11,6 @@
 #include "startup.hpp"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <string>
 #include <utility>
@@ -81,10 +80,10 @@ class Startup {
   Run& run_;
   ranks::Loop loop_;  // that of the feeder that this one replaces
   Run::Clock::time_point began_;
-  std::unique_ptr<RuledPolicy> policy_;      // until the server has it
-  std::array<std::string, 3> node_notices_;  // about memory, this rank's place and cores; empty: nothing is wrong
-  std::vector<std::string> notices_;         // about the job, for rank 0 to tell; some are empty
-  data::IndexRemark index_remark_;           // rank 0 compared it with its data
+  std::unique_ptr<RuledPolicy> policy_;  // until the server has it
+  std::vector<std::string> notices_;     // about the job, for rank 0 to tell; some are empty
+  std::string few_cores_;                // about this rank's cores; usually empty
+  data::IndexRemark index_remark_;       // rank 0 compared it with its data
 };
 
 // That the options are equal on all ranks is not checked here but in require_same_run(), once the
@@ -188,18 +187,18 @@ void Startup::agree_on_recording() {
 
 // Before the logs, because their warnings depend on this rank's number of cores.
 void Startup::meet_the_node() {
-  run_.node_memory = job::share_or_own(*run_.communicator, sizeof(NodeBoard), node_notices_[0]);
+  run_.node_memory = job::share_or_own(*run_.communicator, sizeof(NodeBoard), notices_.emplace_back());
   auto* const board = reinterpret_cast<NodeBoard*>(run_.node_memory->bytes().data());
   job::NodeShare node =
       job::share_of_node(board->ranks, board->first_rank, *run_.communicator, cores_of_process(), launcher_place());
   run_.node = node.place;
   run_.room = std::move(node.room);
   run_.workers = produce::plan_workers(run_.options.workers, node.cores, node.share);
-  node_notices_ = {node_notices_[0], node.notice, few_cores_notice(node.cores, node.share)};
+  notices_.push_back(std::move(node.notice));
+  few_cores_ = few_cores_notice(node.cores, node.share);
 }
 
-// Rank 0 speaks for what all ranks have in common. What is wrong with one node is told by each
-// rank, which is why the notices come in an array of their own.
+// Rank 0 speaks for what all ranks have in common, the first rank of each node for its node.
 void Startup::open_logs() {
   const Options& options = run_.options;
   const std::vector<Skipped>& skipped = run_.dataset->skipped();
@@ -212,6 +211,7 @@ void Startup::open_logs() {
       if (!line.empty()) run_.console->warn(line);
     };
     run_.cache = data::open_cache(options, *run_.dataset, warn);
+    if (run_.node.local_rank == 0) warn(few_cores_);
     if (rank() == 0) {
       std::ranges::for_each(job::start_warnings(options, run_.workers, ranks()), warn);
       std::ranges::for_each(notices_, warn);
@@ -219,7 +219,6 @@ void Startup::open_logs() {
       std::ranges::for_each(job::index_warnings(skipped), warn);
       const auto& [remark, is_warning] = index_remark_;
       if (!remark.empty()) is_warning ? warn(remark) : run_.console->info(remark);
-      std::ranges::for_each(node_notices_, warn);
       for (const Skipped& entry : skipped)
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
     }
