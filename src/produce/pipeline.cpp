@@ -5,8 +5,8 @@
 // sample of a slot publishes it, on the host by itself and on a device through the uploader, which
 // copies first.
 //
-// Requests exist only for slots that are claimed, so no thread ever waits for one behind it, and
-// any byte budget is enough. The parts are members in the order in which they depend on each other,
+// Requests, coalesced reads apart (coalesced_reads.hpp), exist only for slots that are claimed, so no
+// thread ever waits for one behind it, and any byte budget is enough. The parts are members in the order in which they depend on each other,
 // and stop() ends the threads from the front to the back: issuer, readers, decoders, uploader.
 
 #include "pipeline.hpp"

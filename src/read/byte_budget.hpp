@@ -19,9 +19,10 @@ namespace forebay::read {
 //
 // Among waiting requests the one with the lowest order is granted first, and nothing later is
 // granted before it; a later one may pass an earlier one that has not asked yet. A sample larger
-// than the whole budget is admitted when nothing else is in flight. Whatever is granted can be
-// decoded without waiting for anything that is not granted, because its slot was claimed before. So
-// the bytes always come back.
+// than the whole budget is admitted when nothing else is in flight. Whatever take() grants can be
+// decoded without waiting for anything that is not granted, because its slot was claimed before.
+// try_take() of several is for samples that can be dropped (CoalescedReads). So the bytes always
+// come back.
 //
 // A sample of several parts grows its buffer while it is read, because their sizes are not known
 // beforehand. It holds memory while it waits for more, so two of them could wait for each other;

@@ -38,12 +38,12 @@ struct CoalescingLimits {
 // coalesced read.
 //
 // The issuer announces what is planned, and then asks for the samples of one batch after the other.
-// A reader executes a coalesced read when the first of its samples is needed, provided that there
-// is memory for all of them without waiting. Samples that were asked for by then go to the
-// decoders; the others are kept until the issuer asks for them. When a reader has to wait for
-// memory, kept samples are dropped, those needed last first, until there is room; they are read one
-// by one later. So are the samples of a coalesced read that cannot be read: the reader of a single
-// sample retries, and names the bad one.
+// Readers execute coalesced reads as soon as they are free, in the order in which the first samples
+// are needed, provided that there is memory for all of them without waiting. Samples that were
+// asked for by then go to the decoders; the others are kept until the issuer asks for them. When a
+// reader has to wait for memory, kept samples are dropped, those needed last first, until there is room; they are read
+// one by one later. So are the samples of a coalesced read that cannot be read: the reader of a single sample retries,
+// and names the bad one.
 //
 // Kept samples can never hold up what is needed now: while anything is kept, there is room beside
 // it for all that readers wait for. A waiting reader first joins the budget's queue and then has

@@ -16,8 +16,9 @@
 // The interfaces between the reader threads and the decoder threads.
 namespace forebay::read {
 
-// A sample to fetch for a place of a slot, or several that share their bytes. The slot was claimed before the request
-// was made, so a sample that is read can always be decoded and nothing downstream waits for anything upstream.
+// A sample to fetch for a place of a slot, or several that share their bytes. Unless `coalesced` is set, the slot was
+// claimed before the request was made, so a sample that is read can always be decoded and nothing downstream waits for
+// anything upstream.
 struct ReadRequest {
   std::uint64_t order = 0;  // place in this rank's stream of samples; lower is needed sooner
   std::uint64_t turn = 0;   // place of the batch in this rank's stream of batches
