@@ -6,8 +6,8 @@
 // left the pool.
 //
 // Batches are served in the order of the source because one thread reads and one makes batches.
-// Reads must not count as quick: those would be made by the decoder thread, several at a time, and
-// a batch that is there would wait for one that is not (kQuick).
+// A reader takes several requests at once where reads are short, and hands over what it has read at
+// the end: a batch that is there would wait for one that is not. So a read lasts at least kAlone.
 //
 // Everything that may fail for lack of memory is done before the source is called, because a batch
 // that it has made cannot be requested again.
@@ -28,8 +28,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above ReadPace::kQuick and the noise of clocks and wakings. Chosen.
-constexpr auto kQuick = 200us;
+// Above the 50 us from where down read::Pace lets a thread take two, and the noise of clocks and wakings. Chosen.
+constexpr auto kAlone = 200us;
 
 }  // namespace
 
@@ -52,7 +52,7 @@ Sample SourceIntake::sample(std::uint64_t /*id*/) const {
 }
 
 void SourceIntake::read(std::uint64_t /*id*/, ReadTarget& target) const {
-  const auto ready = std::chrono::steady_clock::now() + kQuick;
+  const auto ready = std::chrono::steady_clock::now() + kAlone;
   target.reserve(1)[0] = std::byte{0};
   take();
   std::this_thread::sleep_until(ready);
