@@ -30,8 +30,8 @@ struct BatchRef {
   std::uint64_t epoch = 0;
   std::uint64_t batch = 0;  // number within the epoch
   std::uint32_t size = 0;   // samples; less than batch_size only for the last batch of an epoch
-  // The rank owns no batch of this dataset because there are fewer batches than ranks: this one belongs to another rank
-  // and may be served only as padding, never as fresh.
+  // Another rank's batch, planned so that this one has something to show: it may be served only as padding, never as
+  // fresh.
   bool padding = false;
 
   friend bool operator==(const BatchRef&, const BatchRef&) = default;

@@ -35,8 +35,8 @@ enum class Decision : std::uint8_t {
 // simulator can drive a policy.
 struct Signals {
   std::uint64_t step = 0;  // steps served so far by this run; 0 at first in a resumed one, too
-  // Batches ready now. Equals the capacity once the last batch of the run is ready, because saving
-  // the rest then gains nothing.
+  // Batches ready now. Equals the capacity once the last batch of the run is ready, and while other ranks wait for
+  // what is ready here, because saving the rest then gains nothing.
   std::uint32_t depth = 0;
   // Batches that may be ready: at least 1, and never fewer than in an earlier step. Rises only if queue.capacity =
   // "auto".

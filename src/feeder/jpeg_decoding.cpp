@@ -18,8 +18,6 @@ std::unique_ptr<const jpeg::DecodeIndex> open_decode_index(const std::string& da
   const std::string file = jpeg::decode_index_of(dataset_index);
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown) && !unknown) return nullptr;
-  // Errors in the bytes are the same on all ranks and are logged by the first; a store may fail for
-  // this rank alone.
   const auto lost = [&](const Error& error, bool is_own) -> std::unique_ptr<const jpeg::DecodeIndex> {
     if (is_first || is_own) console.warn(std::string(error.what()) + "; images are decoded without it");
     return nullptr;

@@ -76,7 +76,7 @@ enum class Workers : std::uint8_t { all, busy };
 class Pipeline final : private read::SampleHandler {
  public:
   // Starts the threads; throws Error if one cannot be started. `ahead`: how many batches may be planned and not yet
-  // taken: at least the queue's largest capacity, plus the batches of a window if samples are shuffled in windows.
+  // taken, at least the queue's largest capacity; those of a window come on top.
   Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store, const WorkerPlan& plan, std::uint32_t ahead);
   ~Pipeline() override { stop(); }
   Pipeline(const Pipeline&) = delete;

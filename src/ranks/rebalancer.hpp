@@ -42,7 +42,7 @@ class Rebalancer {
   static constexpr std::uint64_t kUntried = 2;
 
   // References must outlive this. Uses the communicator's channel `channel`. `while_waiting`: as for wait_for()
-  // (channel.hpp). `keep_epoch_order`: epochs are served one after the other, and ranks that have finished one wait for
+  // (census.hpp). `keep_epoch_order`: epochs are served one after the other, and ranks that have finished one wait for
   // the others. If epochs are long (Schedule::holds_back()), exchanges then take place whenever half of what may be
   // planned is served, so that the last batches of an epoch go to ranks that have time; and until the paces are known a
   // rank plans only a few batches, because planned batches stay with it.

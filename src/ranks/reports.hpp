@@ -25,7 +25,7 @@ struct RankReport {
   bool at_reuse_cap = false;  // would reuse a batch that was served policy.max_uses times
   std::int64_t served = 0;    // batches of the epoch epochs_completed() that it has served fresh
   std::int64_t samples = 0;   // samples that it has served fresh
-  std::int64_t uses = 0;      // of the most often served batch that it may reuse
+  std::int64_t uses = 0;      // of the batch that its last step served
   Progress progress{};        // in lockstep
 
   bool stop = false;       // wants to stop; once requested it stays requested

@@ -87,28 +87,28 @@ class ByteBudget final : public BufferReturn {
     std::condition_variable turn;
   };
 
-  // These REQUIRE: mutex_ held
+  // With mutex_ held:
   [[nodiscard]] std::size_t room() const noexcept;  // the part of the limit that is not in flight
   [[nodiscard]] bool fits(std::size_t bytes) const noexcept;
   [[nodiscard]] bool is_first(std::uint64_t order, bool grows) const;
   [[nodiscard]] bool may_pass(std::uint64_t order, std::size_t bytes) const;
   [[nodiscard]] bool may_grow(std::uint64_t order, const std::byte* buffer) const;  // past the limit
-  void admit(std::size_t bytes) noexcept;                                           // REQUIRES: mutex_ held
+  void admit(std::size_t bytes) noexcept;
+  void wake_first() noexcept;
+  [[nodiscard]] std::vector<std::byte> take_idle(std::size_t size_class) noexcept;
+  // Leaves it to its owner, who frees it, if there is no room for it.
+  void keep_idle(std::vector<std::byte>& buffer) noexcept;
+  void take_back(std::vector<std::byte>& buffer) noexcept;
+
   template <typename MayPass>
   void wait_for_room(std::uint64_t order, std::size_t bytes, bool grows, MayPass&& may_pass);
   void enlarge(std::vector<std::byte>& buffer, std::size_t bytes);
-  void wake_first() noexcept;  // REQUIRES: mutex_ held
   // REQUIRES: room was taken. Releases it if there is no memory.
   [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes);
   // The same, with an idle buffer of its size class, or an empty one.
   [[nodiscard]] std::vector<std::byte> buffer_of(std::size_t bytes, std::vector<std::byte> idle);
   void release(std::size_t bytes) noexcept;
   [[nodiscard]] std::vector<std::byte> recycled(std::size_t size_class);
-  // These REQUIRE: mutex_ held
-  [[nodiscard]] std::vector<std::byte> take_idle(std::size_t size_class) noexcept;
-  // Leaves it to its owner, who frees it, if there is no room for it.
-  void keep_idle(std::vector<std::byte>& buffer) noexcept;
-  void take_back(std::vector<std::byte>& buffer) noexcept;
 
   const std::size_t limit_;
   mutable std::mutex mutex_;

@@ -47,7 +47,7 @@ class ClipDecoder {
 
   // Decodes the clip that begins at start number `start` of the open one. Only `rows` of each frame need be correct.
   // Throws SampleError for damaged packets, missing frames, and frames whose size differs from Facts; and what `take`
-  // throws. REQUIRES: open() succeeded; start < starts; `rule` is that of clip_bytes(); rows within the frame.
+  // throws. REQUIRES: open() succeeded; start < starts; `rule`: the dataset's; rows within the frame.
   void decode(std::uint64_t start, const ClipRule& rule, Rows rows, const Take& take);
 
  private:
