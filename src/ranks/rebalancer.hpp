@@ -23,8 +23,8 @@ struct RankCount {
 // Lets the ranks of a job exchange their progress, every few hundred steps and when one of them runs out of batches,
 // and hand batches over from those that are behind to those that are ahead (order/rebalance.hpp).
 //
-// At step k each rank posts how far it has planned in each range: its fence. Until step k + lag it plans nothing more,
-// because what lies beyond the fence may be handed over; it serves what it has planned, which is lag batches more than
+// At step k each rank posts how far it has planned in each range. Until step k + lag it plans nothing more,
+// because what lies beyond may be handed over; it serves what it has planned, which is lag batches more than
 // the queue can hold. At step k + lag all ranks apply the same rule to the same sums. An exchange depends only on
 // decisions of the ranks and on no clock, so a replayed run hands over the same batches. Used by the thread that calls
 // next().
