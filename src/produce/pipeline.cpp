@@ -6,8 +6,8 @@
 // copies first.
 //
 // Requests, coalesced reads apart (coalesced_reads.hpp), exist only for slots that are claimed, so no
-// thread ever waits for one behind it, and any byte budget is enough. The parts are members in the order in which they depend on each other,
-// and stop() ends the threads from the front to the back: issuer, readers, decoders, uploader.
+// thread ever waits for one behind it, and any byte budget is enough. The parts are members in the order in which they
+// depend on each other, and stop() ends the threads from the front to the back: issuer, readers, decoders, uploader.
 
 #include "pipeline.hpp"
 
@@ -116,8 +116,8 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       readers_(reader_links(), {.threads = plan.first.io, .most = plan.most.io, .hedge = hedges()}),
       tuning_({.readers = readers_.workers(),
                .decoders = decoders_.workers(),
-               .totals = totals_,
                .ring = ring_,
+               .observe = [this] { return observe(); },
                .tell = links.tell},
               plan) {
   if (store_->staging() != nullptr) {

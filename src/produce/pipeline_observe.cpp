@@ -1,7 +1,7 @@
 // The observable state of a running pipeline: a line for the watchdog and for slow shutdowns
-// (report), figures for the telemetry (observe), and the tracks of the timeline (note_in). Called
-// on the trainer's and the telemetry's thread while the workers run, so everything is read from
-// atomics, without a common moment: sums may be off by what happened in between.
+// (report), figures for the telemetry and the tuning (observe), and the tracks of the timeline
+// (note_in). Called on other threads while the workers run, so everything is read from atomics,
+// without a common moment: sums may be off by what happened in between.
 
 #include <array>
 #include <cstddef>

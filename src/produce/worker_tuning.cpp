@@ -7,6 +7,7 @@
 #include "worker_tuning.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -56,13 +57,13 @@ void WorkerTuning::stop() {
 // The window begins where the last one that counted ended; one that was too short is continued, not
 // dropped.
 void WorkerTuning::run() {
-  Reading begin = read();
+  measure::Observation begin = links_.observe();
   const auto stopped = [this] { return stopped_.load(std::memory_order_relaxed); };
   while (!wake_.wait_until(WaitPoint::Clock::now() + kShortWindow, stopped)) {
-    const Reading end = read();
+    const measure::Observation end = links_.observe();
     // A slow store wants a longer look.
     const bool few_reads = end.reads - begin.reads < 2ULL * tuner_.counts().io;
-    if (few_reads && end.time - begin.time < kLongWindow) continue;
+    if (few_reads && end.at - begin.at < kLongWindow) continue;
     const WorkerWindow window = between(begin, end);
     if (may_grow() && asks_.look(window, {.io = links_.readers.wanted(), .decode = links_.decoders.wanted()})) {
       asked_ = 2 * links_.ring.capacity();
@@ -89,21 +90,7 @@ void WorkerTuning::steer() {
               " work instead of " + describe(wanted));
 }
 
-// Counters of many threads, read one after the other while these run. Time is read first, so a
-// window's length fits its counts but for microseconds.
-WorkerTuning::Reading WorkerTuning::read() const {
-  return {.time = WaitPoint::Clock::now(),
-          .reads = links_.totals.reads.load(std::memory_order_relaxed),
-          .decoded = links_.totals.samples.load(std::memory_order_relaxed),
-          .readers = times_spent(links_.readers.statuses()),
-          .decoders = times_spent(links_.decoders.statuses()),
-          .reader_cpu = links_.readers.cpu_time(),
-          .decoder_cpu = links_.decoders.cpu_time(),
-          .process_cpu = process_cpu_spent(),
-          .blocked = links_.ring.blocked()};
-}
-
-WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
+WorkerWindow WorkerTuning::between(const measure::Observation& begin, const measure::Observation& end) {
   const double reader_cpu_s = seconds(begin.reader_cpu, end.reader_cpu);
   const double decoder_cpu_s = seconds(begin.decoder_cpu, end.decoder_cpu);
   const double process_cpu_s = seconds(begin.process_cpu, end.process_cpu);
@@ -112,9 +99,9 @@ WorkerWindow WorkerTuning::between(const Reading& begin, const Reading& end) {
   };
   // A read of a decoder is a read, and a part of the decoder's work.
   const double lent_s = in(begin.decoders, end.decoders, Activity::reading);
-  return {.seconds = std::chrono::duration<double>(end.time - begin.time).count(),
+  return {.seconds = std::chrono::duration<double>(end.at - begin.at).count(),
           .reads = end.reads - begin.reads,
-          .decoded = end.decoded - begin.decoded,
+          .decoded = end.samples - begin.samples,
           .reading_s = in(begin.readers, end.readers, Activity::reading),
           .lent_s = lent_s,
           .decoding_s = in(begin.decoders, end.decoders, Activity::decoding) + lent_s,

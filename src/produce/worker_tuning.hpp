@@ -1,14 +1,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <string_view>
 #include <thread>
 
 #include "base/thread.hpp"
 #include "base/wait.hpp"
-#include "read/requests.hpp"
+#include "measure/profiler.hpp"
 #include "ring/slot_ring.hpp"
 #include "tuner.hpp"
 
@@ -18,9 +17,9 @@ namespace forebay::produce {
 struct TuningLinks {
   WorkerPool& readers;
   WorkerPool& decoders;
-  const read::WorkerTotals& totals;
-  ring::SlotRing& ring;                        // queue.capacity = "auto": it may grow
-  std::function<void(std::string_view)> tell;  // logs a line when the numbers have settled
+  ring::SlotRing& ring;                           // queue.capacity = "auto": it may grow
+  std::function<measure::Observation()> observe;  // of the pipeline
+  std::function<void(std::string_view)> tell;     // logs a line when the numbers have settled
 };
 
 // A thread that observes the workers a few times a second, has a Tuner decide how many are wanted, and has an AskTuner
@@ -37,25 +36,11 @@ class WorkerTuning {
   void stop();
 
  private:
-  // The values of all monotonic counters at one moment.
-  struct Reading {
-    WaitPoint::Clock::time_point time;
-    std::uint64_t reads = 0;
-    std::uint64_t decoded = 0;
-    ActivityTimes readers{};
-    ActivityTimes decoders{};
-    std::chrono::nanoseconds reader_cpu{0};
-    std::chrono::nanoseconds decoder_cpu{0};
-    std::chrono::nanoseconds process_cpu{0};
-    std::chrono::nanoseconds blocked{0};
-  };
-
   void run();
   [[nodiscard]] bool may_grow() const noexcept { return links_.ring.capacity() < links_.ring.most_capacity(); }
   // Sets the numbers of workers to what the tuner wants, as far as there are threads.
   void steer();
-  [[nodiscard]] Reading read() const;
-  [[nodiscard]] static WorkerWindow between(const Reading& begin, const Reading& end);
+  [[nodiscard]] static WorkerWindow between(const measure::Observation& begin, const measure::Observation& end);
   void tell_if_settled();
   void tell_if_grown();
 
