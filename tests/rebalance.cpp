@@ -223,7 +223,7 @@ TEST_CASE("sums that ranks of one build do not have are refused") {
     Misled misled(job.rank(0), range, more);
     Schedule schedule(order, Ledger({.batches = 100, .shards = 16, .ranks = 2, .epochs = 2}), 0);
     for (int i = 0; i < 3; ++i) (void)schedule.next();
-    Rebalancer rebalancer(misled, schedule, Communicator::kChannels - 1, 1, false);
+    Rebalancer rebalancer(misled, schedule, Communicator::kChannels - 1, 1);
     JobReport heard;
     heard.idle = 1;
     return testing::error_of([&] {

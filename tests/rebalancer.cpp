@@ -41,9 +41,10 @@ struct Rest {
 // own probability, or at regular intervals.
 struct Rank {
   Rank(const Order& order, Ledger ledger, std::uint32_t number, FakeJob& job, const Shape& shape)
-      : schedule(order, std::move(ledger), number, shape.keep_epoch_order),
-        rebalancer(job.rank(number), schedule, 0, shape.lag, shape.keep_epoch_order),
+      : schedule(order, std::move(ledger), number),
+        rebalancer(job.rank(number), schedule, 0, shape.lag),
         ahead(shape.capacity + shape.lag + 1) {
+    if (shape.keep_epoch_order) rebalancer.keep_epoch_order();
     plan_ahead();
   }
 

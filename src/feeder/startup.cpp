@@ -158,9 +158,7 @@ void Startup::size_queue() {
   });
 }
 
-// Evaluation has one epoch; a run of so many steps has as many epochs as it takes. Where epochs are
-// served one after the other, an exchange may have to hold batches back (docs/design.md,
-// "Rebalancing").
+// Evaluation has one epoch; a run of so many steps has as many epochs as it takes.
 void Startup::make_schedule() {
   const Options& options = run_.options;
   if (run_.resume_point.is_saved()) run_.resume_point.require_same_job(run_.job());
@@ -171,9 +169,7 @@ void Startup::make_schedule() {
                                              : run_steps() > 0 ? UINT64_MAX
                                                                : static_cast<std::uint64_t>(options.run.epochs),
                                    .contiguous = run_.order->is_in_one_piece()};
-  const bool in_turn = loop_ == ranks::Loop::epochs || options.mpi.epoch_end == EpochEnd::reuse;
-  run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank(),
-                        in_turn && ranks::Ranks::may_rebalance(options, ranks()));
+  run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank());
 }
 
 // A rank that was killed may have recorded less than the others: all end where the shortest recording does.

@@ -21,11 +21,10 @@
 
 namespace forebay::order {
 
-Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order)
+Schedule::Schedule(const Order& order, Ledger ledger, std::uint32_t rank)
     : order_(order),
       ledger_(std::move(ledger)),
       rank_(rank),
-      keep_epoch_order_(keep_epoch_order),
       frontier_(ledger_.completed()),
       allowed_(ledger_.completed()) {
   row_.reserve(Ledger::most_ranges(ledger_.partition()));

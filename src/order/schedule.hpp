@@ -21,8 +21,8 @@ class Schedule {
   // Holding ranks back (holds_back()) is worthwhile from this many batches per rank and epoch on.
   static constexpr std::uint64_t kLong = 32;
 
-  // `order` must outlive the schedule. `keep_epoch_order`: epochs are served one after the other.
-  Schedule(const Order& order, Ledger ledger, std::uint32_t rank, bool keep_epoch_order = false);
+  // `order` must outlive the schedule.
+  Schedule(const Order& order, Ledger ledger, std::uint32_t rank);
 
   // Plans this rank's next batch; none if nothing may be planned now.
   [[nodiscard]] std::optional<BatchRef> next();
@@ -56,8 +56,8 @@ class Schedule {
   [[nodiscard]] std::uint64_t unplanned() const noexcept;
   [[nodiscard]] const Ledger& ledger() const noexcept { return ledger_; }
 
-  // Sets `keep_epoch_order` (see the constructor) for everything that is not planned yet. Call
-  // before the first complete() and apply(), on all ranks.
+  // From now on epochs are served one after the other, as far as nothing is planned yet. Call before
+  // the first complete() and apply(), on all ranks.
   void keep_epoch_order() noexcept { keep_epoch_order_ = true; }
 
   // --- at agreed steps, alike on all ranks ---
@@ -93,7 +93,7 @@ class Schedule {
   const Order& order_;
   Ledger ledger_;
   std::uint32_t rank_;
-  bool keep_epoch_order_;
+  bool keep_epoch_order_ = false;
   std::uint64_t frontier_ = 0;
   std::uint64_t allowed_;   // the latest epoch that may be planned
   std::vector<Left> left_;  // by rank

@@ -35,8 +35,9 @@ Ranks::Ranks(Setup setup)
   }
   if (may_rebalance(options_, communicator_.size())) {
     rebalancer_ = std::make_unique<Rebalancer>(communicator_, schedule_, Communicator::kChannels - 1,
-                                               static_cast<std::size_t>(options_.mpi.lag), end_epochs_together(),
+                                               static_cast<std::size_t>(options_.mpi.lag),
                                                [this] { liveness().wait_for_reports(); });
+    if (end_epochs_together()) rebalancer_->keep_epoch_order();
   }
   if (loop_ == Loop::epochs) end_each_epoch();
 }

@@ -18,16 +18,14 @@
 namespace forebay::ranks {
 
 Rebalancer::Rebalancer(Communicator& communicator, order::Schedule& schedule, std::size_t channel, std::size_t lag,
-                       bool keep_epoch_order, std::function<void()> while_waiting)
+                       std::function<void()> while_waiting)
     : communicator_(communicator),
       schedule_(schedule),
       channel_(channel),
       lag_(lag),
       while_waiting_(std::move(while_waiting)),
       next_in_(std::max<std::uint64_t>(kFirst, lag)),
-      paces_(communicator.size()) {
-  if (keep_epoch_order) this->keep_epoch_order();
-}
+      paces_(communicator.size()) {}
 
 void Rebalancer::keep_epoch_order() noexcept {
   schedule_.keep_epoch_order();

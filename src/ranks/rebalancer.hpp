@@ -42,14 +42,14 @@ class Rebalancer {
   static constexpr std::uint64_t kUntried = 2;
 
   // References must outlive this. Uses the communicator's channel `channel`. `while_waiting`: as for wait_for()
-  // (census.hpp). `keep_epoch_order`: epochs are served one after the other, and ranks that have finished one wait for
-  // the others. If epochs are long (Schedule::holds_back()), exchanges then take place whenever half of what may be
-  // planned is served, so that the last batches of an epoch go to ranks that have time; and until the paces are known a
-  // rank plans only a few batches, because planned batches stay with it.
+  // (census.hpp).
   Rebalancer(Communicator& communicator, order::Schedule& schedule, std::size_t channel, std::size_t lag,
-             bool keep_epoch_order, std::function<void()> while_waiting = {});
+             std::function<void()> while_waiting = {});
 
-  // Sets `keep_epoch_order` (see the constructor). Before the first step(), on all ranks.
+  // Epochs are served one after the other, and ranks that have finished one wait for the others. If epochs are long
+  // (Schedule::holds_back()), exchanges then take place whenever half of what may be planned is served, so that the
+  // last batches of an epoch go to ranks that have time; and until the paces are known a rank plans only a few batches,
+  // because planned batches stay with it. Before the first step(), on all ranks.
   void keep_epoch_order() noexcept;
 
   // Called once per step, after the census, alike on all ranks. `completed`: the agreed number of epochs served.

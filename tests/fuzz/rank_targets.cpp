@@ -110,8 +110,9 @@ bool exchange(Communicator& job, Taken& taken) {
                             .epochs = 2,
                             .contiguous = taken.flag()};
   const bool keeps_order = taken.flag();
-  Schedule schedule(order, Ledger(partition), job.rank(), keeps_order);
-  Rebalancer rebalancer(job, schedule, Communicator::kChannels - 1, 1 + taken.below(3), keeps_order);
+  Schedule schedule(order, Ledger(partition), job.rank());
+  Rebalancer rebalancer(job, schedule, Communicator::kChannels - 1, 1 + taken.below(3));
+  if (keeps_order) rebalancer.keep_epoch_order();
   std::set<std::pair<std::uint64_t, std::uint64_t>> planned;
   RankCount count;
   JobReport heard;
