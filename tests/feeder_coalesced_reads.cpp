@@ -404,13 +404,7 @@ TEST_CASE("a sample with fields costs one request, and neighbours cost one toget
       CAPTURE(in_windows);
       testing::Stage stage(60, std::size_t{1} << 24U);
       std::optional<CoalescedReads> coalesced;
-      const ReaderLinks stage_links = stage.reader_links();
-      ReaderLinks links{.dataset = *dataset,
-                        .requests = stage_links.requests,
-                        .budget = stage_links.budget,
-                        .encoded = stage_links.encoded,
-                        .sink = stage_links.sink,
-                        .totals = stage_links.totals};
+      ReaderLinks links = stage.reader_links(*dataset);
       std::vector<ReadRequest> requests;
       for (std::uint64_t id = 0; id < 60; ++id) requests.push_back({.order = id, .position = id, .sample = id});
       if (in_windows) {

@@ -207,13 +207,8 @@ TEST_CASE("a decoder that finds no room for a field leaves all of the sample to 
   std::atomic<bool> has_image{false};
   stage.dataset.after = [&](std::uint64_t, int) { has_image = true; };
   const testing::NotedDataset dataset(stage.dataset);
-  const ReaderLinks links{.dataset = dataset,
-                          .requests = stage.requests,
-                          .budget = stage.budget,
-                          .encoded = stage.encoded,
-                          .sink = stage.reports,
-                          .totals = stage.totals,
-                          .pace = &stage.pace};
+  ReaderLinks links = stage.reader_links(dataset);
+  links.pace = &stage.pace;
   std::vector<std::byte> others = stage.budget.take(1, 20);
   Tally tally(1);
   DecoderLinks decoder_links = stage.decoder_links(tally);

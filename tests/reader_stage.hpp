@@ -7,6 +7,7 @@
 #include "read/byte_budget.hpp"
 #include "read/queues.hpp"
 #include "read/reader_pool.hpp"
+#include "read/store_outage.hpp"
 #include "support.hpp"
 
 // The environment of readers and decoders in their tests: a dataset, a sink and a handler that
@@ -159,13 +160,15 @@ class Tally final : public read::SampleHandler {
 struct Stage {
   explicit Stage(std::uint64_t samples, std::size_t bytes = 1 << 20) : dataset(samples), budget(bytes) {}
 
-  [[nodiscard]] read::ReaderLinks reader_links() {
-    return {.dataset = dataset,
+  [[nodiscard]] read::ReaderLinks reader_links() { return reader_links(dataset); }
+  [[nodiscard]] read::ReaderLinks reader_links(const Dataset& other) {
+    return {.dataset = other,
             .requests = requests,
             .budget = budget,
             .encoded = encoded,
             .sink = reports,
-            .totals = totals};
+            .totals = totals,
+            .outage = &outage};
   }
   [[nodiscard]] make::DecoderLinks decoder_links(read::SampleHandler& handler) {
     return {.encoded = encoded, .buffers = budget, .handler = handler, .sink = reports, .totals = totals};
@@ -181,6 +184,7 @@ struct Stage {
   read::ByteBudget budget;
   read::EncodedQueue encoded{1};
   read::WorkerTotals totals;
+  read::StoreOutage outage{0, nullptr, {}};
 };
 
 }  // namespace forebay::testing

@@ -275,14 +275,7 @@ TEST_CASE("a size that no memory can hold makes a bad sample and does not end th
 TEST_CASE("bytes that no batch has room for are refused before there is memory for them") {
   Stage stage(2);
   const testing::NotedDataset dataset(stage.dataset);
-  const ReaderLinks of_stage = stage.reader_links();
-  const ReaderLinks links{.dataset = dataset,
-                          .requests = of_stage.requests,
-                          .budget = of_stage.budget,
-                          .encoded = of_stage.encoded,
-                          .sink = of_stage.sink,
-                          .totals = of_stage.totals};
-  ReaderPool readers(links, kOneReader);
+  ReaderPool readers(stage.reader_links(dataset), kOneReader);
   stage.request(0);
   stage.request(1);
   REQUIRE(stage.reports.wait_for(1));

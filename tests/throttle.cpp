@@ -280,13 +280,8 @@ TEST_CASE("a field with a file of its own is a request of its own, which may fai
   forebay::testing::Stage stage(kSamples);
   Count handler;
   forebay::make::DecoderPool decoders(stage.decoder_links(handler), 1);
-  const forebay::read::ReaderLinks links{.dataset = dataset,
-                                         .requests = stage.requests,
-                                         .budget = stage.budget,
-                                         .encoded = stage.encoded,
-                                         .sink = stage.reports,
-                                         .totals = stage.totals,
-                                         .throttle = &throttle};
+  forebay::read::ReaderLinks links = stage.reader_links(dataset);
+  links.throttle = &throttle;
   forebay::read::ReaderPool readers(links, {.threads = 4, .attempts = 100, .backoff = 1ns});
   for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
   CHECK(handler.changed.wait_until(forebay::testing::limit(), [&] { return handler.handled == kSamples; }));

@@ -331,6 +331,7 @@ void Startup::start_pipeline() {
           .quarantine = *run_.quarantine,
           .console = *run_.console,
           .failure = run_.failure,
+          .time = run_.clock->time(),
           .node_bandwidth = run_.node_memory->bytes().first(sizeof(NodeBoard::bandwidth)),
           .tell =
               [&run = run_](std::string_view line) {
@@ -339,8 +340,7 @@ void Startup::start_pipeline() {
           .may_be_slow = run_.given.dataset != nullptr || read::may_be_slow(options.dataset.path, *run_.dataset),
           .gpu_decoding = run_.jpeg.gpu.get(),
           .jpeg_kernels = run_.jpeg.kernels,
-          .decode_index = run_.jpeg.index.get(),
-          .time = &run_.clock->time()},
+          .decode_index = run_.jpeg.index.get()},
       run_.store, run_.workers, static_cast<std::uint32_t>(run_.queue.capacity + options.mpi.lag + 1));
   run_.stop_listener.emplace(*run_.stop, run_.pipeline->ring());
   if (run_.timeline) run_.pipeline->note_in(*run_.timeline);

@@ -95,7 +95,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
       pace_(decoders_may_read(links, plan, throttle_.is_active(), coalesced_ != nullptr)
                 ? std::optional<read::ReadPace>(std::in_place)
                 : std::nullopt),
-      outage_(links.options.policy.watchdog_s, links.time,
+      outage_(links.options.policy.watchdog_s, &links.time,
               [&console = links.console](const std::string& line) { console.warn(line); }),
       bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
            links.options.run.eval
@@ -145,10 +145,10 @@ read::ReaderLinks Pipeline::reader_links() {
           .encoded = encoded_,
           .sink = bad_,
           .totals = totals_,
+          .outage = &outage_,
           .throttle = throttle_.is_active() ? &throttle_ : nullptr,
           .coalesced = coalesced_.get(),
-          .pace = pace_ ? &*pace_ : nullptr,
-          .outage = &outage_};
+          .pace = pace_ ? &*pace_ : nullptr};
 }
 
 // The tuning ends before the issuer is joined, and before the pools are stopped, because it starts

@@ -57,14 +57,13 @@ struct PipelineLinks {
   measure::QuarantineLog& quarantine;
   measure::ConsoleLog& console;
   Failure& failure;
+  const RunningTime& time;                           // for policy.watchdog_s, which limits the retries of failed reads
   std::span<std::byte> node_bandwidth;               // StorageThrottle::kSharedBytes shared by the ranks of the node
   std::function<void(std::string_view)> tell;        // logs lines about the workers
   bool may_be_slow = true;                           // the data are not on a local disk
   device::GpuDecoding* gpu_decoding = nullptr;       // null = the decoder threads decode everything
   const jpeg::PixelKernels* jpeg_kernels = nullptr;  // see JpegDecoder
   const jpeg::DecodeIndex* decode_index = nullptr;   // likewise
-  const RunningTime* time =
-      nullptr;  // the clock for policy.watchdog_s, which limits the retries of failed reads; null = no limit
 };
 
 // Which workers a report includes.

@@ -180,10 +180,8 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
       placed_(fields_ > 0 ? data::placed_samples(links.dataset) : nullptr),
       stop_(stop),
       workload_(workload),
-      outage_(links.outage != nullptr ? *links.outage : own_outage_),
       hedging_(hedging),
       status_(status) {
-  if (links_.throttle != nullptr && !links_.throttle->is_active()) links_.throttle = nullptr;
   handed_over_.reserve(Pace::kMost);
 }
 

@@ -76,8 +76,6 @@ class Reader {
   const data::PlacedSamples* placed_;  // null = the dataset has no fields, or does not say where they are
   StopSignal& stop_;
   Workload& workload_;
-  StoreOutage own_outage_;  // used if there is no links.outage
-  StoreOutage& outage_;
   Hedging* hedging_;
   WorkerStatus& status_;
   // Whether the status was last set at the end of a read, just now, and still says that this thread

@@ -28,10 +28,10 @@ struct ReaderLinks {
   EncodedQueue& encoded;
   BadSampleSink& sink;
   WorkerTotals& totals;
+  StoreOutage* outage;                        // receives failed reads
   const StorageThrottle* throttle = nullptr;  // null = no emulated store
   CoalescedReads* coalesced = nullptr;        // null = each sample is read by itself
   ReadPace* pace = nullptr;                   // receives the times of reads; null = not needed
-  StoreOutage* outage = nullptr;              // receives failed reads; null = they are retried forever
 };
 
 struct ReaderOptions {

@@ -18,7 +18,7 @@ namespace forebay::read {
 // requests.
 void Reader::serve(const ReadRequest& request) {
   if (request.coalesced != 0) return try_once(request, 0);
-  StoreOutage::Trial trial(outage_);
+  StoreOutage::Trial trial(*links_.outage);
   // Reads that found the file cut short. A decoder's quick read, of which nothing but its failure
   // is known, counts as one.
   std::uint32_t truncated = std::min(request.failed, options_.attempts - 1);

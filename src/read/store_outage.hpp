@@ -20,7 +20,7 @@ class StoreOutage {
 
   // `limit_s`: how long the reads of one sample may fail, in time for which the process runs; 0 = no limit. `time` must
   // outlive this; null = no limit. `tell` logs a line.
-  explicit StoreOutage(double limit_s = 0, const RunningTime* time = nullptr, Tell tell = {});
+  StoreOutage(double limit_s, const RunningTime* time, Tell tell);
 
   // The reads of one sample, from the first that fails to the one that succeeds.
   class Trial {
