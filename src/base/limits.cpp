@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "text.hpp"
+
 namespace forebay {
 namespace {
 
@@ -11,8 +13,6 @@ rlim_t soft_limit(decltype(RLIMIT_AS) resource) noexcept {
   rlimit limit{};
   return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
-
-std::string in_mebibytes(rlim_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
 
 }  // namespace
 
@@ -32,10 +32,10 @@ std::string limit_behind(int error) {
 std::string memory_limit() {
   const rlim_t addresses = soft_limit(RLIMIT_AS);
   if (addresses != RLIM_INFINITY) {
-    return " (ulimit -v allows this process " + in_mebibytes(addresses) + " of address space: raise it)";
+    return " (ulimit -v allows this process " + mebibytes(addresses) + " of address space: raise it)";
   }
   const rlim_t data = soft_limit(RLIMIT_DATA);
-  if (data != RLIM_INFINITY) return " (ulimit -d allows this process " + in_mebibytes(data) + " of data: raise it)";
+  if (data != RLIM_INFINITY) return " (ulimit -d allows this process " + mebibytes(data) + " of data: raise it)";
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <new>
 
 namespace forebay {
@@ -172,6 +173,19 @@ std::vector<std::string_view> split(std::string_view text, char divider) {
 
 std::string counted(std::uint64_t count, std::string_view noun) {
   return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
+std::string in_seconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", seconds);
+  return text.data();
+}
+
+std::string mebibytes(std::uint64_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1024 * 1024);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), mib < 10 ? "%.1f MiB" : "%.0f MiB", mib);
+  return text.data();
 }
 
 std::string quoted_names(std::span<const std::string_view> names, std::size_t most) {

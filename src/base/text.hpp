@@ -88,6 +88,12 @@ template <typename Items, typename Text = std::identity>
 // "1 core", "2 cores". `noun`: the singular of a noun whose plural takes an s.
 [[nodiscard]] std::string counted(std::uint64_t count, std::string_view noun);
 
+// "4.2 s".
+[[nodiscard]] std::string in_seconds(double seconds);
+
+// "154 MiB", rounded; "0.3 MiB" below ten.
+[[nodiscard]] std::string mebibytes(std::uint64_t bytes);
+
 // The first `most` names in double quotes, followed by ", ..." if there are more.
 [[nodiscard]] std::string quoted_names(std::span<const std::string_view> names, std::size_t most);
 

@@ -127,13 +127,13 @@ std::string Run::describe() const {
   const ring::SlotMemory& memory = store->memory();
   const std::uint64_t batches = memory.slots + memory.outputs;
   const std::uint64_t to_come = memory.slots - memory.at_first;
-  if (!device->is_host()) text += "; " + job::mebibytes(batches) + " on " + device->describe();
+  if (!device->is_host()) text += "; " + mebibytes(batches) + " on " + device->describe();
   const std::uint64_t on_host = device->is_host() ? batches : memory.staging;
-  text += "; memory up to " + job::mebibytes(on_host + encoded + index_bytes) + ": " +
-          (device->is_host() ? "ring " : "staging ") + job::mebibytes(on_host) +
-          (to_come > 0 ? " (" + job::mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
-          job::mebibytes(encoded);
-  if (index_bytes > 0) text += ", index " + job::mebibytes(index_bytes);
+  text += "; memory up to " + mebibytes(on_host + encoded + index_bytes) + ": " +
+          (device->is_host() ? "ring " : "staging ") + mebibytes(on_host) +
+          (to_come > 0 ? " (" + mebibytes(on_host - to_come) + " at first)" : "") + ", encoded bytes " +
+          mebibytes(encoded);
+  if (index_bytes > 0) text += ", index " + mebibytes(index_bytes);
   return text + ", and for each decoder " + decoder_text(options.dataset.clip) + wide_text(dataset->fields()) +
          operations_text(options.transform.operations) + views_text(store->format().views) +
          clips_text(options.dataset.clip) + "; policy " + options.policy.name;

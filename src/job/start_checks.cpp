@@ -14,7 +14,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -151,13 +150,6 @@ std::uint64_t resident_bytes() {
   std::uint64_t shared = 0;
   if (!(in >> size >> resident >> shared) || resident < shared) return 0;
   return (resident - shared) * static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
-}
-
-std::string mebibytes(std::uint64_t bytes) {
-  const double mib = static_cast<double>(bytes) / (1024 * 1024);
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), mib < 10 ? "%.1f MiB" : "%.0f MiB", mib);
-  return text.data();
 }
 
 namespace {

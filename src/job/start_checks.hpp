@@ -65,9 +65,6 @@ struct RingNeed {
 // Resident memory of this process that is not shared with files; 0 = unknown.
 [[nodiscard]] std::uint64_t resident_bytes();
 
-// "154 MiB", rounded; "0.3 MiB" below ten.
-[[nodiscard]] std::string mebibytes(std::uint64_t bytes);
-
 // A warning if run.steps omits a part of an evaluation, or if in training some ranks have no batch of their own, and so
 // would repeat one for ever; else empty.
 [[nodiscard]] std::string batches_warning(const RunOptions& run, const order::Partition& partition);

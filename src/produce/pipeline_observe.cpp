@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 
 #include "base/clock.hpp"
@@ -39,12 +38,6 @@ bool has_sample(Activity activity) {
 // The threads that Workers::busy omits: one that does nothing cannot delay a shutdown.
 bool is_rest(Activity activity) {
   return activity == Activity::idle || activity == Activity::parked || activity == Activity::stopped;
-}
-
-std::string in_seconds(std::int64_t ns) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s", static_cast<double>(ns) * 1e-9);
-  return text.data();
 }
 
 // Puts into words what worker threads are doing: threads of one kind that do the same are counted together, with
@@ -84,7 +77,8 @@ void WorkerReport::add(std::string_view kind, std::span<const WorkerStatus> stat
     }
     if (count == 0) continue;
     if (!text_.empty()) text_ += "; ";
-    text_ += counted(count, kind) + " " + std::string(kWords[activity]) + " (longest " + in_seconds(longest_ns);
+    text_ += counted(count, kind) + " " + std::string(kWords[activity]) + " (longest " +
+             in_seconds(static_cast<double>(longest_ns) * 1e-9);
     if (has_sample(static_cast<Activity>(activity)) && sample < dataset_.size()) text_ += ": " + dataset_.name(sample);
     text_ += ")";
   }

@@ -35,12 +35,6 @@ constexpr std::string_view kHasLeft = "left";    // STEP GATHERS CAUSE: a Depart
 constexpr std::string_view kPaused = "left-at";  // the same, at the end of an epoch
 constexpr std::string_view kGaveUp = "gave-up";  // the same, of one that waited too long
 
-std::string one_decimal(double number) {
-  std::string text = std::to_string(number);
-  text.resize(text.find('.') + 2);
-  return text;
-}
-
 }  // namespace
 
 Liveness::Liveness(Communicator& communicator, Patience patience)
@@ -252,8 +246,8 @@ void Liveness::excuse() {
 void Liveness::give_up(std::uint64_t event, double waited_s) {
   Departure mine{
       .step = step_, .rank = communicator_.rank(), .gathers = communicator_.gathers(), .gave_up = true, .cause = {}};
-  mine.cause = "rank " + std::to_string(mine.rank) + " has waited " + one_decimal(waited_s) +
-               " s (policy.watchdog_s is " + one_decimal(patience_.limit_s) + " s) for " + missing(event);
+  mine.cause = "rank " + std::to_string(mine.rank) + " has waited " + in_seconds(waited_s) + " (policy.watchdog_s is " +
+               in_seconds(patience_.limit_s) + ") for " + missing(event);
   tell_departure(kGaveUp, mine);
   departures_.push_back(std::move(mine));
   given_up_at_ = std::chrono::steady_clock::now();

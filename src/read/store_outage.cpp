@@ -24,12 +24,6 @@ using Clock = std::chrono::steady_clock;
 // Shorter outages only count as retries and are not logged.
 constexpr std::chrono::seconds kToldAfter{1};
 
-std::string outage_seconds(Clock::duration time) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f s", seconds(time));
-  return text.data();
-}
-
 std::string limit_in_words(double limit_s) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%g s", limit_s);
@@ -65,7 +59,7 @@ void StoreOutage::Trial::failed(const std::string& name, std::string_view reason
   if (outage_.limit_s_ <= 0 || outage_.time_ == nullptr) return;
   if (seconds(outage_.time_->since(mark_)) < outage_.limit_s_) return;
   throw WatchdogError(name + ": " + std::string(reason) + "; its reads have failed for " +
-                      outage_seconds(now - since_) + " (policy.watchdog_s), " + std::to_string(failures_) +
+                      in_seconds(seconds(now - since_)) + " (policy.watchdog_s), " + std::to_string(failures_) +
                       " times since " + local_date(date_) +
                       (reads > reads_before_ ? "; others succeed, so this file or what it lies on fails" : ""));
 }
@@ -110,7 +104,7 @@ void StoreOutage::note(const std::string& name, std::string_view reason, Clock::
     if (others_succeed) since_ = since;
     if (now - since_ < kToldAfter) return;
     is_told_ = true;
-    line = "reads have failed for " + outage_seconds(now - since_) +
+    line = "reads have failed for " + in_seconds(seconds(now - since_)) +
            (others_succeed ? ", while others succeeded: " : ": ") + last_ + "; they are repeated until they " +
            (limit_s_ > 0 ? "succeed, for " + limit_in_words(limit_s_) + " at most (policy.watchdog_s)"
                          : "succeed (policy.watchdog_s = 0)");
@@ -123,8 +117,8 @@ void StoreOutage::recovered() {
   {
     const std::lock_guard lock(mutex_);
     if (failing_ > 0 || !std::exchange(is_told_, false)) return;
-    line = "reads succeed again, after " + outage_seconds(Clock::now() - since_) + "; " + std::to_string(failures_) +
-           " failed meanwhile and were repeated";
+    line = "reads succeed again, after " + in_seconds(seconds(Clock::now() - since_)) + "; " +
+           std::to_string(failures_) + " failed meanwhile and were repeated";
   }
   if (tell_) tell_(line);
 }
@@ -132,7 +126,7 @@ void StoreOutage::recovered() {
 std::string StoreOutage::report() const {
   const std::lock_guard lock(mutex_);
   if (failing_ == 0 && !is_told_) return {};
-  return "reads have failed for " + outage_seconds(Clock::now() - since_) + ": " + last_;
+  return "reads have failed for " + in_seconds(seconds(Clock::now() - since_)) + ": " + last_;
 }
 
 }  // namespace forebay::read

@@ -19,6 +19,7 @@
 
 #include "base/clock.hpp"
 #include "base/nvtx.hpp"
+#include "base/text.hpp"
 
 namespace forebay::serve {
 namespace {
@@ -315,12 +316,9 @@ void Server::watch(bool needs_batch) {
   if (!links_.failure.happened() && watchdog_.barks()) bark();
 }
 
-// One decimal of the seconds.
 void Server::bark() {
-  std::string text = std::to_string(watchdog_.starved_s());
-  text.resize(text.find('.') + 2);
-  links_.failure.raise(std::make_exception_ptr(
-      WatchdogError("no fresh batch for " + text + " s (policy.watchdog_s): " + links_.workers())));
+  links_.failure.raise(std::make_exception_ptr(WatchdogError("no fresh batch for " + in_seconds(watchdog_.starved_s()) +
+                                                             " (policy.watchdog_s): " + links_.workers())));
 }
 
 // The first step starts the clock of all signals.
