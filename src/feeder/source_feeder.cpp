@@ -24,6 +24,7 @@
 #include "base/clock.hpp"
 #include "ranks/agreed_error.hpp"
 #include "ranks/census.hpp"
+#include "ranks/early_end.hpp"
 #include "ranks/liveness.hpp"
 #include "ring/queue_slots.hpp"
 #include "source_intake.hpp"
@@ -34,8 +35,6 @@ namespace feeder {
 using namespace std::chrono_literals;
 
 constexpr std::string_view kTitle = "forebay.source";
-// As long as Feeder::close() waits for other ranks.
-constexpr double kPartingS = 5;
 
 struct SourcePlace {
   std::uint64_t epoch = 0;
@@ -295,7 +294,7 @@ class FeederOfSource final : public SourceFeeder {
   void close() override {
     if (end_ && !feeder_->is_forked()) end_->leave(named("its feeder of a source was closed"));
     feeder_->close();
-    (void)ranks_->close(kPartingS);
+    (void)ranks_->close(ranks::kPartingS);
   }
 
  private:

@@ -28,6 +28,7 @@
 #include "base/text.hpp"
 #include "data/index_image.hpp"
 #include "ranks/agreed_error.hpp"
+#include "ranks/early_end.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -223,7 +224,6 @@ namespace forebay {
 Options load_options(const std::string& file, const Communicator& communicator, std::span<const std::string> overrides,
                      const Options& defaults) {
   if (communicator.size() == 1) return load_options(file, overrides, defaults);
-  constexpr double kTimeout = 5;
   const std::unique_ptr<Communicator> own = communicator.duplicate();
   Options options;
   std::string problem;
@@ -233,7 +233,7 @@ Options load_options(const std::string& file, const Communicator& communicator, 
     problem = cause_of(error);
   }
   const auto failure = ranks::agreed_failure(*own, problem);
-  own->close(kTimeout);
+  own->close(ranks::kPartingS);
   if (!failure) return options;
   own->note_failure(*failure);
   throw ConfigError(*failure);

@@ -36,23 +36,15 @@ void EarlyEnd::leave(std::uint64_t steps) {
 void EarlyEnd::part(const std::function<void()>& before_abort) {
   bool others_went_on = false;
   communicator_.while_waiting([&] { others_went_on = others_went_on || ranks_.others_went_on(); });
-  try {
-    wait_for_others(before_abort, others_went_on);
-  } catch (...) {
-    communicator_.while_waiting({});  // the hook refers to what ends here
-    throw;
-  }
-  communicator_.while_waiting({});
-}
-
-void EarlyEnd::wait_for_others(const std::function<void()>& before_abort, const bool& others_went_on) {
-  // Long enough for ranks that are a step behind, short enough not to look like a hang when one is gone.
-  constexpr double kTimeout = 5;
-  bool came = communicator_.close(kTimeout);
+  const struct Unhook {  // the hook refers to what ends here
+    Communicator& communicator;
+    ~Unhook() { communicator.while_waiting({}); }
+  } at_the_end{communicator_};
+  bool came = communicator_.close(kPartingS);
   // They got a batch for a step that this rank does not make, and did not come back.
   if (!came && others_went_on && watchdog_s_ > 0) {
     warn_(cause_);
-    came = communicator_.close(std::max(0.0, watchdog_s_ - kTimeout));
+    came = communicator_.close(std::max(0.0, watchdog_s_ - kPartingS));
     if (!came) {
       before_abort();
       communicator_.abort(cause_);

@@ -11,6 +11,10 @@
 
 namespace forebay::ranks {
 
+// How long a rank that ends waits for the others: long enough for those that are a step behind, short enough not to
+// look like a hang when one is gone.
+inline constexpr double kPartingS = 5;
+
 // Ends a rank that does not end together with the others: tells them, and does not wait for them forever. Used by the
 // thread that calls next().
 class EarlyEnd {
@@ -33,9 +37,6 @@ class EarlyEnd {
   void part(const std::function<void()>& before_abort);
 
  private:
-  // `others_went_on` may change during the call.
-  void wait_for_others(const std::function<void()>& before_abort, const bool& others_went_on);
-
   Communicator& communicator_;
   Ranks& ranks_;
   double watchdog_s_;
