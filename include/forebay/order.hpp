@@ -86,7 +86,7 @@ class Order {
   // Samples are shuffled in windows, so that neighbours in storage are served close together.
   [[nodiscard]] bool is_windowed() const noexcept { return options_.window > 0 && options_.shuffle; }
   // Each rank has consecutive batches rather than every n-th one: in windows and in parts.
-  [[nodiscard]] bool is_in_one_piece() const noexcept {
+  [[nodiscard]] bool is_contiguous() const noexcept {
     return is_windowed() || (options_.parts > 0 && options_.shuffle);
   }
   // The window that contains a position; without windows, all positions. REQUIRES: position < samples.

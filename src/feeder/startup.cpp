@@ -168,7 +168,7 @@ void Startup::make_schedule() {
                                    .epochs = options.run.eval  ? 1
                                              : run_steps() > 0 ? UINT64_MAX
                                                                : static_cast<std::uint64_t>(options.run.epochs),
-                                   .contiguous = run_.order->is_in_one_piece()};
+                                   .contiguous = run_.order->is_contiguous()};
   run_.schedule.emplace(*run_.order, run_.resume_point.take_ledger(partition), rank());
 }
 

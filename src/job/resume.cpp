@@ -185,7 +185,7 @@ order::JobState begin_state(const Options& options, const Dataset& dataset, cons
   state.ranks = ranks;
   state.batches = order.batches();
   state.virtual_shards = static_cast<std::uint32_t>(options.mpi.virtual_shards);
-  state.contiguous = order.is_in_one_piece();
+  state.contiguous = order.is_contiguous();
   state.samples = dataset.size();
   state.dataset = hex(fingerprint(dataset), 16);
   state.policy = options.policy.name;
