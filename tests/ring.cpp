@@ -57,7 +57,7 @@ TEST_CASE("batches leave in the order of their turns, whatever order they are co
   CHECK(ring.state() == SlotRing::State::starved);
   ring.publish(3);
   CHECK(ring.take() == claims[3].slot);
-  CHECK(ring.state() == SlotRing::State::ended);
+  CHECK(ring.state() == SlotRing::State::all_taken);
 }
 
 TEST_CASE("no turn is claimed before it is planned, and a later plan continues where the earlier one ended") {
@@ -69,7 +69,7 @@ TEST_CASE("no turn is claimed before it is planned, and a later plan continues w
   ring.publish(0);
   CHECK(ring.is_complete());
   (void)ring.take();
-  CHECK(ring.state() == SlotRing::State::ended);
+  CHECK(ring.state() == SlotRing::State::all_taken);
   ring.plan(2);
   ring.settle();
   CHECK(ring.state() == SlotRing::State::starved);

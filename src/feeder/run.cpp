@@ -227,7 +227,7 @@ ranks::Progress Run::progress(Clock::time_point now) noexcept {
     progress.blocked_ns = (ring.blocked(now) - server->blocked_before()).count();
   }
   if (ranks->has_no_batches() || (ranks->is_all_planned() && ring.is_complete())) return progress;
-  if (ring.state() == ring::SlotRing::State::ended) {
+  if (ring.state() == ring::SlotRing::State::all_taken) {
     progress.ready = ranks::Progress::kIdle;
     return progress;
   }
@@ -241,16 +241,17 @@ ranks::Progress Run::progress(Clock::time_point now) noexcept {
 // an epoch and theirs have not.
 serve::StepContext Run::context() noexcept {
   ring::SlotRing& ring = pipeline->ring();
-  const bool is_over = ring.state() == ring::SlotRing::State::ended;
+  const bool has_none_planned = ring.state() == ring::SlotRing::State::all_taken;
   const bool is_alone = communicator->size() == 1;
   const bool lacks_batch = ranks->is_left_out() && ring.depth() == 0;
   const bool waits = intake != nullptr && intake->is_waiting();
-  return {.must_pad = is_over || lacks_batch || waits || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
-          .is_all_planned = ranks->is_all_planned(),
-          .is_alone = is_alone,
-          .is_waited_for =
-              ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed())),
-          .are_most_at_cap = is_alone || ranks->are_most_at_cap()};
+  return {
+      .must_pad = has_none_planned || lacks_batch || waits || ranks->is_ahead(pipeline->planned(ring.taken()).epoch),
+      .is_all_planned = ranks->is_all_planned(),
+      .is_alone = is_alone,
+      .is_waited_for =
+          ranks->may_be_waited_for() && ranks->is_waited_for(pipeline->planned_of(ranks->epochs_completed())),
+      .are_most_at_cap = is_alone || ranks->are_most_at_cap()};
 }
 
 measure::StepRecord Run::record_of(const serve::Served& served, Clock::time_point now) noexcept {

@@ -192,7 +192,7 @@ bool has_parts(const Options& options) noexcept {
   return options.dataset.order == SampleOrder::local && options.dataset.shuffle && !options.run.eval;
 }
 
-std::string first_difference(std::string_view a, std::string_view b) {
+std::string first_line_that_differs(std::string_view a, std::string_view b) {
   while (!a.empty() && !b.empty()) {
     const auto line_a = a.substr(0, a.find('\n'));
     const auto line_b = b.substr(0, b.find('\n'));
@@ -361,7 +361,7 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   const auto first = communicator.broadcast({bytes.begin(), bytes.end()}, 0);
   const std::string_view wanted = as_text(first);
   // Only a difference is told: everybody's configuration on every rank would be gigabytes in a large job.
-  const std::string difference = key == wanted ? "" : first_difference(key, wanted);
+  const std::string difference = key == wanted ? "" : first_line_that_differs(key, wanted);
   const std::vector<std::string> differences = communicator.all_gather(difference);
   for (std::size_t rank = 1; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;

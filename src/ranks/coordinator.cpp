@@ -79,7 +79,7 @@ Verdict Coordinator::step(RankReport report) {
   to_serve_ = report.to_serve;
   liveness_.begin(steps_);
   if (wants_to_end()) liveness_.alert();
-  complete(report);
+  fill_in(report);
   census_.post(report);
   liveness_.has_posted();
   if (has_made_all_steps()) {
@@ -145,7 +145,7 @@ bool Coordinator::has_made_all_steps() const noexcept {
 
 // Round and epoch are equal on all ranks at a step, and are kept beside the report so that judge()
 // knows what it referred to when it comes back.
-void Coordinator::complete(RankReport& report) const noexcept {
+void Coordinator::fill_in(RankReport& report) const noexcept {
   report.stop = stop_requested_;
   report.error = error_.has_value();
   report.new_bad = static_cast<std::int64_t>(new_bad_.size());
@@ -181,7 +181,7 @@ Verdict Coordinator::judge(const JobReport& job) {
   const bool may_be_lost = limit_.lost && job.new_bad > 0 && bad_at_most - limit_.skipped >= next_look_;
   if (job.bad_round == bad_round_ && (bad_at_most > limit_.allowed || may_be_lost)) {
     exchange_bad();
-    if (auto cause = too_much_bad()) return fail({.text = *std::move(cause)});
+    if (auto cause = agreed_bad_verdict()) return fail({.text = *std::move(cause)});
   }
 
   if (job.stops > 0) return Verdict::stopped;
@@ -199,7 +199,7 @@ Verdict Coordinator::settle(Verdict end) {
   exchange_bad();
   if (end != Verdict::finished) return end;
   next_look_ = LostParts::kLeast;
-  auto cause = too_much_bad();
+  auto cause = agreed_bad_verdict();
   return cause ? fail({.text = *std::move(cause)}) : end;
 }
 
@@ -229,7 +229,7 @@ void Coordinator::exchange_bad() {
 
 // Looking for a lost part reads names and labels of many samples, so the next look comes when a
 // quarter more are bad.
-std::optional<std::string> Coordinator::too_much_bad() {
+std::optional<std::string> Coordinator::agreed_bad_verdict() {
   if (const auto problem = too_many_bad())
     return *problem + examples({seen_bad_.begin(), seen_bad_.end()}) + what_to_do();
   if (!limit_.lost || seen_bad_.size() < next_look_) return std::nullopt;

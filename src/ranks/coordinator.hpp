@@ -124,14 +124,14 @@ class Coordinator {
   [[nodiscard]] bool may_have_ended_epoch() const noexcept;
   [[nodiscard]] Verdict hear(const JobReport& job);
   // Fills in the members that the coordinator knows.
-  void complete(RankReport& report) const noexcept;
+  void fill_in(RankReport& report) const noexcept;
   [[nodiscard]] Verdict judge(const JobReport& job);
   [[nodiscard]] Verdict settle(Verdict end);
   [[nodiscard]] Verdict fail(AgreedError cause);
   [[nodiscard]] bool wants_to_end() const noexcept;
   void exchange_bad();
   // Why too much is bad, if it is; collective. REQUIRES: exchange_bad() was called.
-  [[nodiscard]] std::optional<std::string> too_much_bad();
+  [[nodiscard]] std::optional<std::string> agreed_bad_verdict();
   [[nodiscard]] std::optional<std::string> too_many_bad() const;
   [[nodiscard]] std::string examples(std::vector<std::uint64_t> first);
   [[nodiscard]] std::string what_to_do() const;

@@ -79,7 +79,7 @@ Ranks::Agreement Ranks::agree(RankReport mine, const RankCount& count) {
     return {};
   }
   if (failure_.happened()) report_failure();
-  complete(mine);
+  fill_in(mine);
   if (lockstep_) lockstep_->reports(mine.progress);
   const Verdict verdict = coordinator_.step(mine);
   if (verdict != Verdict::proceed && verdict != Verdict::epoch_ended) return {.verdict = verdict};
@@ -88,7 +88,7 @@ Ranks::Agreement Ranks::agree(RankReport mine, const RankCount& count) {
   return {.verdict = verdict, .has_work = has_work};
 }
 
-void Ranks::complete(RankReport& report) const noexcept {
+void Ranks::fill_in(RankReport& report) const noexcept {
   report.stop = stop_requested_();
   report.idle = rebalancer_ && schedule_.is_idle();
   report.to_serve = schedule_.ledger().to_serve(epochs_completed());

@@ -141,7 +141,7 @@ class Ranks {
 
  private:
   // Fills in what this object knows about this rank.
-  void complete(RankReport& report) const noexcept;
+  void fill_in(RankReport& report) const noexcept;
   [[nodiscard]] bool share_work(const RankCount& mine);
   // Whether this rank may plan fewer batches than the queue can hold, which Rebalancer decides if epochs are served one
   // by one.

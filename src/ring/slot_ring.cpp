@@ -92,7 +92,7 @@ void SlotRing::advance_tail() noexcept {
 }
 
 SlotRing::State SlotRing::state() noexcept {
-  if (taken_ == planned()) return State::ended;
+  if (taken_ == planned()) return State::all_taken;
   advance_tail();
   return tail_ != taken_ ? State::ready : State::starved;
 }

@@ -63,9 +63,9 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
 
   // The state of the ring, as seen by the consumer.
   enum class State : std::uint8_t {
-    ready,    // at least one batch can be taken
-    starved,  // none yet
-    ended,    // every planned turn has been taken
+    ready,      // at least one batch can be taken
+    starved,    // none yet
+    all_taken,  // every planned turn has been taken; the next plan() goes on
   };
 
   struct Claim {
@@ -111,7 +111,7 @@ class SlotRing {  // NOLINT(clang-analyzer-optin.performance.Padding): each role
   void settle() noexcept;
   // Call for a step that takes nothing: wakes the issuer once it has slept for long enough (R8).
   void pass() noexcept;
-  // Waits until ready, ended, `broken()`, or the deadline; returns the state then.
+  // Waits until ready, all_taken, `broken()`, or the deadline; returns the state then.
   template <typename Broken>
   State wait(Clock::time_point deadline, Broken&& broken) {
     announce_before_wait();
