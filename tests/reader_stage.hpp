@@ -78,7 +78,7 @@ class NotedDataset final : public Dataset {
 };
 
 // Records reports. If `queue` is set, replaces a bad sample by an urgent request for the next one.
-class Reports final : public read::BadSampleSink {
+class Reports final : public read::WorkerErrors {
  public:
   void bad_sample(const read::ReadRequest& request, std::string_view reason) noexcept override {
     {

@@ -17,7 +17,7 @@ struct DecoderLinks {
   read::EncodedQueue& encoded;
   read::BufferReturn& buffers;
   read::SampleHandler& handler;
-  read::BadSampleSink& sink;
+  read::WorkerErrors& sink;
   read::WorkerTotals& totals;
   std::size_t at_once = 0;  // most samples taken and prepared together; 0: by pace, unprepared
   // How decoders read samples that no reader has read; none: all samples arrive read. REQUIRES:

@@ -26,7 +26,7 @@ namespace forebay::produce {
 // Handles samples that cannot be served: each is quarantined once, and its position gets another sample or, in
 // evaluation, none; under `on_bad = "fail"` the run ends. Any worker thread reports; the trainer's thread collects them
 // for the budget.
-class BadSamples final : public read::BadSampleSink {
+class BadSamples final : public read::WorkerErrors {
  public:
   // This many bad samples in a row at one position mean that hardly any sample of the dataset can be served.
   static constexpr std::uint32_t kMostAttempts = 1000;

@@ -97,18 +97,17 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                 : std::nullopt),
       outage_(links.options.policy.watchdog_s, &links.time,
               [&console = links.console](const std::string& line) { console.warn(line); }),
-      bad_(links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
-           links.options.run.eval
-               ? BadSamples::LeaveOut([this](const read::ReadRequest& request) { leave_out(request); })
-               : BadSamples::LeaveOut(),
-           [this] { ring_.wake(); }),
+      errors_(
+          links.dataset, links.order, links.options.on_bad, requests_, links.quarantine, links.console, links.failure,
+          links.options.run.eval ? BadSamples::LeaveOut([this](const auto& request) { leave_out(request); }) : nullptr,
+          [this] { ring_.wake(); }),
       tables_([&dataset = links.dataset](std::uint32_t key) { return dataset.tables(key); }),
       workspaces_(make_workspaces(plan.most.decode, links, tables_)),
       written_(workspaces_.size()),
       decoders_({.encoded = encoded_,
                  .buffers = budget_,
                  .handler = *this,
-                 .sink = bad_,
+                 .sink = errors_,
                  .totals = totals_,
                  .at_once = links.gpu_decoding == nullptr ? 0 : device::GpuDecoding::kMost,
                  .reads = pace_ ? std::optional(reader_links()) : std::nullopt},
@@ -121,7 +120,7 @@ Pipeline::Pipeline(const PipelineLinks& links, std::shared_ptr<SlotStore> store,
                .tell = links.tell},
               plan) {
   if (store_->staging() != nullptr) {
-    uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { bad_.worker_failed(error); });
+    uploader_.emplace(store_, ring_, [this](const std::exception_ptr& error) { errors_.worker_failed(error); });
   }
   if (links.options.workers.direct) {  // before anything is read
     const std::string problem = data::bypass_page_cache(links.dataset);
@@ -143,7 +142,7 @@ read::ReaderLinks Pipeline::reader_links() {
           .requests = requests_,
           .budget = budget_,
           .encoded = encoded_,
-          .sink = bad_,
+          .sink = errors_,
           .totals = totals_,
           .outage = &outage_,
           .throttle = throttle_.is_active() ? &throttle_ : nullptr,
@@ -194,7 +193,7 @@ void Pipeline::issue() {
     }
     issuer_status_.set(WorkerStatus::Activity::stopped);
   } catch (...) {
-    bad_.worker_failed(std::current_exception());
+    errors_.worker_failed(std::current_exception());
   }
 }
 
@@ -319,7 +318,7 @@ std::uint32_t Pipeline::handle(const read::EncodedSample& encoded, unsigned thre
       ++written.samples;
       ++made;
     } catch (const SampleError& error) {
-      bad_.bad_sample(member, error.what());
+      errors_.bad_sample(member, error.what());
     }
   }
   return made;

@@ -107,7 +107,7 @@ class Pipeline final : private read::SampleHandler {
   [[nodiscard]] ring::SlotRing& ring() noexcept { return ring_; }
   [[nodiscard]] const ring::SlotRing& ring() const noexcept { return ring_; }
   [[nodiscard]] const read::WorkerTotals& totals() const noexcept { return totals_; }
-  [[nodiscard]] BadSamples& bad_samples() noexcept { return bad_; }
+  [[nodiscard]] BadSamples& bad_samples() noexcept { return errors_; }
   // Whether reads that are far slower than others of their kind are started a second time.
   [[nodiscard]] bool hedges() const noexcept {
     return links_.options.workers.hedge == Hedge::automatic && (links_.may_be_slow || throttle_.is_active());
@@ -184,7 +184,7 @@ class Pipeline final : private read::SampleHandler {
   std::unique_ptr<read::CoalescedReads> coalesced_;  // none if neighbours in storage are not close in the order
   std::optional<read::ReadPace> pace_;               // none if decoders read nothing
   read::StoreOutage outage_;
-  BadSamples bad_;
+  BadSamples errors_;
   make::TableCache tables_;
   std::vector<make::SampleMaker::Workspace> workspaces_;
   std::vector<Written> written_;  // by thread, like workspaces_

@@ -102,7 +102,7 @@ bool may_be_slow(const std::string& path, const Dataset& dataset) {
   return false;
 }
 
-Hedging::Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink)
+Hedging::Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, WorkerErrors& sink)
     : workloads_(workloads),
       requests_(requests),
       encoded_(encoded),

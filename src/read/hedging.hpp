@@ -103,7 +103,7 @@ class HedgeRule {
 class Hedging {
  public:
   // Starts the thread; throws Error if the system refuses it. All references must outlive it.
-  Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, BadSampleSink& sink);
+  Hedging(std::deque<Workload>& workloads, ReadQueue& requests, EncodedQueue& encoded, WorkerErrors& sink);
   ~Hedging() { stop(); }
   Hedging(const Hedging&) = delete;
   Hedging& operator=(const Hedging&) = delete;
@@ -134,7 +134,7 @@ class Hedging {
   std::deque<Workload>& workloads_;
   ReadQueue& requests_;
   EncodedQueue& encoded_;
-  BadSampleSink& sink_;
+  WorkerErrors& sink_;
   HedgeRule rule_;
   std::vector<Slow> slow_;
   std::vector<ReadRequest> left_;

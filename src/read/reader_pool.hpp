@@ -26,7 +26,7 @@ struct ReaderLinks {
   ReadQueue& requests;
   ByteBudget& budget;
   EncodedQueue& encoded;
-  BadSampleSink& sink;
+  WorkerErrors& sink;
   WorkerTotals& totals;
   StoreOutage* outage;                        // receives failed reads
   const StorageThrottle* throttle = nullptr;  // null = no emulated store

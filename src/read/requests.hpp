@@ -62,11 +62,12 @@ struct EncodedSample {
   }
 };
 
-// Where readers and decoders report samples that they cannot serve. Called on their threads; must not throw.
-class BadSampleSink {
+// Where workers report samples that cannot be served, retries, and their own failures. Called on their threads; must
+// not throw.
+class WorkerErrors {
  public:
-  virtual ~BadSampleSink() = default;
-  // A permanent failure of this request's sample. The sink arranges for a replacement or ends the run.
+  virtual ~WorkerErrors() = default;
+  // A permanent failure of this request's sample. It arranges for a replacement or ends the run.
   virtual void bad_sample(const ReadRequest& request, std::string_view reason) noexcept = 0;
   // A transient failure; the read is about to be retried. For the log.
   virtual void will_retry(const ReadRequest& /*request*/, std::string_view /*reason*/) noexcept {}
