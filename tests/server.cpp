@@ -144,7 +144,7 @@ TEST_CASE("batches are counted in their epochs, and those that leave the pool wi
   for (int step = 0; step < 4; ++step) (void)bench.step();
   CHECK(bench.server.served_of(0) == 2);
   CHECK(bench.server.served_of(1) == 2);
-  CHECK(bench.retired == std::vector<std::uint64_t>{1, 1});
+  CHECK(bench.left_pool == std::vector<std::uint64_t>{1, 1});
   CHECK(bench.server.residents().size() == 2);
   bench.server.forget(0);
   bench.publish(1, false, 2);

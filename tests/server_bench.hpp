@@ -56,7 +56,7 @@ struct Bench {
                                   .ring = ring,
                                   .time = time,
                                   .failure = failure,
-                                  .retired = [this](std::uint64_t uses) { retired.push_back(uses); },
+                                  .left_pool = [this](std::uint64_t uses) { left_pool.push_back(uses); },
                                   .stop_requested = [this] { return stop; },
                                   .interrupted = [this] { return interrupted(); },
                                   .workers = [] { return std::string("2 readers asleep"); },
@@ -101,7 +101,7 @@ struct Bench {
   RunningTime time{std::chrono::seconds(1), RunningTime::Clock::time_point{}};
   Failure failure;
   Script script;
-  std::vector<std::uint64_t> retired;
+  std::vector<std::uint64_t> left_pool;
   std::vector<std::string> warnings;
   bool stop = false;
   bool is_paused = false;

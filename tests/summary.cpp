@@ -235,7 +235,7 @@ TEST_CASE("percentiles of uses agree with sorting") {
       if (i < 3) {
         residents.push_back(all.back());
       } else {
-        counters.batch_retired(all.back());
+        counters.batch_left_pool(all.back());
       }
     }
     const Summary summary = counters.summary({}, residents);
@@ -263,7 +263,7 @@ TEST_CASE("counting steps does not allocate") {
   const forebay::testing::AllocationCounter allocated;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     counters.step(record(i, i % 3 == 0 ? Decision::fresh : Decision::reuse, 0.1, 0.2));
-    counters.batch_retired(i * 7);
+    counters.batch_left_pool(i * 7);
   }
   counters.finished(0.1, 0.1);
   CHECK(allocated.count() == 0);

@@ -352,7 +352,7 @@ void Startup::start_server() {
                          .ring = run_.pipeline->ring(),
                          .time = run_.clock->time(),
                          .failure = run_.failure,
-                         .retired = [&run = run_](std::uint64_t uses) { run.journal->batch_retired(uses); },
+                         .left_pool = [&run = run_](std::uint64_t uses) { run.journal->batch_left_pool(uses); },
                          .stop_requested = [&run = run_] { return run.stop_requested(); },
                          .interrupted = [&run = run_] { return run.interrupted(); },
                          .workers = [&run = run_] { return run.pipeline->report(); },

@@ -163,7 +163,7 @@ class UsesHistogram {
   std::uint64_t max_ = 0;
 };
 
-// Accumulates the Summary of a run. Trainer's thread only; step(), finished() and batch_retired()
+// Accumulates the Summary of a run. Trainer's thread only; step(), finished() and batch_left_pool()
 // neither allocate nor enter the kernel.
 //
 // wall_s is compute_s + stall_s: after the first return the trainer is always either outside next()
@@ -184,12 +184,12 @@ class RunCounters {
   // Called after a next() that ended the run instead of serving, with the trainer's compute time
   // before it and the time inside it, in seconds.
   void finished(double step_s, double wait_s) noexcept;
-  // A batch left the ring after `uses` serves.
-  void batch_retired(std::uint64_t uses) noexcept { uses_.add(uses); }
+  // A batch left the pool after `uses` serves.
+  void batch_left_pool(std::uint64_t uses) noexcept { uses_.add(uses); }
 
   // The figures so far. `facts`: the figures that are counted elsewhere (startup_s, blocked_s,
-  // bytes_read, ...), all others 0. `resident_uses`: the serves of each batch that was served and
-  // is not retired.
+  // bytes_read, ...), all others 0. `resident_uses`: the serves of each batch that is still in the
+  // pool.
   [[nodiscard]] Summary summary(const Summary& facts, std::span<const std::uint64_t> resident_uses) const;
 
  private:

@@ -53,7 +53,7 @@ class Journal {
   // Called when a next() returns that ended the run instead of serving.
   void finished(Clock::time_point entered) noexcept;
   // Called when a batch leaves the pool after `uses` serves.
-  void batch_retired(std::uint64_t uses) noexcept { counters_.batch_retired(uses); }
+  void batch_left_pool(std::uint64_t uses) noexcept { counters_.batch_left_pool(uses); }
 
   // Observes the production side for the last time, while it is still running.
   void stop_profile();
@@ -65,7 +65,7 @@ class Journal {
   void log_end(const Summary& run, const std::string& failure);
 
   // `facts`: figures of the run that are counted elsewhere. `resident_uses`: the serves of each
-  // batch that was served and is not retired.
+  // batch that is still in the pool.
   [[nodiscard]] Summary summary(Summary facts, std::span<const std::uint64_t> resident_uses) const;
   // `run`: the result of summary().
   [[nodiscard]] Profile profile(const Summary& run) const;

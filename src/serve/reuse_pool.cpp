@@ -11,12 +11,12 @@
 
 namespace forebay::serve {
 
-ReusePool::ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired)
+ReusePool::ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, LeftPool left_pool)
     : store_(store),
       ring_(ring),
       pool_size_(static_cast<std::size_t>(ring::pool_of(queue))),
       pick_(pick),
-      retired_(std::move(retired)) {
+      left_pool_(std::move(left_pool)) {
   pool_.reserve(pool_size_);
   candidates_.reserve(pool_size_);
   leaving_.reserve(static_cast<std::size_t>(queue.max_leases));
@@ -36,7 +36,7 @@ void ReusePool::sweep() noexcept {
 void ReusePool::evict_oldest() {
   const std::uint32_t slot = pool_.front();
   pool_.erase(pool_.begin());
-  retired_(store_.slot(slot).uses);
+  left_pool_(store_.slot(slot).uses);
   if (store_.slot(slot).leases.load(std::memory_order_acquire) == 0) {
     ring_.retire(slot);
   } else {

@@ -17,9 +17,9 @@ namespace forebay::serve {
 class ReusePool {
  public:
   // Called with the number of times that a batch was served when it leaves the pool.
-  using Retired = std::function<void(std::uint64_t uses)>;
+  using LeftPool = std::function<void(std::uint64_t uses)>;
 
-  ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, Retired retired);
+  ReusePool(SlotStore& store, ring::SlotRing& ring, const QueueOptions& queue, Pick pick, LeftPool left_pool);
 
   [[nodiscard]] bool empty() const noexcept { return pool_.empty(); }
   // Gives back slots that have left the pool and whose leases have since ended. Call before admit().
@@ -42,7 +42,7 @@ class ReusePool {
   ring::SlotRing& ring_;
   std::size_t pool_size_;
   Pick pick_;
-  Retired retired_;
+  LeftPool left_pool_;
   std::vector<std::uint32_t> pool_;     // oldest first, the last is current
   std::vector<std::uint32_t> leaving_;  // evicted while leased
   std::vector<Resident> candidates_;    // the argument of the pick

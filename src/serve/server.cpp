@@ -38,7 +38,7 @@ constexpr auto kStopPatience = 30s;
 Server::Server(ServerLinks links, const Options& options, std::unique_ptr<RuledPolicy> policy)
     : links_(std::move(links)),
       policy_(std::move(policy)),
-      pool_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.retired)),
+      pool_(links_.store, links_.ring, options.queue, options.policy.pick, std::move(links_.left_pool)),
       growth_({links_.ring.capacity(), links_.ring.most_capacity()}),
       watchdog_(links_.time, options.policy.watchdog_s),
       max_leases_(static_cast<std::uint32_t>(options.queue.max_leases)),

@@ -49,7 +49,7 @@ struct ServerLinks {
   ring::SlotRing& ring;
   const RunningTime& time;
   Failure& failure;                      // ends waits; receives what the policy throws and the watchdog's error
-  ReusePool::Retired retired;            // receives the uses of a batch when it leaves the pool
+  ReusePool::LeftPool left_pool;         // receives the uses of a batch when it leaves the pool
   std::function<bool()> stop_requested;  // whether this rank is to stop; also queried before the ring wakes it
   // Queried every few milliseconds of a wait: whether this rank or another wants to end. May end the wait by throwing.
   std::function<bool()> interrupted;

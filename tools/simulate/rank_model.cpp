@@ -122,7 +122,7 @@ RankModel::Served RankModel::serve(Decision decision, double asked, double now) 
   if (depth_ == capacity()) resume(now);
   --depth_;
   if (pool_.size() == pool_size_) {
-    tally_.retired(pool_.front().uses);
+    tally_.left_pool(pool_.front().uses);
     pool_.erase(pool_.begin());
   }
   pool_.push_back({.uses = 1, .turn = ++fresh_});
@@ -147,7 +147,7 @@ void RankModel::served_from(std::uint64_t turn) {
 
 // Batches still resident at the end are counted with the uses they had.
 void RankModel::finish() {
-  for (const Resident& resident : pool_) tally_.retired(resident.uses);
+  for (const Resident& resident : pool_) tally_.left_pool(resident.uses);
   pool_.clear();
 }
 

@@ -20,7 +20,7 @@ namespace forebay::simulate {
 class UseTally {
  public:
   // A batch left the pool after `uses` serves.
-  void retired(std::uint64_t uses) {
+  void left_pool(std::uint64_t uses) {
     if (uses >= counts_.size()) counts_.resize(uses + 1);
     ++counts_[uses];
     ++batches_;

@@ -244,7 +244,7 @@ void add_what_was_served(const std::vector<Line>& lines, Trace& trace) {
     if (&line != &lines.front()) trace.stall_s += line.wait_s;
   }
   UseTally tally;
-  for (const auto& [batch, count] : uses) tally.retired(count);
+  for (const auto& [batch, count] : uses) tally.left_pool(count);
   trace.steps = lines.size();
   trace.uses_p99 = tally.percentile(0.99);
   trace.uses_max = tally.max();
