@@ -120,7 +120,7 @@ TEST_CASE("a tensor that is never taken also ends the lease") {
 
 TEST_CASE("a tensor's memory outlives store, feeder and lease") {
   auto store = make_store(kTiny, 4);
-  std::memset(store->images(1), 0x5a, kTiny.tensor_bytes());
+  std::memset(store->begin_of(1), 0x5a, kTiny.tensor_bytes());
   const std::weak_ptr<SlotStore> gone = store;
   const auto lease = lend(store);
   store.reset();

@@ -179,7 +179,7 @@ TEST_CASE("a lease keeps the memory after everything else is gone") {
   auto store = std::make_shared<SlotStore>(std::make_shared<HostDevice>(), kTiny, SlotCounts{.slots = 2});
   store->slot(1).batch = {.epoch = 3, .batch = 7, .size = 2};
   store->labels(1)[0] = 5;
-  std::memset(store->images(1), 0x5a, kTiny.sample_bytes() * 2);
+  std::memset(store->begin_of(1), 0x5a, kTiny.sample_bytes() * 2);
   auto lease = LeaseMaker::make(store, 1, {.step = 11, .use_index = 2, .job_fresh_samples = 640});
   CHECK(store->held() == 1);
   store.reset();

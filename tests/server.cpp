@@ -93,7 +93,7 @@ TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing
     for (std::size_t i = begin; i < begin + bytes; ++i) changed[i] ^= std::byte{1};
     const std::uint64_t first = random.below(1000);
     for (std::uint64_t use = 1; use <= 32; ++use) {
-      if (probes.are_kept(1, changed.data(), first + use)) continue;
+      if (probes.are_unchanged(1, changed.data(), first + use)) continue;
       const std::size_t at = probes.changed_at(1, changed.data());
       CHECK(at + 8 > begin);
       CHECK(at < begin + bytes);
@@ -101,7 +101,7 @@ TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing
     }
     return std::uint64_t{0};
   };
-  for (std::uint64_t use = 0; use < 100; ++use) CHECK(probes.are_kept(1, batch.data(), use));
+  for (std::uint64_t use = 0; use < 100; ++use) CHECK(probes.are_unchanged(1, batch.data(), use));
   CHECK(uses_until_seen(0, kBytes) == 1);
   CHECK(uses_until_seen(0, kMask) == 1);
   CHECK(uses_until_seen(kMask, kBytes - kMask) == 1);
@@ -110,7 +110,7 @@ TEST_CASE("a change of a batch is seen at its reuse, wherever it is, and nothing
   auto changed = batch;
   for (std::size_t i = 0; i < kMask; ++i) changed[i] ^= i % kSample < kSample / 2 ? std::byte{1} : std::byte{0};
   bool is_seen = false;
-  for (std::uint64_t use = 0; use < 8; ++use) is_seen = is_seen || !probes.are_kept(1, changed.data(), use);
+  for (std::uint64_t use = 0; use < 8; ++use) is_seen = is_seen || !probes.are_unchanged(1, changed.data(), use);
   CHECK(is_seen);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a batch that was written to is not served again: the run ends and say
     if (labels) {
       for (int i = 0; i < 4; ++i) bench.store->labels(first.slot)[i] = 77;
     } else {
-      for (int i = 0; i < 48; ++i) bench.store->images(first.slot)[i] = std::byte{7};
+      for (int i = 0; i < 48; ++i) bench.store->begin_of(first.slot)[i] = std::byte{7};
     }
     CHECK(bench.step().padding);
     REQUIRE(bench.failure.happened());

@@ -117,7 +117,7 @@ class Lease {
   void require_open(const char* call) const;
   [[nodiscard]] TensorView labels_on_host() const;
   // A tensor [rows] at byte offset `at` of the slot.
-  [[nodiscard]] TensorView beside_images(std::size_t at) const noexcept;
+  [[nodiscard]] TensorView rows_at(std::size_t at) const noexcept;
 
   std::shared_ptr<SlotStore> store_;
   std::uint32_t slot_;

@@ -337,7 +337,7 @@ void Pipeline::add_members(const read::ReadRequest& request, std::vector<make::S
                        .position = request.position * views + view,
                        .out = store_->sample(request.slot, request.index * views + view)});
   }
-  store_->name(request.slot, request.index, sample.label, request.sample);
+  store_->set_label_and_id(request.slot, request.index, sample.label, request.sample);
 }
 
 // An operation's own error and lack of memory are not the sample's fault: they end the run, with

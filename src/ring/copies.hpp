@@ -23,7 +23,7 @@ class Copies {
   void start(std::uint32_t slot_number) {
     const SlotStore::Slot& slot = store_.slot(slot_number);
     store_.complete_for_device(slot_number);
-    store_.staging()->copy(slot.turn, store_.images(slot_number), *slot.stream_uses, stream_);
+    store_.staging()->copy(slot.turn, store_.begin_of(slot_number), *slot.stream_uses, stream_);
     store_.draw(slot_number, stream_);
     store_.staging()->mark(slot.turn, stream_);
     turn(last_++) = slot.turn;

@@ -134,12 +134,12 @@ TensorView Lease::field(std::size_t number) const {
   if (number == 0) return images();
   if (number == 1) {
     if (store_->device().is_host()) return labels_on_host();
-    TensorView view = beside_images(store_->format().labels_at());
+    TensorView view = rows_at(store_->format().labels_at());
     view.dtype = DType::int64;
     return view;
   }
   const make::FieldLayout::Entry& entry = LeaseMaker::entry_of(*store_, number);
-  TensorView view = beside_images(entry.at);
+  TensorView view = rows_at(entry.at);
   view.dtype = entry.field.dtype;
   if (entry.field.kind == FieldKind::image) view.layout = store_->format().layout;
   for (const std::int64_t extent : entry.field.shape) view.shape.push_back(extent);
@@ -151,7 +151,7 @@ TensorView Lease::field(std::string_view name) const {
   return field(LeaseMaker::number_of(*store_, name));
 }
 
-// Makes no copy from the device: the host keeps labels and small fields (HostCopies), but not
+// Makes no copy from the device: the host keeps labels and small fields (HostFields), but not
 // images and masks.
 std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
   require_open("field_on_host()");
@@ -159,7 +159,7 @@ std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
   TensorView view = field(number);
   if (view.device == DeviceKind::host) return view;
   if (number == 0) return std::nullopt;
-  view.data = store_->host_copies_->values(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
+  view.data = store_->host_fields_->values(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
   if (view.data == nullptr) return std::nullopt;
   view.device = DeviceKind::host;
   view.device_index = 0;
@@ -169,7 +169,7 @@ std::optional<TensorView> Lease::field_on_host(std::size_t number) const {
 std::span<const std::int32_t> Lease::counts_on_host(std::size_t number) const {
   TensorView view = counts(number);
   if (view.device != DeviceKind::host) {
-    view.data = store_->host_copies_->counts(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
+    view.data = store_->host_fields_->counts(slot_ == LeaseMaker::kEmpty ? 0 : slot_, number - LeaseMaker::kFirstField);
   }
   return {view.as<std::int32_t>(), rows()};
 }
@@ -181,7 +181,7 @@ TensorView Lease::counts(std::size_t number) const {
     throw Error("Lease::counts(): field " + std::to_string(number) +
                 " has the same shape in every sample; boxes and bytes have counts");
   }
-  TensorView view = beside_images(*entry->counts_at);
+  TensorView view = rows_at(*entry->counts_at);
   view.dtype = DType::int32;
   return view;
 }
@@ -193,9 +193,9 @@ TensorView Lease::labels_on_host() const {
 
 // Fields lie in the same block as the images, at the same offset in every slot
 // (docs/decisions/0014-fields-in-one-block.md).
-TensorView Lease::beside_images(std::size_t at) const noexcept {
+TensorView Lease::rows_at(std::size_t at) const noexcept {
   TensorView view;
-  view.data = store_->images(slot_ == LeaseMaker::kEmpty ? 0 : slot_) + at;
+  view.data = store_->begin_of(slot_ == LeaseMaker::kEmpty ? 0 : slot_) + at;
   view.shape = {static_cast<std::int64_t>(rows())};
   view.device = store_->device().kind();
   view.device_index = store_->device().index();

@@ -42,7 +42,7 @@ class Probes {
     for (const std::size_t place : places_) *word++ = word_at(batch, place);
   }
   // Whether the words compared at this use are unchanged. Consumer thread.
-  [[nodiscard]] bool are_kept(std::uint32_t slot, const void* batch, std::uint64_t use) const noexcept {
+  [[nodiscard]] bool are_unchanged(std::uint32_t slot, const void* batch, std::uint64_t use) const noexcept {
     const std::size_t first = (use * kCompared) & (kPlaces - 1);
     const std::size_t* const place = places_.data() + first;
     const std::uint64_t* const word = words_.data() + std::size_t{slot} * kPlaces + first;

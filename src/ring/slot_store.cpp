@@ -119,7 +119,7 @@ SlotStore::SlotStore(std::shared_ptr<device::Device> device, const ring::SlotFor
   description_ += ", staged in " + std::string(staging_->arena().describe());
   run_ahead_.emplace(*device_, counts.run_ahead, counts.max_leases);
   other_streams_.emplace(*device_);
-  if (format.fields != nullptr) host_copies_.emplace(fields_, format.rows(), counts.slots);
+  if (format.fields != nullptr) host_fields_.emplace(fields_, format.rows(), counts.slots);
   for (Slot& slot : slots_) slot.stream_uses = std::make_unique<ring::StreamUses>(*device_);
 }
 
@@ -127,7 +127,7 @@ void SlotStore::begin(std::uint32_t slot_number, std::uint64_t turn, const Batch
   Slot& slot = slots_[slot_number];
   slot.batch = batch;
   slot.turn = turn;
-  slot.filled = staging_ ? staging_->place(turn) : images(slot_number);
+  slot.filled = staging_ ? staging_->place(turn) : begin_of(slot_number);
   slot.uses = 0;
   slot.left_out = 0;
   slot.is_kept = false;
@@ -162,7 +162,7 @@ void SlotStore::close_gaps(std::uint32_t slot_number) noexcept {
 // is worth.
 void SlotStore::keep(std::uint32_t slot_number) noexcept {
   if (!device_->is_host()) return;
-  probes_.keep(slot_number, images(slot_number));
+  probes_.keep(slot_number, begin_of(slot_number));
   label_probes_.keep(slot_number, labels(slot_number));
   slots_[slot_number].is_kept = true;
 }
@@ -171,12 +171,12 @@ void SlotStore::keep(std::uint32_t slot_number) noexcept {
 void SlotStore::complete_for_device(std::uint32_t slot_number) noexcept {
   std::byte* const filled = slots_[slot_number].filled;
   std::memcpy(filled + format_.labels_at(), labels(slot_number), sizeof(std::int64_t) * format_.rows());
-  if (host_copies_) host_copies_->keep(slot_number, filled);
+  if (host_fields_) host_fields_->keep(slot_number, filled);
 }
 
 // Fields lie in ascending order; the last one that begins before the byte contains it.
 std::string SlotStore::what_changed(std::uint32_t slot_number) const {
-  const std::size_t at = probes_.changed_at(slot_number, base_ + slot_number * slot_bytes_);
+  const std::size_t at = probes_.changed_at(slot_number, begin_of(slot_number));
   if (at == SIZE_MAX) return "its labels";
   std::string name = "its images";
   std::size_t begin = 0;
@@ -205,9 +205,9 @@ SampleView SlotStore::served_view(std::uint32_t slot_number, std::uint32_t row, 
   return view;
 }
 
-make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t use_index) noexcept {
+make::RenderBatch SlotStore::render_batch(std::uint32_t slot_number, std::uint64_t use_index) noexcept {
   const BatchRef& batch = slots_[slot_number].batch;
-  return {.canvases = images(slot_number),
+  return {.canvases = begin_of(slot_number),
           .size = batch.size * format_.views,
           .epoch = batch.epoch,
           .first_position = batch.batch * format_.rows(),
@@ -217,7 +217,7 @@ make::RenderBatch SlotStore::serving_of(std::uint32_t slot_number, std::uint64_t
 // Called by the thread that copies, before the batch is published: nobody renders the slot's batch
 // yet, and renderings of the previous one have been waited for (Staging's invariant S3).
 void SlotStore::draw(std::uint32_t slot_number, StreamView stream) {
-  if (renderer_) renderer_->draw(serving_of(slot_number, 0), slot_number, stream);
+  if (renderer_) renderer_->draw(render_batch(slot_number, 0), slot_number, stream);
 }
 
 bool SlotStore::keep_pace(std::uint64_t step) {
@@ -236,7 +236,7 @@ std::uint32_t SlotStore::render(std::uint32_t slot_number, std::uint64_t use_ind
   if (is_shared) return output;  // it is being read
   try {
     outputs_->put_after_uses(output, stream);
-    make::RenderBatch serving = serving_of(slot_number, use_index);
+    make::RenderBatch serving = render_batch(slot_number, use_index);
     if (use_index == 0 && !device_->is_host()) serving.drawn_in = slot_number;
     renderer_->render(serving, outputs_->at(output), stream);
     if (slots_[slot_number].stream_uses) slots_[slot_number].stream_uses->end(stream);

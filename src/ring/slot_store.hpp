@@ -18,7 +18,7 @@
 #include <forebay/tensor.hpp>
 
 #include "device/device.hpp"
-#include "host_copies.hpp"
+#include "host_fields.hpp"
 #include "make/canvas.hpp"
 #include "make/field_layout.hpp"
 #include "other_streams.hpp"
@@ -131,7 +131,7 @@ class SlotStore {
   [[nodiscard]] Slot& slot(std::uint32_t slot) noexcept { return slots_[slot]; }
   [[nodiscard]] const Slot& slot(std::uint32_t slot) const noexcept { return slots_[slot]; }
   // First byte of a slot, in device memory.
-  [[nodiscard]] std::byte* images(std::uint32_t slot) noexcept { return base_ + slot * slot_bytes_; }
+  [[nodiscard]] std::byte* begin_of(std::uint32_t slot) const noexcept { return base_ + slot * slot_bytes_; }
   [[nodiscard]] std::int64_t* labels(std::uint32_t slot) noexcept { return labels_.data() + slot * format_.rows(); }
   // The part of its image that each row shows or, with canvases, that each sample's canvas holds.
   [[nodiscard]] SampleView* views(std::uint32_t slot) noexcept { return views_.data() + slot * format_.rows(); }
@@ -156,7 +156,7 @@ class SlotStore {
     return {batch.subspan(row * format_.sample_bytes(), format_.sample_bytes()), {}, &view};
   }
   // Sets the label and the id of the sample at this place. REQUIRES: as for sample(), and index < batch_size.
-  void name(std::uint32_t slot, std::uint32_t index, std::int64_t label, std::uint64_t id) noexcept {
+  void set_label_and_id(std::uint32_t slot, std::uint32_t index, std::int64_t label, std::uint64_t id) noexcept {
     std::fill_n(labels(slot) + static_cast<std::size_t>(index) * format_.views, format_.views, label);
     ids(slot)[index] = id;
   }
@@ -167,7 +167,7 @@ class SlotStore {
     return slots_[slot].missing.fetch_sub(samples, std::memory_order_acq_rel) == samples;
   }
 
-  // Evaluation: leaves out the sample at this place. REQUIRES: as for name(); no other thread writes it.
+  // Evaluation: leaves out the sample at this place. REQUIRES: as for set_label_and_id(); no other thread writes it.
   void leave_out(std::uint32_t slot, std::uint32_t index) noexcept { ids(slot)[index] = kLeftOut; }
   // Closes the gaps of samples left out; the batch shrinks accordingly. REQUIRES: every place of the slot was written
   // or left out, which the caller has acquired, and the slot is not published yet (R3); views == 1, as in all
@@ -188,8 +188,8 @@ class SlotStore {
   // Whether the batch is unchanged, as far as this use checks. It does not check all bytes: see Probes.
   [[nodiscard]] bool is_unchanged(std::uint32_t slot) const noexcept {
     const Slot& batch = slots_[slot];
-    return !batch.is_kept || (probes_.are_kept(slot, base_ + slot * slot_bytes_, batch.uses) &&
-                              label_probes_.are_kept(slot, labels_of(slot), batch.uses));
+    return !batch.is_kept || (probes_.are_unchanged(slot, begin_of(slot), batch.uses) &&
+                              label_probes_.are_unchanged(slot, labels_of(slot), batch.uses));
   }
   // The field that was written to, and where: "byte 17 of its images". REQUIRES: !is_unchanged(slot).
   [[nodiscard]] std::string what_changed(std::uint32_t slot) const;
@@ -229,10 +229,10 @@ class SlotStore {
 
   // The view that a row shows in this serving.
   [[nodiscard]] SampleView served_view(std::uint32_t slot, std::uint32_t row, std::uint64_t use_index) noexcept;
-  [[nodiscard]] make::RenderBatch serving_of(std::uint32_t slot, std::uint64_t use_index) noexcept;
+  [[nodiscard]] make::RenderBatch render_batch(std::uint32_t slot, std::uint64_t use_index) noexcept;
   // The first element that a lease shows.
   [[nodiscard]] std::byte* shown(std::uint32_t slot, std::uint32_t output) noexcept {
-    return output == kNoOutput ? images(slot) : outputs_->at(output);
+    return output == kNoOutput ? begin_of(slot) : outputs_->at(output);
   }
   // Ends a lease's use at the stream's current position. Any thread. Errors are kept for keep_pace().
   void end_use(std::uint32_t slot, std::uint32_t output, std::uint64_t step, StreamView stream) noexcept;
@@ -256,7 +256,7 @@ class SlotStore {
   std::optional<ring::OutputTensors> outputs_;
   std::optional<ring::RunAhead> run_ahead_;          // none on the host
   std::optional<ring::OtherStreams> other_streams_;  // none on the host
-  std::optional<ring::HostCopies> host_copies_;      // none on the host and without fields
+  std::optional<ring::HostFields> host_fields_;      // none on the host and without fields
   std::unique_ptr<make::CanvasRenderer> renderer_;
   make::ViewRule rule_;  // with canvases
   std::uint64_t seed_ = 0;

@@ -10,9 +10,9 @@ namespace forebay::ring {
 
 // The host's copies of fields of batches on a device: classes, flags and numbers, and the row counts of ragged fields.
 // Programs read them without waiting for the device.
-class HostCopies {
+class HostFields {
  public:
-  HostCopies(const make::FieldLayout& layout, std::size_t rows, std::uint32_t slots);
+  HostFields(const make::FieldLayout& layout, std::size_t rows, std::uint32_t slots);
 
   // Copies from `filled`, the batch that the slot is about to hold. REQUIRES: the batch is complete, and nobody reads
   // the slot's copies.
