@@ -178,7 +178,7 @@ TEST_CASE("members that are no images are left out or said to be: zeros behind a
   const auto dataset = build_dataset(options_for(folder / "x.tar"));
   CHECK(labels_of(*dataset) == std::vector<std::int64_t>{0, 1});
   REQUIRE(count_bad(*dataset) == 1);
-  CHECK(contains(dataset->skipped()[0].reason, "a pax header that is none; the member behind it is left out"));
+  CHECK(contains(dataset->skipped()[0].reason, "a pax header that is none; the member after it is left out"));
   REQUIRE(dataset->skipped().size() == 3);
   CHECK(dataset->skipped()[1].reason == "3 members that belong to no sample");
   CHECK(dataset->skipped()[2].reason == "2 links, which are not followed");

@@ -173,7 +173,7 @@ TEST_CASE("pages that are damaged or not there are left out, the others read") {
   CHECK(dataset->size() == 6);
   REQUIRE(count_bad(*dataset) == 1);
   CHECK(dataset->skipped()[0].reason ==
-        "byte " + std::to_string(leaf * LmdbFile::kPage) + ": a damaged LMDB page; the entries behind it are lost");
+        "byte " + std::to_string(leaf * LmdbFile::kPage) + ": a damaged LMDB page; the entries after it are lost");
 
   const auto error = [&](const std::string& file) { return error_of([&] { (void)dataset_of(folder, file); }); };
   CHECK(

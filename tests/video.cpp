@@ -382,7 +382,7 @@ TEST_CASE("a file is read once when it is indexed") {
           error_of<SampleError>([&] {
             return video.clip(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(starts), {}).length;
           }),
-          "behind the end"));
+          "after the end"));
     }
   }
 }

@@ -264,7 +264,7 @@ TEST_CASE("a label that no sample has is warned of, though there is another fiel
   CHECK(contains(dataset->skipped().back().reason, "no sample has a label, all are -1"));
 }
 
-TEST_CASE("what lies behind the end of an archive is said, and that there is no end") {
+TEST_CASE("what lies after the end of an archive is said, and that there is no end") {
   const TemporaryDirectory folder;
   const std::string archive = tar_sample("a", kJpeg, "0");
   CHECK(dataset_of(folder, archive + tar_end())->skipped().empty());
@@ -279,8 +279,8 @@ TEST_CASE("what lies behind the end of an archive is said, and that there is no 
   CHECK(contains(warning_of(archive), "byte " + std::to_string(archive.size()) + ": no block of zeros marks the end"));
   const std::string end = archive + std::string(512, '\0');
   const std::string behind = "byte " + std::to_string(end.size()) + ": ";
-  CHECK(warning_of(end + std::string(512, 'x')) == behind + "512 bytes behind the end of the archive are not read");
-  CHECK(contains(warning_of(end + std::string(100'000 / 512 * 512, '\0') + "x"), ": 1 bytes behind the end"));
+  CHECK(warning_of(end + std::string(512, 'x')) == behind + "512 bytes after the end of the archive are not read");
+  CHECK(contains(warning_of(end + std::string(100'000 / 512 * 512, '\0') + "x"), ": 1 bytes after the end"));
   CHECK(contains(warning_of(end + archive + tar_end()), "another archive begins there"));
   write_gzip(folder / "y.tar.gz", archive + tar_end() + archive + tar_end());
   CHECK(contains(build_dataset(options_for(folder / "y.tar.gz"))->skipped().at(0).reason, "another archive begins"));

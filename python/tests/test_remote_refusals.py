@@ -175,7 +175,7 @@ def test_names_that_lead_elsewhere_are_refused(bucket: Store, monkeypatch: pytes
     for url in ("s3://localhost:8902#/x.tar", "s3://a?b/x.tar", "s3://a%2fb/x.tar"):
         assert "the name of a bucket has letters" in refused(url)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.url + "/path")
-    assert "behind the host" in refused("s3://bucket/x.tar")
+    assert "follows the host" in refused("s3://bucket/x.tar")
     assert not bucket.requests
 
 

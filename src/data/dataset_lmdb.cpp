@@ -188,7 +188,7 @@ ShardDraft read_lmdb_part(PathContents& contents, const LmdbPart& part, ShardDra
   const LmdbFile& lmdb = *part.lmdb;
   ShardDraft draft(lmdb.path, lmdb.stamp, progress, lmdb.leaves.empty() ? 0 : lmdb.first_entries[part.begin]);
   if (part.begin == 0) {
-    for (const std::string& problem : lmdb.problems) draft.add_bad_file(problem + "; the entries behind it are lost");
+    for (const std::string& problem : lmdb.problems) draft.add_bad_file(problem + "; the entries after it are lost");
   }
   ContainerBytes tree_bytes(lmdb.file);
   ContainerBytes value_bytes(lmdb.file);

@@ -385,7 +385,7 @@ void read_tar(ContainerBytes& bytes, ShardDraft& draft) {
   try {
     for (TarMember member; reader.next(member);) {
       draft.reach(member.header);
-      if (!member.problem.empty()) draft.add_bad_file(member.problem + "; the member behind it is left out");
+      if (!member.problem.empty()) draft.add_bad_file(member.problem + "; the member after it is left out");
       if (member.kind == TarMember::Kind::link) ++links;
       const bool is_file = member.kind == TarMember::Kind::file || member.kind == TarMember::Kind::sparse;
       if (!is_file || !member.problem.empty()) continue;

@@ -71,7 +71,7 @@ class NpyHeaderReader {
       }
     }
     skip_blanks();
-    if (!rest_.empty()) throw damaged("text behind the dictionary");
+    if (!rest_.empty()) throw damaged("text after the dictionary");
     if (seen != 1 + 16 + 256) throw damaged("descr, fortran_order and shape must be there once each");
   }
 

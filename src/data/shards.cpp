@@ -44,7 +44,7 @@ void check_sum(ContainerBytes& bytes, const Extent& checked) {
   const auto expected = bytes.number<std::uint32_t>(checked.end());
   if (masked_crc32c(crc32c(bytes.at(checked))) == expected) return;
   throw at_byte(checked.offset, "the " + std::to_string(checked.length) +
-                                    " bytes of the record are damaged: they do not have the CRC-32C that stands behind "
+                                    " bytes of the record are damaged: they do not have the CRC-32C that follows "
                                     "them");
 }
 

@@ -240,7 +240,7 @@ std::string TarReader::problem_of_end() {
     const std::uint64_t left = bytes_.size() - block;
     const bool is_archive = left >= kTarBlock && starts_as_tar(bytes_.at(block, kTarBlock));
     return "byte " + std::to_string(block) + ": " + std::to_string(left) +
-           " bytes behind the end of the archive are not read" +
+           " bytes after the end of the archive are not read" +
            (is_archive
                 ? "; another archive begins there. Give the archives as files of their own, or join them with tar "
                   "--concatenate"

@@ -198,7 +198,7 @@ class YamlReader {
           ++open;
         } else if (c == ']' || c == '}') {
           if (--open > 0) continue;
-          if (i + 1 != text.size()) refuse(line, "text behind the closing bracket");
+          if (i + 1 != text.size()) refuse(line, "text after the closing bracket");
           at_ = line + 1;
           return all.append(text);
         }

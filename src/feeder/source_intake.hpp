@@ -65,7 +65,7 @@ class SourceIntake final : public Dataset {
   [[nodiscard]] bool is_waiting() const noexcept { return is_waiting_; }
   // Nothing is to be expected of the source now: its epoch is over, or it has just passed a batch over.
   [[nodiscard]] bool is_paused() const noexcept { return is_at_end_ || has_passed_.exchange(false); }
-  // The source's state behind what was served `back` places before the last, at most kMostBack; nothing where that was
+  // The source's state after what was served `back` places before the last, at most kMostBack; nothing where that was
   // before this object was made.
   [[nodiscard]] std::optional<std::string> state(std::uint64_t back) const;
 
@@ -89,7 +89,7 @@ class SourceIntake final : public Dataset {
   mutable std::condition_variable changed_;
   mutable bool is_open_ = false;
   mutable bool has_given_up_ = false;
-  mutable std::deque<std::string> states_;  // behind batches that are not served, and the last that are
+  mutable std::deque<std::string> states_;  // after batches that are not served, and the last that are
   mutable std::uint64_t first_state_ = 0;   // the place of the first of them
 
   // The reading thread's, between begin() and the end.

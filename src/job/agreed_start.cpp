@@ -365,7 +365,7 @@ void require_same_run(const Options& options, const Dataset& dataset, Communicat
   const std::vector<std::string> differences = communicator.all_gather(difference);
   for (std::size_t rank = 1; rank < differences.size(); ++rank) {
     if (differences[rank].empty()) continue;
-    const bool is_of_dataset = differences[rank].find(kOfDataset) == 1;  // behind a quotation mark
+    const bool is_of_dataset = differences[rank].find(kOfDataset) == 1;  // after a quotation mark
     throw ConfigError("rank " + std::to_string(rank) + " runs with another configuration or dataset than rank 0 (" +
                       differences[rank] + "); give all ranks the same " +
                       (is_of_dataset ? "dataset" : "file and overrides"));

@@ -48,8 +48,8 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return std::nullopt;
 }
 
-// The number behind a word at the beginning of a line; 0 when there is none.
-std::uint64_t number_behind(const std::string& file, std::string_view word) {
+// The number after a word at the beginning of a line; 0 when there is none.
+std::uint64_t number_after(const std::string& file, std::string_view word) {
   std::ifstream in(file);
   std::string key;
   std::uint64_t number = 0;
@@ -65,7 +65,7 @@ std::optional<std::uint64_t> room_of_group(const GroupFolder& group) {
   const auto used = number_in(group.path + "/" + files.used);
   if (!limit || !used || *limit >= kNoLimit) return std::nullopt;
   const std::string stat = group.path + "/memory.stat";
-  const std::uint64_t cache = number_behind(stat, files.active) + number_behind(stat, files.inactive);
+  const std::uint64_t cache = number_after(stat, files.active) + number_after(stat, files.inactive);
   const std::uint64_t taken = *used - std::min(*used, cache);
   return *limit - std::min(*limit, taken);
 }
@@ -85,7 +85,7 @@ std::string for_each_of(unsigned ranks, const char* where) {
 
 AvailableMemory available_memory(const std::string& root) {
   AvailableMemory room;
-  if (const std::uint64_t kib = number_behind(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
+  if (const std::uint64_t kib = number_after(root + "/proc/meminfo", "MemAvailable:"); kib > 0) room.node = kib * 1024;
   for (const GroupFolder& group : groups_of_process("memory", root)) {
     const std::optional<std::uint64_t> here = room_of_group(group);
     if (here) room.groups.push_back({.folder = group.path, .id = id_of_group(group.path), .room = *here});

@@ -170,7 +170,7 @@ bool Schedule::keep_pace(std::span<const Left> ranks) noexcept {
 
 void Schedule::rebuild() {
   row_.clear();
-  behind_ = 0;
+  next_range_ = 0;
   begin_row();
 }
 
@@ -190,11 +190,11 @@ void Schedule::begin_row() {
 
 void Schedule::fill_row() {
   const auto ranges = ledger_.ranges();
-  for (; behind_ < ranges.size(); ++behind_) {
-    const BatchRange& range = ranges[behind_];
+  for (; next_range_ < ranges.size(); ++next_range_) {
+    const BatchRange& range = ranges[next_range_];
     if (!row_.empty() && range.epoch != ranges[row_.front()].epoch) return;
     if (range.owner != rank_ || range.begin == range.end || range.epoch >= ledger_.partition().epochs) continue;
-    row_.push_back(behind_);
+    row_.push_back(next_range_);
   }
 }
 

@@ -104,9 +104,9 @@ class Schedule {
   // planned one after the other, each for all ranges that begin with it; in a contiguous partition,
   // one range after the other. Both give batches in ascending order.
   std::vector<std::size_t> row_;
-  std::size_t at_ = 0;       // index in row_
-  std::uint64_t block_ = 0;  // the block being planned
-  std::size_t behind_ = 0;   // ranges of the ledger before this one are in no later row
+  std::size_t at_ = 0;          // index in row_
+  std::uint64_t block_ = 0;     // the block being planned
+  std::size_t next_range_ = 0;  // ranges of the ledger before this one are in no later row
 };
 
 }  // namespace forebay::order

@@ -196,14 +196,14 @@ bool Reader::work() {
     } else {
       serve_second(*request);
     }
-    const std::int64_t now = is_behind_read_ ? status_.last_set_ns() : steady_ns();
+    const std::int64_t now = status_is_of_last_read_ ? status_.last_set_ns() : steady_ns();
     if (std::chrono::nanoseconds(now - begin) < kPatience) continue;
     links_.requests.push_urgent(std::span(requests_).first(workload_.take_rest(requests_)));
     break;
   }
   hand_over();
   status_.set(Activity::idle);
-  is_behind_read_ = false;
+  status_is_of_last_read_ = false;
   return taken > 0;
 }
 
@@ -282,13 +282,13 @@ Reader::Outcome Reader::read_now(EncodedSample& sample) {
 
 void Reader::end_reads() noexcept {
   add_to_totals();
-  is_behind_read_ = false;
+  status_is_of_last_read_ = false;
 }
 
 // The emulated store adds its latency before the read and waits for its bandwidth afterwards. Waits
 // for memory in between do not count as time in the store (read_before).
 EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
-  if (std::exchange(is_behind_read_, false) && request.hedge == 0) {
+  if (std::exchange(status_is_of_last_read_, false) && request.hedge == 0) {
     status_.go_on_with(request.sample);
   } else {
     status_.set(reading(request), request.sample);
@@ -303,7 +303,7 @@ EncodedSample Reader::fetch(const ReadRequest& request, std::uint32_t retry) {
     if (fields_ > 0) read_fields(request, retry, target);
   }
   count_read(target.read_before() + status_.set(reading(request), request.sample), target.size());
-  is_behind_read_ = request.hedge == 0;
+  status_is_of_last_read_ = request.hedge == 0;
   return {.request = plain(request), .bytes = target.release(), .image_bytes = target.image_bytes()};
 }
 
@@ -381,7 +381,7 @@ void Reader::read_coalesced(const ReadRequest& request, std::uint32_t retry) {
     return;
   }
   status_.set(reading(request), request.sample);
-  is_behind_read_ = false;
+  status_is_of_last_read_ = false;
   auto memory = coalesced.take_memory(*group, request.order);
   if (!memory) throw NoRoom();
   struct Guard {

@@ -78,9 +78,8 @@ class Reader {
   Workload& workload_;
   Hedging* hedging_;
   WorkerStatus& status_;
-  // Whether the status was last set at the end of a read, just now, and still says that this thread
-  // reads.
-  bool is_behind_read_ = false;
+  // Whether the status was set just now, at the end of a read, and still says that this thread reads.
+  bool status_is_of_last_read_ = false;
   bool may_wait_ = true;  // whether it may wait for room in the budget
   Pace pace_;
   // Counts that have not been added to the totals yet, which many threads share.

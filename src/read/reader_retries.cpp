@@ -50,7 +50,7 @@ bool Reader::may_pass(const SampleError& error, std::uint32_t& truncated) const 
 // the shift, which would otherwise overflow.
 bool Reader::wait_to_retry(const ReadRequest& request, std::uint32_t retry) {
   links_.totals.retries.fetch_add(1, std::memory_order_relaxed);
-  is_behind_read_ = false;
+  status_is_of_last_read_ = false;
   workload_.pause();
   hand_over();
   // The remaining requests need not wait for this sample.

@@ -39,7 +39,7 @@ class StreamUses {
 //  S1  Turn t is assembled in place t mod size, where size is the ring's capacity. Turn t + size is claimed only after
 //      turn t was taken (ring invariant R1), so after it was published, which is after it was copied: no thread writes
 //      to a place that is still to be copied.
-//  S2  A batch is published once the host has seen its copy complete, and the drawing of its first views behind it.
+//  S2  A batch is published once the host has seen its copy complete, and the drawing of its first views after it.
 //      Whatever a stream is later told to do with the slot happens after both, without waiting for their event.
 //  S3  The copy into a slot waits, on its stream, for all uses of the previous batch: their ends were recorded on their
 //      streams before the slot was given back (Lease::release(), ring invariant R5). Renderings read what was drawn

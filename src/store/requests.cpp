@@ -65,7 +65,7 @@ struct Settings {
       throw ConfigError(told_by + ": it is a URL, as https://host:9000");
     }
     if (!endpoint.empty() && endpoint.find_first_of("/?#@", endpoint.find("://") + 3) != std::string::npos) {
-      throw ConfigError(told_by + ": what stands behind the host, or before \"@\", is not sent; leave it out");
+      throw ConfigError(told_by + ": what follows the host, or before \"@\", is not sent; leave it out");
     }
     region = first_of({"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
     if (region.empty()) region = "us-east-1";

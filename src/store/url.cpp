@@ -56,7 +56,7 @@ ObjectName object_name(const std::string& url) {
   if (!is_bucket(url) && url.find_first_of("?#", begin) != std::string::npos) {
     throw ConfigError(
         "a URL with a query (\"?\") or a fragment (\"#\"): a signature in it would be written to logs and indexes; "
-        "give the path alone, and what stands behind \"?\" in the environment variable FOREBAY_URL_QUERY");
+        "give the path alone, and what follows \"?\" in the environment variable FOREBAY_URL_QUERY");
   }
   return place;
 }

@@ -227,7 +227,7 @@ VideoFacts IndexedVideo::facts() const noexcept {
 ClipBytes IndexedVideo::clip(std::uint64_t first, std::uint64_t starts, const ClipRule& rule, std::uint64_t end) const {
   end = std::min<std::uint64_t>(end, shown_.size());
   if (starts == 0 || starts > end || first > end - starts)
-    throw SampleError("damaged: a clip behind the end of its video");
+    throw SampleError("damaged: a clip after the end of its video");
   end = std::min(first + starts - 1 + rule.span(), end);
 
   const auto frame = [this](std::uint64_t number) { return shown_.begin() + static_cast<std::ptrdiff_t>(number); };
