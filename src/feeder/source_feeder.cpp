@@ -31,6 +31,7 @@
 
 namespace forebay {
 namespace feeder {
+namespace {
 
 using namespace std::chrono_literals;
 
@@ -46,11 +47,11 @@ struct SourcePlace {
 };
 
 // "rank 0 of 2"
-inline std::string name_of(const Communicator& ranks) {
+std::string name_of(const Communicator& ranks) {
   return "rank " + std::to_string(ranks.rank()) + " of " + std::to_string(ranks.size());
 }
 
-inline std::string text_of(const SourcePlace& place, const Communicator& ranks) {
+std::string text_of(const SourcePlace& place, const Communicator& ranks) {
   std::string text = std::string(kTitle) + " 4";
   for (const std::uint64_t number : {std::uint64_t{ranks.rank()}, std::uint64_t{ranks.size()}, place.epoch,
                                      place.served, place.passed, place.steps, place.fresh}) {
@@ -60,7 +61,7 @@ inline std::string text_of(const SourcePlace& place, const Communicator& ranks) 
 }
 
 // A line of words, and then the source's own state, which may be any bytes.
-inline SourcePlace place_of(std::string_view text, const Communicator& ranks) {
+SourcePlace place_of(std::string_view text, const Communicator& ranks) {
   if (text.empty()) return {};
   std::istringstream words{std::string(text)};
   std::string title;
@@ -96,18 +97,18 @@ class AgreedEnd {
                   last = Clock::now();
                   hear();
                 }),
-        ranks_(ranks) {}
+        communicator_(ranks) {}
 
   // Where the run begins or is resumed: how many batches this rank has served. Collective.
   void begin(std::uint64_t fresh) {
-    for (const std::string& each : ranks_.all_gather(std::to_string(fresh))) fresh_ += std::stoull(each);
+    for (const std::string& each : communicator_.all_gather(std::to_string(fresh))) fresh_ += std::stoull(each);
   }
   // Before a step, as of two steps ago. Throws Error naming a rank that will not make the step; after the end they may
   // have left.
   [[nodiscard]] bool is_over() {
     const ranks::JobReport* const job = census_.due();
     if (job != nullptr) fresh_ = static_cast<std::uint64_t>(job->samples);
-    if (job == nullptr || job->idle < std::int64_t{ranks_.size()}) {
+    if (job == nullptr || job->idle < std::int64_t{communicator_.size()}) {
       liveness_.begin(steps_);
       return false;
     }
@@ -116,7 +117,7 @@ class AgreedEnd {
   }
   // Batches that all ranks together had served, as of two steps ago.
   [[nodiscard]] std::uint64_t fresh() const noexcept { return fresh_; }
-  // After the step: whether this rank has served its source, and how many batches.
+  // After the step: whether this rank has served its source, and how many batches: the census's `idle` and `samples`.
   void post(bool is_over, std::uint64_t fresh) {
     census_.post({.samples = static_cast<std::int64_t>(fresh), .idle = is_over});
     liveness_.has_posted();
@@ -135,7 +136,7 @@ class AgreedEnd {
   RunningClock clock_;
   ranks::Liveness liveness_;
   ranks::Census census_;
-  Communicator& ranks_;
+  Communicator& communicator_;
   std::uint64_t steps_ = 0;
   std::uint64_t fresh_ = 0;
 };
@@ -143,7 +144,7 @@ class AgreedEnd {
 // One batch is one sample, read and made by one thread each, and never read twice. Settings for
 // images and files do not apply to a source. Epochs and steps are counted here, as the end of an
 // epoch is a step of the feeder behind it.
-inline Options options_of(Options options) {
+Options options_of(Options options) {
   if (options.mpi.mode == MpiMode::lockstep) {
     throw ConfigError(
         "mpi.mode = \"lockstep\": sources of batches end their epochs at different steps, so that ranks cannot decide "
@@ -163,7 +164,7 @@ inline Options options_of(Options options) {
 // Collective: refuses ranks that could not continue together, because they begin with different epochs or would end
 // after different ones. Returns the most steps of any: after an error on one rank, others may have made two more
 // (AgreedEnd).
-inline std::uint64_t agreed_steps(Communicator& ranks, const SourcePlace& place, const std::string& end) {
+std::uint64_t agreed_steps(Communicator& ranks, const SourcePlace& place, const std::string& end) {
   const std::string again = ": give each rank its own state, all taken after the same step";
   const auto all = ranks.all_gather(std::to_string(place.steps) + " " + std::to_string(place.epoch) + end);
   std::uint64_t least = place.steps;
@@ -193,22 +194,22 @@ class FeederOfSource final : public SourceFeeder {
                 : options.run.steps > 0 ? UINT64_MAX
                                         : static_cast<std::uint64_t>(options.run.epochs)),
         steps_(options.run.steps > 0 ? static_cast<std::uint64_t>(options.run.steps) : UINT64_MAX),
-        ranks_(communicator.duplicate()) {
+        communicator_(communicator.duplicate()) {
     options = options_of(std::move(options));
-    ranks_->while_waiting(parts.while_waiting);
-    if (ranks_->size() > 1) {
-      end_ = std::make_unique<AgreedEnd>(*ranks_, options.policy.watchdog_s, parts.while_waiting);
+    communicator_->while_waiting(parts.while_waiting);
+    if (communicator_->size() > 1) {
+      end_ = std::make_unique<AgreedEnd>(*communicator_, options.policy.watchdog_s, parts.while_waiting);
     }
-    ranks::collectively(*ranks_, [&] {
+    ranks::collectively(*communicator_, [&] {
       if (source_ == nullptr) throw ConfigError("a SourceFeeder needs a source of batches, not a null pointer");
       intake_ = std::make_shared<SourceIntake>(source_, static_cast<std::uint64_t>(ring::pool_of(options.queue)));
-      began_ = place_ = place_of(state, *ranks_);
+      began_ = place_ = place_of(state, *communicator_);
     });
     began_.steps = place_.steps = agreed_steps(
-        *ranks_, place_,
+        *communicator_, place_,
         steps_ == UINT64_MAX ? " of " + std::to_string(epochs_) : " in " + std::to_string(steps_) + " steps");
     if (end_) end_->begin(place_.fresh);
-    ranks::collectively(*ranks_, [&] {
+    ranks::collectively(*communicator_, [&] {
       if (is_complete()) return intake_->give_up();
       if (!place_.source.empty()) source_->restore(place_.source);
       begin(place_.passed);
@@ -227,8 +228,8 @@ class FeederOfSource final : public SourceFeeder {
   // parent's.
   ~FeederOfSource() override {
     if (feeder_->is_forked()) {
-      static_cast<void>(end_.release());    // NOLINT(bugprone-unused-return-value)
-      static_cast<void>(ranks_.release());  // NOLINT(bugprone-unused-return-value)
+      static_cast<void>(end_.release());           // NOLINT(bugprone-unused-return-value)
+      static_cast<void>(communicator_.release());  // NOLINT(bugprone-unused-return-value)
       return;
     }
     try {
@@ -271,7 +272,7 @@ class FeederOfSource final : public SourceFeeder {
       place.source = began_.source;
       place.passed = began_.passed + place.served - began_.served;
     }
-    return text_of(place, *ranks_);
+    return text_of(place, *communicator_);
   }
   // The ends of epochs are taken out: alone they were dropped, else they served a batch again.
   [[nodiscard]] Summary summary() const override {
@@ -294,7 +295,7 @@ class FeederOfSource final : public SourceFeeder {
   void close() override {
     if (end_ && !feeder_->is_forked()) end_->leave(named("its feeder of a source was closed"));
     feeder_->close();
-    (void)ranks_->close(ranks::kPartingS);
+    (void)communicator_->close(ranks::kPartingS);
   }
 
  private:
@@ -370,7 +371,7 @@ class FeederOfSource final : public SourceFeeder {
   }
   // "rank 2: ...", once.
   [[nodiscard]] std::string named(const std::string& cause) const {
-    return cause.starts_with("rank ") ? cause : "rank " + std::to_string(ranks_->rank()) + ": " + cause;
+    return cause.starts_with("rank ") ? cause : "rank " + std::to_string(communicator_->rank()) + ": " + cause;
   }
 
   std::shared_ptr<BatchSource> source_;
@@ -378,7 +379,7 @@ class FeederOfSource final : public SourceFeeder {
   std::uint64_t steps_;  // the most
   SourcePlace place_;    // its source and passed are of no use once something was served
   SourcePlace began_;    // where the run was resumed
-  std::unique_ptr<Communicator> ranks_;
+  std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<AgreedEnd> end_;  // with several ranks
   std::shared_ptr<SourceIntake> intake_;
   std::optional<Feeder> feeder_;
@@ -387,6 +388,7 @@ class FeederOfSource final : public SourceFeeder {
   bool is_ended_ = false;  // the run is
 };
 
+}  // namespace
 }  // namespace feeder
 
 std::unique_ptr<SourceFeeder> make_source_feeder(Options options, const Communicator& communicator,
