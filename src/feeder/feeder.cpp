@@ -15,20 +15,8 @@
 #include "base/limits.hpp"
 #include "base/text.hpp"
 #include "feeder_impl.hpp"
-#include "store/url.hpp"
 
 namespace forebay {
-
-// A stop alone ends no start from files, which takes its time, and none of one of several ranks: the others would wait.
-void feeder::Run::hear_at_start() {
-  constexpr std::chrono::seconds kStopPatience{3};  // chosen: a store that answers is done by then, or soon
-  if (given.while_waiting) given.while_waiting();
-  if (communicator->size() > 1 || !stop_requested() || !store::is_url(options.dataset.path)) return;
-  if (!stop_heard) stop_heard = Clock::now();
-  if (Clock::now() - *stop_heard > kStopPatience) {
-    throw Error("stopped, as requested, while " + options.dataset.path + " was being opened");
-  }
-}
 
 namespace {
 

@@ -22,6 +22,7 @@
 #include "config/values.hpp"
 #include "data/source_files.hpp"
 #include "measure/run_files.hpp"
+#include "store/url.hpp"
 
 namespace forebay::feeder {
 namespace {
@@ -35,6 +36,17 @@ constexpr auto kSoon = 1s;
 constexpr auto kHearEvery = 5ms;
 
 }  // namespace
+
+// A stop alone ends no start from files, which takes its time, and none of one of several ranks: the others would wait.
+void Run::hear_at_start() {
+  constexpr std::chrono::seconds kPatience{3};  // chosen: a store that answers is done by then, or soon
+  if (given.while_waiting) given.while_waiting();
+  if (communicator->size() > 1 || !stop_requested() || !store::is_url(options.dataset.path)) return;
+  if (!stop_heard) stop_heard = Clock::now();
+  if (Clock::now() - *stop_heard > kPatience) {
+    throw Error("stopped, as requested, while " + options.dataset.path + " was being opened");
+  }
+}
 
 // Too many bad samples end a wait, and the ranks say why when they agree on the next step. Before the
 // first step nobody agrees, and in lockstep the wait for what all have decided goes on: there this
