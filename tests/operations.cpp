@@ -106,8 +106,8 @@ TEST_CASE("operations made of each pixel on its way to the slot give what calls 
       options.layout = layout;
       TransformOptions called = options;
       called.operations.emplace_back("nothing");
-      CHECK(OperationChain(registry(), options, false).has_twin());
-      CHECK_FALSE(OperationChain(registry(), called, false).has_twin());
+      CHECK(OperationChain(registry(), options, false).can_render_later());
+      CHECK_FALSE(OperationChain(registry(), called, false).can_render_later());
       TransformOptions plain = options;
       plain.operations.clear();
       int changed = 0;
@@ -198,7 +198,7 @@ TEST_CASE("options that an operation cannot honour are refused by their name") {
 
 TEST_CASE("operations follow each other as they are listed") {
   const auto twin = [](std::vector<std::string> names) {
-    return OperationChain(registry(), options_with(std::move(names)), false).has_twin();
+    return OperationChain(registry(), options_with(std::move(names)), false).can_render_later();
   };
   CHECK(twin({}));
   CHECK(twin({"colour"}));

@@ -339,7 +339,7 @@ TEST_CASE("requests behind a slow read go to other readers") {
   ReaderPool readers(stage.reader_links(), {.threads = 2});
   for (std::uint64_t id = 0; id < kSamples; ++id) stage.request(id);
   // What the hanging reader has taken waits with it: fewer samples than a thread takes at a time.
-  CHECK(tally.wait_for(kSamples - Pace::kMost));
+  CHECK(tally.wait_for(kSamples - ChunkSize::kMost));
   go = true;
   gate.notify_all();
   CHECK(tally.wait_for(kSamples));

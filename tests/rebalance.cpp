@@ -175,8 +175,8 @@ TEST_CASE("with 100,000 ranks, of which a quarter is slow, nobody keeps much mor
   const Partition partition{.batches = std::uint64_t{200} * kShards, .shards = kShards, .ranks = kRanks};
   Ledger ledger(partition);
   std::vector<BatchRange> ranges(ledger.ranges().begin(), ledger.ranges().end());
-  std::vector<RankWork> ranks(kRanks, {.backlog = 19, .pace = RankWork::kPace, .frontier = 0});
-  for (std::uint32_t rank = 0; rank < kRanks; rank += 4) ranks[rank].pace = RankWork::kPace / 4;
+  std::vector<RankWork> ranks(kRanks, {.backlog = 19, .pace = RankWork::kOne, .frontier = 0});
+  for (std::uint32_t rank = 0; rank < kRanks; rank += 4) ranks[rank].pace = RankWork::kOne / 4;
   rebalance(ranges, ranks, {.most_ranges = Ledger::cut_up_to(partition)});
   CHECK(ranges.size() <= Ledger::cut_up_to(partition));
   std::vector<std::uint64_t> work(kRanks, 19);

@@ -28,7 +28,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above the 50 us from where down read::Pace lets a thread take two, and the noise of clocks and wakings. Chosen.
+// Above the 50 us from where down read::ChunkSize lets a thread take two, and the noise of clocks and wakings. Chosen.
 constexpr auto kAlone = 200us;
 
 }  // namespace

@@ -101,7 +101,7 @@ void Startup::agree_on_options() {
 void Startup::agree_on_operations() {
   TransformOptions& transform = run_.options.transform;
   run_.operations = make::OperationChain(run_.given.operations, transform, run_.options.run.eval);
-  if (transform.when == When::enqueue || run_.operations.has_twin()) return;
+  if (transform.when == When::enqueue || run_.operations.can_render_later()) return;
   transform.when = When::enqueue;
   notices_.push_back(R"(transform.when = "enqueue" in place of "dequeue": the operation ")" +
                      run_.operations.first_call() +

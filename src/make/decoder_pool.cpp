@@ -36,7 +36,7 @@ class Decoder {
  public:
   // `links` must outlive it.
   Decoder(const DecoderLinks& links, unsigned thread, WorkerStatus& status)
-      : links_(links), status_(status), samples_(std::max(read::Pace::kMost, links.at_once)), thread_(thread) {
+      : links_(links), status_(status), samples_(std::max(read::ChunkSize::kMost, links.at_once)), thread_(thread) {
     if (links.reads) reader_.emplace(*links.reads, status);
   }
 
@@ -50,7 +50,7 @@ class Decoder {
   const DecoderLinks& links_;
   WorkerStatus& status_;
   std::vector<read::EncodedSample> samples_;  // taken from the queue together
-  read::Pace pace_;
+  read::ChunkSize chunk_;
   unsigned thread_;
 };
 
@@ -58,7 +58,8 @@ class Decoder {
 // finished sample may stay uncounted while the thread sleeps.
 bool Decoder::work() {
   const bool together = links_.at_once > 0;
-  const std::size_t taken = links_.encoded.take(std::span(samples_).first(together ? links_.at_once : pace_.at_once()));
+  const std::size_t taken =
+      links_.encoded.take(std::span(samples_).first(together ? links_.at_once : chunk_.at_once()));
   if (taken == 0) return false;
   const std::size_t here = reader_ ? reader_->read(std::span(samples_).first(taken)) : taken;
   if (here == 0) {
@@ -76,7 +77,7 @@ bool Decoder::work() {
     if (i + 1 == here) links_.handler.finish_taken(thread_);  // part of the work
     const auto next = i + 1 < here ? Activity::decoding : Activity::idle;
     const std::int64_t ns = status_.set(next, i + 1 < here ? samples[i + 1].request.sample : 0);
-    pace_.add(ns);
+    chunk_.add(ns);
     decode_ns += static_cast<std::uint64_t>(ns);
   }
   links_.buffers.give_back(samples);

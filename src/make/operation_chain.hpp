@@ -52,10 +52,9 @@ class OperationChain {
   OperationChain(const OperationRegistry& registry, const TransformOptions& options, bool eval);
 
   [[nodiscard]] bool empty() const noexcept { return calls_.empty() && !pixels_.any(); }
-  // Whether devices support all operations (there are no calls) and give the same bytes as the
-  // host.
-  [[nodiscard]] bool has_twin() const noexcept { return calls_.empty(); }
-  // The first operation that devices do not support. REQUIRES: !has_twin().
+  // Whether canvases can be rendered with them: devices support all (there are no calls), with the host's bytes.
+  [[nodiscard]] bool can_render_later() const noexcept { return calls_.empty(); }
+  // The first operation that devices do not support. REQUIRES: !can_render_later().
   [[nodiscard]] const std::string& first_call() const noexcept { return calls_.front().name; }
   // The first operation that may move pixels; null if none does.
   [[nodiscard]] const std::string* first_mover() const noexcept {

@@ -19,7 +19,7 @@ namespace forebay::make {
 [[nodiscard]] CanvasFormat canvas_format(const TransformOptions& options, std::uint32_t batch_size);
 
 // The parameters of a renderer. `eval`: no mirroring, and central instead of random views.
-// `operations`: replace the built-in ones named in the options; has_twin() must hold. `views`:
+// `operations`: replace the built-in ones named in the options; can_render_later() must hold. `views`:
 // views per canvas. Throws ConfigError likewise.
 [[nodiscard]] RenderPlan make_render_plan(const TransformOptions& options, std::uint64_t seed, bool eval,
                                           std::uint32_t batch_size, const OperationChain& operations,

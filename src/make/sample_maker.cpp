@@ -28,7 +28,7 @@ namespace {
 std::variant<Transform, CanvasMaker, OperatedTransform> work_of(const TransformOptions& options, std::uint64_t seed,
                                                                 bool eval, Transform::Stores stores,
                                                                 const OperationChain& operations) {
-  if (options.when == When::dequeue && operations.has_twin()) return CanvasMaker(options);
+  if (options.when == When::dequeue && operations.can_render_later()) return CanvasMaker(options);
   const Transform transform(options, seed, eval, stores);
   if (operations.empty()) return transform;
   return OperatedTransform(transform, operations, seed);

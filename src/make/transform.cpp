@@ -103,7 +103,7 @@ void OperatedTransform::render(const Image& image, const Transform::View& view, 
   // Use index 0: the sample is stored as it was first made, and every use serves the same bytes.
   const std::uint64_t key = operations_key(seed_, epoch, position, 0);
   transform_.begin(image, view, resizer);
-  if (operations_.has_twin()) {
+  if (operations_.can_render_later()) {
     return store([&](std::int32_t y) { return resizer.row(y); }, key, out, scratch);
   }
   const std::int32_t width = transform_.width();

@@ -11,10 +11,10 @@ namespace forebay::order {
 
 // The situation of one rank at an exchange.
 struct RankWork {
-  static constexpr std::uint64_t kPace = 1U << 16U;
+  static constexpr std::uint64_t kOne = 1U << 16U;
 
   std::uint64_t backlog = 0;   // planned batches that are not served yet; they stay with the rank
-  std::uint64_t pace = 0;      // fresh batches per step that had one to serve, times kPace
+  std::uint64_t pace = 0;      // fresh batches per step that had one to serve, times kOne
   std::uint64_t frontier = 0;  // latest epoch in which a batch is planned
   bool is_tried = true;        // the pace was measured over some steps
 };

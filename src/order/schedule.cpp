@@ -156,7 +156,7 @@ void Schedule::guess_left(std::uint64_t epoch) noexcept {
 // The next epoch may be planned once every rank will soon have planned what it has left, or if all
 // keep pace.
 void Schedule::allow_more() noexcept {
-  const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kPace <= kLeftOver * left.pace; };
+  const auto is_done_soon = [](const Left& left) { return left.batches * RankWork::kOne <= kLeftOver * left.pace; };
   while (allowed_ + 1 < ledger_.opened() && (all_keep_pace_ || std::ranges::all_of(left_, is_done_soon)))
     count_left(++allowed_);
 }

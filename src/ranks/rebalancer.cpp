@@ -105,7 +105,7 @@ std::vector<order::RankWork> Rebalancer::works() {
   const std::uint64_t passed = holds_back ? std::min(posted_at_ - before_, 4 * kPeriod) : kPeriod;
   const std::uint64_t kept = 4 * kPeriod - passed;
   // A rank whose pace is not yet known is given little if the others may have to wait for it.
-  const std::uint64_t untried = holds_back ? order::RankWork::kPace / 8 : order::RankWork::kPace;
+  const std::uint64_t untried = holds_back ? order::RankWork::kOne / 8 : order::RankWork::kOne;
   const auto since = [](std::uint64_t& then, std::uint64_t now) {
     const std::uint64_t before = std::exchange(then, std::max(then, now));
     return then - before;
@@ -116,10 +116,10 @@ std::vector<order::RankWork> Rebalancer::works() {
     const auto fresh = static_cast<std::uint64_t>(counts[0]);
     const auto offered = static_cast<std::uint64_t>(counts[1]);
     Pace& pace = paces_[rank];
-    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * order::RankWork::kPace;
-    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * order::RankWork::kPace;
-    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * order::RankWork::kPace / pace.offered;
-    ranks[rank].is_tried = pace.offered >= kTried * order::RankWork::kPace;
+    pace.fresh = pace.fresh * kept / (4 * kPeriod) + since(pace.fresh_then, fresh) * order::RankWork::kOne;
+    pace.offered = pace.offered * kept / (4 * kPeriod) + since(pace.offered_then, offered) * order::RankWork::kOne;
+    ranks[rank].pace = pace.offered == 0 ? untried : pace.fresh * order::RankWork::kOne / pace.offered;
+    ranks[rank].is_tried = pace.offered >= kTried * order::RankWork::kOne;
     ranks[rank].backlog = static_cast<std::uint64_t>(counts[2]);
     ranks[rank].frontier = static_cast<std::uint64_t>(counts[3]);
   }

@@ -39,7 +39,7 @@ using Activity = WorkerStatus::Activity;
 using Clock = std::chrono::steady_clock;
 
 // When a reader has worked on its requests for longer than this, other readers get the rest. Ten
-// times the work that Pace lets a thread take at once (workload.hpp), so a normal group of quick
+// times the work that ChunkSize lets a thread take at once (workload.hpp), so a normal group of quick
 // reads is not interrupted.
 constexpr auto kPatience = std::chrono::milliseconds(1);
 
@@ -182,12 +182,12 @@ Reader::Reader(const ReaderLinks& links, const ReaderOptions& options, StopSigna
       workload_(workload),
       hedging_(hedging),
       status_(status) {
-  handed_over_.reserve(Pace::kMost);
+  handed_over_.reserve(ChunkSize::kMost);
 }
 
 // The status reads the clock at the end of a read anyway; that time is reused here.
 bool Reader::work() {
-  const std::size_t taken = links_.requests.take(std::span(requests_).first(pace_.at_once()));
+  const std::size_t taken = links_.requests.take(std::span(requests_).first(chunk_.at_once()));
   workload_.assign(std::span(requests_).first(taken));
   const std::int64_t begin = steady_ns();
   while (const auto request = workload_.next()) {
@@ -345,7 +345,7 @@ bool Reader::read_parts(const ReadRequest& request, Target& target) {
 
 // Counts are kept in plain members, and added to the shared totals at each hand-over.
 void Reader::count_read(std::int64_t ns, std::size_t bytes) {
-  pace_.add(ns);
+  chunk_.add(ns);
   if (links_.pace != nullptr) links_.pace->add(ns);
   const store::Traffic traffic = store::take_traffic();
   // Quick reads from a cache would make every read of the store look slow.

@@ -81,7 +81,7 @@ class Reader {
   // Whether the status was set just now, at the end of a read, and still says that this thread reads.
   bool status_is_of_last_read_ = false;
   bool may_wait_ = true;  // whether it may wait for room in the budget
-  Pace pace_;
+  ChunkSize chunk_;
   // Counts that have not been added to the totals yet, which many threads share.
   struct {
     std::uint64_t delivered = 0;
@@ -91,7 +91,7 @@ class Reader {
     std::uint64_t from_cache = 0;
     std::uint64_t cache_room = 0;
   } counted_;
-  std::array<ReadRequest, Pace::kMost> requests_{};
+  std::array<ReadRequest, ChunkSize::kMost> requests_{};
   std::vector<EncodedSample> handed_over_;  // empty between uses, to keep its memory
 };
 

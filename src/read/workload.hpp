@@ -20,7 +20,7 @@ namespace forebay::read {
 // How many pieces of work a thread takes from a queue at once: about 100 microseconds' worth, so that taking and
 // handing over, including a wake-up, costs little compared with the work; and one if a piece takes longer, so that
 // other threads find work too. Both bounds are chosen. Used by one thread.
-class Pace {
+class ChunkSize {
  public:
   static constexpr std::size_t kMost = 16;
 
@@ -87,14 +87,14 @@ class Workload {
 
   // `watched`: another thread calls the members for the watching thread; otherwise no lock is
   // taken.
-  explicit Workload(bool watched) : watched_(watched) { read_.reserve(Pace::kMost); }
+  explicit Workload(bool watched) : watched_(watched) { read_.reserve(ChunkSize::kMost); }
 
   // --- its reader ---
-  // Puts requests here, at most Pace::kMost. REQUIRES: none is left here.
+  // Puts requests here, at most ChunkSize::kMost. REQUIRES: none is left here.
   void assign(std::span<const ReadRequest> requests);
   // Takes the next request and begins its read; nothing when none is left.
   [[nodiscard]] std::optional<ReadRequest> next();
-  // Takes the requests that are left; returns their number. REQUIRES: room for Pace::kMost.
+  // Takes the requests that are left; returns their number. REQUIRES: room for ChunkSize::kMost.
   std::size_t take_rest(std::span<ReadRequest> out);
   // pause(): the read waits for something other than the store. resume(): it is back in the store,
   // after `retry` failures.
@@ -141,7 +141,7 @@ class Workload {
 
   const bool watched_;
   mutable std::mutex mutex_;
-  std::array<ReadRequest, Pace::kMost> requests_{};
+  std::array<ReadRequest, ChunkSize::kMost> requests_{};
   std::size_t first_ = 0;  // requests_[first_ .. last_) are left
   std::size_t last_ = 0;
   std::vector<EncodedSample> read_;
