@@ -112,7 +112,7 @@ struct Job {
         schedule(order, Ledger(partition), 0),
         coordinator(communicator, {.epochs = partition.epochs, .lag = kLag},
                     {.allowed = UINT64_MAX, .skipped = 0, .samples = 0, .quarantine = ""}),
-        rebalancer(communicator, schedule, Communicator::kChannels - 1, kLag, false) {
+        rebalancer(communicator, schedule, Communicator::kChannels - 1, kLag) {
     communicator.know(schedule.ledger());
   }
 
