@@ -37,7 +37,8 @@ inline bool libpng_reads(std::span<const std::byte> file, PngPart part, bool rgb
     return false;
   }
   png_set_read_fn(png, &reader, take_png_bytes);
-  png_set_chunk_malloc_max(png, std::max<std::size_t>(file.size(), 1));
+  // For the length that a text claims libpng fills memory before it reads a byte, and only warns of its limit.
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   if (part == PngPart::everything) {
     if (rgb) {
