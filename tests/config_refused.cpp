@@ -264,7 +264,10 @@ TEST_CASE("files that cannot be read") {
                        ("the configuration " + missing + " cannot be read: No such file or directory").c_str(),
                        ConfigError);
   CHECK_THROWS_WITH_AS(static_cast<void>(load_options(dir.path())),
-                       ("the configuration " + dir.path().string() + " is a directory, not a file").c_str(),
+                       ("the configuration " + dir.path().string() +
+                        " is a directory, not a file; to feed what it holds, write dataset.path = \"" +
+                        dir.path().string() + "\" into a file")
+                           .c_str(),
                        ConfigError);
 }
 

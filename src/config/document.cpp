@@ -126,7 +126,11 @@ std::string read_file(const std::filesystem::path& file) {
     if (!nature.empty()) throw Error("is " + nature);
     return text;
   } catch (const Error& error) {
-    throw ConfigError("the configuration " + file.string() + " " + error.what());
+    std::error_code unknown;
+    const bool is_data = std::filesystem::is_directory(file, unknown);
+    throw ConfigError(
+        "the configuration " + file.string() + " " + error.what() +
+        (is_data ? "; to feed what it holds, write dataset.path = \"" + file.string() + "\" into a file" : ""));
   }
 }
 
