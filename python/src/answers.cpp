@@ -66,11 +66,10 @@ bool may_pass(const nb::python_error& raised) {
   return nb::try_cast(number, error) && error_may_pass(error);
 }
 
-// `read_` is the program's function, or the __getitem__ of its object.
+// The program is a function, or the __getitem__ of an object.
 class ObjectDataset final : public AnsweringDataset {
  public:
-  ObjectDataset(nb::object read, std::uint64_t size, SampleList list, std::string identity)
-      : AnsweringDataset(size, std::move(list), std::move(identity)), read_(std::move(read)) {}
+  using AnsweringDataset::AnsweringDataset;
 
   void close() override {
     {
@@ -85,7 +84,7 @@ class ObjectDataset final : public AnsweringDataset {
     if (!is_running()) throw SampleError("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
     try {
-      const nb::object answer = read_.get()(id);
+      const nb::object answer = program()(id);
       std::vector<Part> parts;
       if (fields().empty()) {
         parts.push_back(part_of(answer));
@@ -97,8 +96,6 @@ class ObjectDataset final : public AnsweringDataset {
       throw failures().keep(raised);
     }
   }
-
-  Held read_;
 };
 
 }  // namespace

@@ -59,8 +59,9 @@ struct Part {
 // until the last one has been read.
 class AnsweringDataset : public ListedDataset {
  public:
-  AnsweringDataset(std::uint64_t size, SampleList list, std::string identity)
-      : ListedDataset(size, std::move(list)), identity_(std::move(identity)) {}
+  // `program`: what is asked. REQUIRES: the GIL.
+  AnsweringDataset(nb::object program, std::uint64_t size, SampleList list, std::string identity)
+      : ListedDataset(size, std::move(list)), program_(std::move(program)), identity_(std::move(identity)) {}
 
   [[nodiscard]] std::string_view format() const noexcept override { return "python"; }
   [[nodiscard]] std::string name(std::uint64_t id) const override { return "sample " + std::to_string(id); }
@@ -69,6 +70,8 @@ class AnsweringDataset : public ListedDataset {
   void read(std::uint64_t id, ReadTarget& target) const override;
   void read_field(std::uint64_t id, std::size_t field, ReadTarget& target) const override;
 
+  // REQUIRES: the GIL.
+  [[nodiscard]] const nb::object& program() const noexcept { return program_.get(); }
   [[nodiscard]] Failures& failures() const noexcept { return *failures_; }
   // How many samples can be read at a time; 0: any number.
   [[nodiscard]] virtual unsigned at_once() const noexcept { return 0; }
@@ -94,6 +97,7 @@ class AnsweringDataset : public ListedDataset {
   [[nodiscard]] std::vector<Part> take_kept(std::uint64_t id) const;
   void keep(std::uint64_t id, std::vector<Part> parts) const;
 
+  Held program_;
   std::string identity_;
   std::unique_ptr<Failures> failures_ = std::make_unique<Failures>();
   mutable std::mutex mutex_;

@@ -1,6 +1,7 @@
 // The Python interface of a feeder; forebay/feeder.py adds the parts written in Python. Names that
 // start with an underscore are for that file.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -50,6 +51,10 @@ class Batches {
     last_ = nb::cast(*std::move(batch));
     return last_;
   }
+  int show_references(visitproc visit, void* arg) const {
+    Py_VISIT(object_.ptr());
+    return 0;
+  }
 
  private:
   nb::object object_;
@@ -59,6 +64,30 @@ class Batches {
   std::optional<GivenStream> stream_;
   nb::object last_;
 };
+
+// What a feeder calls may refer to the feeder, so Python's collector has to see those references. To clear none of them
+// is enough: each cycle goes through an object of the program.
+template <typename Bound>
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Bound>(self)->show_references(visit, arg) : 0;
+}
+
+int end_later(void* self) {
+  nb::inst_ptr<PythonFeeder>(static_cast<PyObject*>(self))->end();
+  Py_DECREF(static_cast<PyObject*>(self));
+  return 0;
+}
+
+// Ends the threads before anything that they call is taken apart. The collector may run on one of these threads, which
+// cannot wait for itself: then the main thread does it.
+void finalize(PyObject* self) {
+  if (!nb::inst_ready(self)) return;
+  auto* const feeder = nb::inst_ptr<PythonFeeder>(self);
+  if (feeder->is_by_trainer()) return feeder->end();
+  Py_INCREF(self);
+  if (Py_AddPendingCall(end_later, self) != 0) PyErr_Clear();  // too many wait: this one stays as it is
+}
 
 // Without the GIL, because a file system may hang.
 Options load(const std::string& file) {
@@ -254,11 +283,15 @@ void bind_knowledge(nb::class_<PythonFeeder>& feeder) {
 
 void bind_feeder(nb::module_& module) {
   bind_options(module);
-  nb::class_<Batches>(module, "Batches", "An iterator over a feeder's batches.")
+  std::array iterator_slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse<Batches>)},
+                            PyType_Slot{0, nullptr}};
+  std::array feeder_slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse<PythonFeeder>)},
+                          PyType_Slot{Py_tp_finalize, reinterpret_cast<void*>(finalize)}, PyType_Slot{0, nullptr}};
+  nb::class_<Batches>(module, "Batches", "An iterator over a feeder's batches.", nb::type_slots(iterator_slots.data()))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Batches"))
       .def("__next__", &Batches::next, nb::sig("def __next__(self) -> Batch"));
-  nb::class_<PythonFeeder> feeder(module, "FeederBase", nb::is_weak_referenceable(), nb::dynamic_attr());
+  nb::class_<PythonFeeder> feeder(module, "FeederBase", nb::type_slots(feeder_slots.data()));
   feeder.def(
       "__init__",
       [](PythonFeeder* self, const Options& options, nb::object communicator, std::shared_ptr<Dataset> dataset,

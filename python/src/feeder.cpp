@@ -31,7 +31,7 @@ namespace {
 // is shown with replacement characters.
 Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
   if (log.is_none()) return {};
-  return [held = Held(log), raised](LogLevel level, std::string_view text) {
+  return [held = raised->hold(log), raised](LogLevel level, std::string_view text) {
     if (!is_running()) throw Error("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
     const nb::error_scope outside;  // a feeder may be destroyed while an exception is in flight
@@ -50,7 +50,7 @@ Logger logger_of(const nb::object& log, const std::shared_ptr<Raised>& raised) {
 // exception from either ends the wait. While C++ code runs, Python handles signals only when asked
 // to.
 std::function<void()> while_waiting(const nb::object& waiting, const std::shared_ptr<Raised>& raised) {
-  return [held = Held(waiting), raised] {
+  return [held = raised->hold(waiting), raised] {
     with_python(*raised, [&held] {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
       if (!held.get().is_none()) held.get()();
@@ -166,15 +166,25 @@ PythonFeeder::PythonFeeder(Ingredients ingredients)
 // In a forked child everything belongs to the parent.
 PythonFeeder::~PythonFeeder() {
   if (feeder_->is_forked()) return;
+  end();
+  const nb::gil_scoped_release others_may_run;
+  own_.reset();
+  source_.reset();
+}
+
+void PythonFeeder::end() noexcept {
+  if (feeder_->is_forked() || std::exchange(is_ended_, true)) return;
   const nb::error_scope outside;  // the code below must not see an exception that is in flight
   try {
     close(nb::handle());
   } catch (...) {
     write_unraisable(std::current_exception());
   }
-  const nb::gil_scoped_release others_may_run;
-  own_.reset();
-  source_.reset();
+}
+
+int PythonFeeder::show_references(visitproc visit, void* arg) const {
+  if (asked_) Py_VISIT(asked_->program().ptr());
+  return raised_->show_references(visit, arg);
 }
 
 Feeder& PythonFeeder::own() const {

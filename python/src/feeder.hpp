@@ -58,6 +58,12 @@ class PythonFeeder {
   // Stops the threads, and the processes that read samples. Before that calls begin(), unless it is
   // null or the call is refused.
   void close(nb::handle begin);
+  // The same, once, for a feeder that nothing refers to any more; what it raises is reported. REQUIRES: the GIL.
+  void end() noexcept;
+  // Whether this thread was the last that called it.
+  [[nodiscard]] bool is_by_trainer() const noexcept { return raised_->is_by_trainer(); }
+  // Shows Python's collector what it refers to.
+  int show_references(visitproc visit, void* arg) const;
   void request_stop() noexcept { source_ ? source_->request_stop() : own_->request_stop(); }
   // Whether a thread of this process is inside a call.
   [[nodiscard]] bool is_occupied() const noexcept { return !feeder_->is_forked() && is_occupied_.load(); }
@@ -136,6 +142,7 @@ class PythonFeeder {
   std::shared_ptr<Raised> raised_ = std::make_shared<Raised>();
   // Acquire and release: the previous thread's use of the feeder happens before the next one's.
   std::atomic<bool> is_occupied_{false};
+  bool is_ended_ = false;
   std::shared_ptr<AnsweringDataset> asked_;  // null if no Python code reads samples
   std::unique_ptr<SourceFeeder> source_;     // null if batches come from a dataset
   std::unique_ptr<Feeder> own_;              // null if batches come from a source

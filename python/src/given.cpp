@@ -48,8 +48,8 @@ class PythonPolicy final : public Policy {
  public:
   // REQUIRES: the GIL.
   PythonPolicy(const nb::object& policy, std::shared_ptr<Raised> raised)
-      : decide_(policy.attr("decide")), raised_(std::move(raised)) {
-    if (nb::hasattr(policy, "served")) served_ = Held(policy.attr("served"));
+      : decide_(raised->hold(policy.attr("decide"))), raised_(std::move(raised)) {
+    if (nb::hasattr(policy, "served")) served_ = raised_->hold(policy.attr("served"));
   }
 
   [[nodiscard]] Decision decide(const Signals& signals) override {
@@ -73,7 +73,9 @@ class PythonSource final : public BatchSource {
  public:
   // REQUIRES: the GIL.
   PythonSource(nb::handle intake, std::shared_ptr<Raised> raised)
-      : begin_(intake.attr("begin")), take_(intake.attr("take")), raised_(std::move(raised)) {}
+      : begin_(raised->hold(intake.attr("begin"))),
+        take_(raised->hold(intake.attr("take"))),
+        raised_(std::move(raised)) {}
 
   [[nodiscard]] std::span<const Field> fields() const noexcept override { return fields_; }
   void begin_epoch(std::uint64_t /*epoch*/) override {
@@ -108,7 +110,7 @@ class PythonOperation final : public Operation {
  public:
   // REQUIRES: the GIL.
   PythonOperation(const nb::handle given, std::shared_ptr<Raised> raised)
-      : run_(given.attr("run")),
+      : run_(raised->hold(given.attr("run"))),
         empty_(nb::module_::import_("numpy").attr("empty")),
         raised_(std::move(raised)),
         keeps_places_(nb::cast<bool>(given.attr("keeps_places"))),
@@ -174,15 +176,16 @@ std::shared_ptr<BatchSource> source_of(nb::handle intake, std::shared_ptr<Raised
 
 void add_policy(PolicyRegistry& policies, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   if (given.is_none()) return;
-  policies.add(nb::cast<std::string>(given.attr("name")), [make = Held(given.attr("make")), raised](const auto&) {
-    return with_python(*raised, [&] { return std::make_unique<PythonPolicy>(make.get()(), raised); });
-  });
+  policies.add(nb::cast<std::string>(given.attr("name")),
+               [make = raised->hold(given.attr("make")), raised](const auto&) {
+                 return with_python(*raised, [&] { return std::make_unique<PythonPolicy>(make.get()(), raised); });
+               });
 }
 
 void add_operations(OperationRegistry& operations, const nb::object& given, const std::shared_ptr<Raised>& raised) {
   for (const nb::handle each : given) {
     operations.add(nb::cast<std::string>(each.attr("name")),
-                   [held = Held(nb::borrow(each)), raised](const TransformOptions&) {
+                   [held = raised->hold(nb::borrow(each)), raised](const TransformOptions&) {
                      return with_python(*raised, [&]() -> std::unique_ptr<const Operation> {
                        return std::make_unique<PythonOperation>(held.get(), raised);
                      });

@@ -35,8 +35,8 @@ namespace {
 class ProcessDataset final : public AnsweringDataset {
  public:
   ProcessDataset(nb::object pool, std::uint64_t size, SampleList list, std::string identity)
-      : AnsweringDataset(size, std::move(list), std::move(identity)), pool_(std::move(pool)) {
-    const auto count = nb::cast<unsigned>(pool_.get().attr("count"));
+      : AnsweringDataset(std::move(pool), size, std::move(list), std::move(identity)) {
+    const auto count = nb::cast<unsigned>(program().attr("count"));
     for (unsigned number = 0; number < count; ++number) {
       workers_.push_back(std::make_unique<Worker>(number));
       connect(*workers_.back());
@@ -73,7 +73,7 @@ class ProcessDataset final : public AnsweringDataset {
       disconnect_all();
     }
     failures().forget();
-    pool_.get().attr("close")();
+    program().attr("close")();
   }
 
  private:
@@ -152,7 +152,7 @@ class ProcessDataset final : public AnsweringDataset {
 
   // REQUIRES: the GIL.
   void connect(Worker& worker) const {
-    const auto [socket, memory] = nb::cast<std::pair<int, int>>(pool_.get().attr("connect")(worker.number()));
+    const auto [socket, memory] = nb::cast<std::pair<int, int>>(program().attr("connect")(worker.number()));
     worker.connect(socket, memory);
   }
 
@@ -161,7 +161,7 @@ class ProcessDataset final : public AnsweringDataset {
     if (!is_running()) throw SampleError("the interpreter has ended");
     const nb::gil_scoped_acquire gil;
     try {
-      return work(pool_.get());
+      return work(program());
     } catch (const nb::python_error& raised) {
       throw failures().keep(raised);
     }
@@ -194,7 +194,6 @@ class ProcessDataset final : public AnsweringDataset {
     throw SampleError("a process of the dataset failed");
   }
 
-  Held pool_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> abandoned_{false};     // relaxed: no other data depends on it
   mutable std::atomic<unsigned> ends_{0};  // processes that ended since one last read a sample

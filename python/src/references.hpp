@@ -97,8 +97,9 @@ class Buffer {
 
 class Failures;
 
-// Exceptions that Python code raised inside a call of the library. The library carries their text
-// to all ranks; then the call raises the exception itself. REQUIRES, for all members: the GIL.
+// The Python code that a feeder calls: the objects, and the exceptions that they raised inside a call of the library.
+// The library carries their text to all ranks; then the call raises the exception itself. REQUIRES, for all members:
+// the GIL.
 class Raised {
  public:
   // Starts a call: the calling thread is now the trainer's.
@@ -125,6 +126,14 @@ class Raised {
   void rethrow() {
     if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
   }
+  // Holds an object for a part of the feeder, and shows it to Python's collector: a program's object may refer to the
+  // feeder that calls it.
+  [[nodiscard]] Held hold(nb::object object) { return held_.emplace_back(std::move(object)); }
+  // For tp_traverse: each reference once, however many copies of a Held share it.
+  int show_references(visitproc visit, void* arg) const {
+    for (const Held& held : held_) Py_VISIT(held.get().ptr());
+    return 0;
+  }
   // Also look for exceptions of code that reads samples; see Failures. `failures` must outlive
   // this.
   void ask(Failures* failures) noexcept { failures_ = failures; }
@@ -137,6 +146,7 @@ class Raised {
   std::exception_ptr policy_;
   std::exception_ptr elsewhere_;
   Failures* failures_ = nullptr;
+  std::vector<Held> held_;
   std::thread::id trainer_ = std::this_thread::get_id();
 };
 

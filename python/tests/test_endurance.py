@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import logging
+import os
+import time
 import tracemalloc
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import forebay
@@ -115,3 +119,80 @@ def test_feeders_leave_nothing_behind() -> None:
         tracemalloc.stop()
     # In every round: what other threads keep for themselves comes once.
     assert min(after - before for before, after in zip(held[1:], held[2:])) < 24 << 10
+
+
+class Trainer(forebay.Policy):
+    """Has a feeder that refers to it in one way."""
+
+    def __init__(self, way: str) -> None:
+        self.losses = np.zeros(8, np.uint8)
+        parts: dict[str, Any] = {
+            "policy": {"policy": self},
+            "operation": {"operations": [self.change]},
+            "collecting operation": {"operations": [self.collect]},
+            "logger": {"logger": logging.Logger("trainer")},
+        }
+        if way == "logger":
+            parts[way]["logger"].addFilter(lambda record: self.losses is None)
+        data = Made(8, self.read if way == "dataset" else lambda i: np.full((8, 8, 3), i, np.uint8))
+        options: dict[str, Any] = {"dataset": data, "policy": "block", **parts.get(way, {})}
+        self.feeder = forebay.Feeder(batch_size=2, size=(8, 8), device="host", epochs=9999, capacity=2, **options)
+        self.batches = iter(self.feeder)
+
+    def decide(self, signals: forebay.Signals) -> Any:
+        return "fresh" if signals.depth > self.losses[0] else "wait"
+
+    def read(self, index: int) -> Any:
+        return np.full((8, 8, 3), self.losses[index], np.uint8)
+
+    def change(self, pixels: Any) -> Any:
+        return pixels + self.losses[0]
+
+    def collect(self, pixels: Any) -> Any:
+        gc.collect()
+        return pixels + self.losses[0]
+
+
+class Broken:
+    def __iter__(self) -> Iterator[Any]:
+        yield np.zeros(4)
+        raise OSError("gone")
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def is_gone(alive: weakref.ref[Any], before: int) -> bool:
+    for _ in range(1000):
+        gc.collect()
+        if alive() is None and threads() <= before:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+@pytest.mark.parametrize("way", ["none", "policy", "operation", "collecting operation", "logger", "dataset"])
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_feeder_that_refers_to_its_owner_is_collected(way: str, is_closed: bool) -> None:
+    before = threads()
+    trainer = Trainer(way)
+    assert next(trainer.batches) is not None
+    if is_closed:
+        trainer.feeder.close()
+    alive = weakref.ref(trainer.feeder)
+    del trainer
+    assert is_gone(alive, before)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="threads are counted in /proc")
+def test_a_source_that_failed_leaves_nothing_behind() -> None:
+    before = threads()
+    source = Broken()
+    with pytest.raises(OSError, match="gone"):
+        for _ in forebay.reuse(source, policy="block"):
+            pass
+    alive = weakref.ref(source)
+    del source
+    assert is_gone(alive, before)
