@@ -243,6 +243,27 @@ TEST_CASE("a full disk is told once, its lines are counted, and nothing is throw
   CHECK(screen.count("No space left on device") == 1);
 }
 
+TEST_CASE("a file of lines that a program empties has no hole, and one that it renames is told of") {
+  Screen screen;
+  const TemporaryDirectory dir;
+  const std::filesystem::path path = dir / "steps.0.jsonl";
+  JsonLinesFile file(path, screen.log);
+  const auto write = [&] {
+    file.write("{}\n", 1);
+    file.sync();
+  };
+  write();
+  std::filesystem::resize_file(path, 0);
+  write();
+  CHECK(testing::read_text(path) == "{}\n");
+  CHECK(file.lost() == 0);
+  std::filesystem::rename(path, dir / "steps.0.jsonl.1");
+  std::ofstream(path).close();
+  write();
+  CHECK(file.lost() == 1);
+  CHECK(screen.count("another file has its name") == 1);
+}
+
 TEST_CASE("clearing a run directory removes an earlier run's files and nothing else") {
   const TemporaryDirectory dir;
   const auto touch = [&](const char* name) { std::ofstream(dir / name) << "old\n"; };

@@ -187,8 +187,8 @@ def load(config: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> _
     for line, keyword in lines:
         if any("\ud800" <= c <= "\udfff" for c in line):
             raise ConfigError(
-                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give a "
-                "list of files as dataset=forebay.Files(paths)"
+                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give files "
+                "of data as dataset=forebay.Files(paths)"
             )
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base) if lines else base

@@ -151,8 +151,10 @@ void write_all(const FileDescriptor& file, std::string_view text) { write_all(fi
 FileDescriptor open_made(const fs::path& file) {
   require_local(file);
   for (int i = 0; i < kMostTried; ++i) {
-    FileDescriptor made(
-        retry_interrupted([&] { return ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kReadByAll); }));
+    FileDescriptor made(retry_interrupted([&] {
+      // Appended to, so that one that is emptied while it is written has no hole.
+      return ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, kReadByAll);
+    }));
     if (made.is_open()) return made;
     if (errno != EEXIST) output_fails("cannot create it", errno);
     struct stat status {};

@@ -349,10 +349,12 @@ void JsonLinesFile::sync() {
   if (impl_->unsynced == 0) return;
   try {
     impl_->hand_over();
-    // Writing to a file that was removed succeeds without an error.
-    std::error_code error;
-    if (!std::filesystem::exists(impl_->path, error)) {
-      impl_->failed(impl_->path.native() + " is gone" + (error ? ": " + error.message() : ""));
+    // Writing to a file that was removed or renamed succeeds without an error.
+    struct stat named {};
+    struct stat ours {};
+    if (::stat(impl_->path.c_str(), &named) != 0 || ::fstat(impl_->out.get(), &ours) != 0 ||
+        named.st_ino != ours.st_ino || named.st_dev != ours.st_dev) {
+      impl_->failed(impl_->path.native() + " is gone, or another file has its name");
     }
   } catch (const std::bad_alloc&) {
     impl_->no_memory();
