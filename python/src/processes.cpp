@@ -48,8 +48,8 @@ class ProcessDataset final : public AnsweringDataset {
   // Kept answers must be dropped first: they would return their workers to a dataset that no longer
   // exists.
   ~ProcessDataset() override {
-    forget_answers();  // their destruction returns workers
-    if (!is_running()) return;
+    forget_answers();                         // their destruction returns workers
+    if (is_closed_ || !is_running()) return;  // the pool may have been collected in part
     const nb::gil_scoped_acquire gil;
     const nb::error_scope outside;  // a feeder may be destroyed while an exception is in flight
     try {
@@ -73,6 +73,7 @@ class ProcessDataset final : public AnsweringDataset {
       disconnect_all();
     }
     failures().forget();
+    is_closed_ = true;
     program().attr("close")();
   }
 
@@ -195,6 +196,7 @@ class ProcessDataset final : public AnsweringDataset {
   }
 
   std::vector<std::unique_ptr<Worker>> workers_;
+  bool is_closed_ = false;
   std::atomic<bool> abandoned_{false};     // relaxed: no other data depends on it
   mutable std::atomic<unsigned> ends_{0};  // processes that ended since one last read a sample
   mutable std::mutex mutex_;
