@@ -268,6 +268,7 @@ class AnyOptions {
       options.dataset.weights = "";
     } else {
       options.dataset.exchange = 0;
+      options.dataset.nodes = 0;
     }
     options.transform.size = {1 + static_cast<std::int64_t>(random_.below(512)), 224};
     return options;

@@ -225,11 +225,13 @@ TEST_CASE("a run that ends well says what share was replaced, by classes") {
                  "7 of 1004 samples (0.7 %) are bad: the index left out 4, and others were served in place of the "
                  "rest: 2 of class"));
   CHECK(contains(lines_of_default(dataset, true).end()[-2], "evaluated 997 of 1004 samples; 7 left out because"));
+  Options options = memory_options(4);
+  options.run.eval = true;
+  CHECK(Feeder(options, Parts{.dataset = dataset}).summary().left_out == 4);
   dataset->skipped_.clear();
   const auto says = [](const std::string& line) { return line.find("in their place") != line.npos; };
   CHECK(std::ranges::none_of(lines_of_default(std::make_shared<MemoryDataset>(1000)), says));
-  Options options = memory_options(4);
-  Feeder feeder(options, Parts{.dataset = dataset});
+  Feeder feeder(memory_options(4), Parts{.dataset = dataset});
   while (feeder.next()) {
   }
   CHECK(feeder.summary().bad_share == doctest::Approx(0.003));

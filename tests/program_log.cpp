@@ -148,6 +148,8 @@ TEST_CASE("sections that are set and change nothing are warned of, but not in ev
   transform.mixup.probability = 0.5;
   options.dataset.batch_size = 2;
   CHECK(start_warnings(options, {}, 1).empty());
+  options.storage = {.jitter = 1, .slow_rate = 0.1, .burst_mb = 3, .outage_s = 1};
+  CHECK(contains(start_warnings(options, {}, 1).at(3), "storage.outage_s changes nothing, because storage.outage_e"));
 }
 
 TEST_CASE("shards that make lockstep's epochs longer than they have to be are warned of") {

@@ -211,6 +211,7 @@ TEST_CASE("what cannot be simulated is refused by name") {
            Case{{"--json", empty + "/no/such/place"}, 2, "--json: cannot write"},
            Case{{"--record", empty + "/run"}, 2, "name a CONFIG that has dataset.path"},
            Case{{"--step-s", "0.1"}, 2, "--record"},
+           Case{{"--record", "x", "--set", "dataset.path=x", "--set", "dataset.order=local"}, 2, "needs dataset.nodes"},
        }) {
     const Outcome outcome = simulate(one.arguments);
     CAPTURES(outcome.output, one.message);

@@ -10,6 +10,7 @@
 #include "measure/figures.hpp"
 #include "measure/run_files.hpp"
 #include "measure/run_log.hpp"
+#include "report/page.hpp"
 #include "report/run_data.hpp"
 #include "screen.hpp"
 #include "test.hpp"
@@ -343,9 +344,9 @@ TEST_CASE("a run whose first steps made way for later ones is read from the earl
   const RunData run = read();
   CHECK(steps_of(run) == doctest::Approx(200));
   CHECK(run.ranks[0].last_step == 699);
-  CHECK(std::ranges::any_of(run.notes, [](const std::string& note) {
-    return contains(note, "before step 500 of rank 0 are no longer there");
-  }));
+  const std::string page = report_page({run}, "now");
+  CHECK(contains(page, "before step 500 of rank 0 are no longer there"));
+  CHECK(contains(page, " % (of what is shown)</dd>"));
 }
 
 }  // namespace forebay::test_telemetry_bound

@@ -94,7 +94,7 @@ struct ClipOptions {
 };
 
 struct DatasetOptions {
-  std::string format = "auto";       // auto | voc | filelist | folder | idx | cifar
+  std::string format = "auto";       // what `path` is: docs/configuration.md lists all
   std::string path;                  // folder, list file (entries relative to its folder) or file of records
   std::string labels;                // filelist: a file of labels; idx: the labels file (default: found by name)
   std::vector<std::string> classes;  // the class names; empty: discovered and sorted

@@ -93,11 +93,13 @@ class Loop:
             self._ask_on()
 
     def _ask_on(self) -> None:
-        """Asks the sampler to its end once PyTorch's loader, which may fetch batches ahead, has done so: with the last
-        batch at the latest, so that a state taken then is that of the end."""
-        asked = self._loader._asked
-        if asked is not None and self._fresh + self._loader._ahead >= self._loader._length:
-            asked.end()
+        """Asks the sampler for what PyTorch's loader, which may fetch batches ahead, has asked it for: to its end with
+        the last batch at the latest, so that a state taken then is that of the end."""
+        of = self._loader
+        if of._asked is not None:
+            batches = self._fresh + of.num_workers * (of.prefetch_factor or 0)
+            is_last = self._fresh >= of._length
+            of._asked.ask(of._places + 1 if is_last else batches * of.batch_sampler.batch_size)
 
     def _next(self) -> Any:
         # A loop that was left after its last batch leaves nothing of its epoch: the next epoch then begins.
@@ -122,15 +124,7 @@ class Loop:
         else:
             self._loader._is_left = self._loader._is_drawn = False
             if self._loader._asked is not None:
-                self._loader._asked.end()
-
-
-def fetched_ahead(loader: Any, places: int) -> int:
-    """For how many batches more than it has served PyTorch's loader asks its sampler."""
-    by = loader.batch_sampler
-    is_whole = by.drop_last or places % by.batch_size == 0  # then only one more request shows that nothing is left
-    ahead: int = loader.num_workers * (loader.prefetch_factor or 0) - is_whole
-    return max(ahead, 0)
+                self._loader._asked.ask(self._loader._places + 1)
 
 
 DIVIDED = (

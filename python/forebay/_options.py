@@ -95,7 +95,9 @@ def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     for section, value, where in given:
         if section in _SECTIONS:
             first = next(key.name for key in _KEYS if key.section == section)
-            raise ConfigError(f"{where}: {section} is a section: give its keys, {section}={{{first!r}: {value!r}}}")
+            keys = "".join(f" or {key.section}_{section}={value!r}" for key in _KEYS if key.name == section)
+            keys = f"{section}={{{first!r}: {value!r}}}{keys}"
+            raise ConfigError(f"{where}: {section} is a section: give its keys, {keys}")
     earlier: dict[str, str] = {}
     for key, _, where in given:
         if key in earlier:

@@ -115,6 +115,7 @@ class Asked:
         self._drawn_from: Mapping[str, Any] = {}
         self._resumed: Mapping[str, Any] | None = None
         self._given: Iterator[int] = iter(())
+        self._asked = 0  # how many of these PyTorch's loader would have asked for
 
     def __len__(self) -> int:
         return len(self._sampler)
@@ -129,8 +130,12 @@ class Asked:
             if "epoch" in resumed:
                 self._sampler.epoch = resumed["epoch"]
         # Only as many as there are: at its end a sampler may draw once more, which a loop that is left does not reach.
-        self._given = iter(self._sampler)
-        places = numpy.array(list(islice(self._given, len(self._sampler))), numpy.int64)
+        begin = self._random.get_state()
+        self._given, self._asked = iter(self._sampler), len(self._sampler)
+        places = numpy.array(list(islice(self._given, self._asked)), numpy.int64)
+        if self._random is not torch.default_generator:  # drawn again in parts, as it is asked: a loop may be left
+            self._random.set_state(begin)
+            self._given, self._asked = iter(self._sampler), 0
         if resumed is not None and self._random is torch.default_generator and resumed["random"] != now["random"]:
             self._random.set_state(before)  # it belongs to the program, which has not restored it
         return numpy.where(places < 0, places + samples, places).astype("uint32")
@@ -140,9 +145,10 @@ class Asked:
         """Whether a state was loaded and no order has been drawn since."""
         return self._resumed is not None
 
-    def end(self) -> None:
-        """PyTorch's loader would have asked the sampler to its end."""
-        next(self._given, None)
+    def ask(self, count: int) -> None:
+        """PyTorch's loader would have asked the sampler for this many samples; for more than there are, to its end."""
+        list(islice(self._given, max(count - self._asked, 0)))
+        self._asked = max(count, self._asked)
 
     def state(self, is_in_epoch: bool, is_to_draw: bool) -> Mapping[str, Any]:
         """The random states to save. ``is_to_draw``: no loop has begun for which the sampler has still to be asked."""

@@ -113,11 +113,13 @@ class Reuse:
         **options: Any,
     ) -> None:
         options = _options.flat(options)
+        if "resume" in options:
+            raise ConfigError("resume: pass what state_dict() returned to load_state_dict() instead")
         for keyword in options:
             _options.require_known(keyword, ("policy", "comm", "copy", "new_memory", "restart", *_FEEDER))
         wrong = _options.only_native(options, _FEEDER)
         if wrong:
-            raise ConfigError(f"{', '.join(wrong)}: for images that Forebay decodes; the source makes these batches")
+            raise ConfigError(f"{', '.join(wrong)}: for images or runs of Forebay's own; the source makes the batches")
         self._source, self._copy, self._new_memory, self._restart = source, copy, new_memory, restart
         self._ranks = ranks_of(comm)
         self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many

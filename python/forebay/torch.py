@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from . import _native, _options, _transforms
-from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers, fetched_ahead
+from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers
 from ._order import ORDER_KEYS, Asked, Order, awaits_seed, draw_base_seed, next_base_seed, order_of
 from ._ranks import SOLO, group_size, refuse_launched
 from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
@@ -283,7 +283,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._feeder, self._orders = self._make(self._seed, **once)
         self._length = self._feeder.steps_per_epoch
         if self._asked is not None:
-            self._places, self._ahead = len(self._asked), fetched_ahead(self, len(self._asked))
+            self._places = len(self._asked)
 
     def _take_seed(self, seed: int) -> None:
         if self._awaits_seed and seed != self._seed:  # random numbers were drawn since the loader was made

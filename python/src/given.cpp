@@ -196,7 +196,10 @@ void add_operations(OperationRegistry& operations, const nb::object& given, cons
 void bind_signals(nb::module_& module) {
   nb::class_<Signals>(module, "Signals", "What a policy may know when it decides a step.")
       .def_ro("step", &Signals::step, "Steps served so far.")
-      .def_ro("depth", &Signals::depth, "Batches ready now. Equal to capacity once the last batch of the run is ready.")
+      .def_ro(
+          "depth", &Signals::depth,
+          "Batches ready now. Equal to capacity once the last batch of the run is ready, and while other ranks wait "
+          "for what is ready here.")
       .def_ro("capacity", &Signals::capacity, "Batches that may be ready.")
       .def_ro("uses", &Signals::uses, "How often the batch that a reuse would serve was served; 0 = there is none.")
       .def_ro("produced", &Signals::produced, "Batches made since the start.")

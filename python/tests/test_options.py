@@ -59,6 +59,7 @@ def test_values_that_toml_would_misread() -> None:
         ({"queue": {"capcity": 3}}, "no option 'queue_capcity'; did you mean queue_capacity"),
         ({"batch_size": object()}, "batch_size=<object"),
         ({"dataset": 7}, "dataset=int"),
+        ({"run": 8}, "run={'epochs': 8} or dataset_run=8"),
         ({"comm": 7}, "comm=7 is no communicator"),
         ({"fields": {"mask": 1}}, "fields={'mask': {'kind'"),
         ({"path": "data"}, r"path='data' and dataset=.* are the same key, dataset\.path: give one"),

@@ -246,6 +246,8 @@ def test_the_state_of_its_feeder_is_refused(reuse: Any, tmp_path: Any) -> None:
         ({"size": (8, 8)}, "size: for images"),
         ({"batch_size": 3}, "batch_size: for images"),
         ({"dataset": {"batch_size": 3}}, "batch_size: for images"),
+        ({"steps": 3}, "steps: for images or runs"),
+        ({"resume": "x"}, r"load_state_dict\(\)"),
         ({"queue_size": 3}, "no option 'queue_size'"),
         ({"policy": "x"}, "x"),
     ],

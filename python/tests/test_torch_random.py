@@ -59,22 +59,24 @@ def test_a_loop_leaves_pytorchs_random_states(pictures: Any) -> None:
     """Batches, and what the program draws afterwards, whether the workers persist and whether a loop is left."""
     data, plain = torch.utils.data, pictures()
 
-    def made(is_own: bool, **options: Any) -> tuple[Any, Any]:
+    def made(is_own: bool, drawn: Any, **options: Any) -> tuple[Any, Any]:
         torch.manual_seed(3)
         own = torch.Generator().manual_seed(4) if is_own else None
-        return own, forebay.torch.DataLoader(plain, 8, shuffle=True, generator=own, **options)
+        sampler = data.RandomSampler(plain, generator=own, **drawn)
+        return own, forebay.torch.DataLoader(plain, 8, sampler=sampler, generator=own, **options)
 
     workers = [{}, {"num_workers": 1}, {"num_workers": 1, "persistent_workers": True}]
-    for is_own, left, options in itertools.product((False, True), (1, 3, 5, None), workers):
+    parts = [{}, {"replacement": True, "num_samples": 100}]
+    for is_own, left, options, drawn in itertools.product((False, True), (1, 3, 5, None), workers, parts):
         found: list[Any] = [[], []]
         for each, native in zip(found, ("off", "require")):
-            own, loader = made(is_own, native=native, **options)
+            own, loader = made(is_own, drawn, native=native, **options)
             for _ in range(3):
                 each += [greys(itertools.islice(loader, left)), torch.rand(2).tolist()]
                 each += [] if own is None else [torch.rand(1, generator=own).item()]
             loader.close()
         if left != 5 or not is_own or options:  # there PyTorch does not know that nothing is left
-            assert found[0] == found[1], (is_own, left, options)
+            assert found[0] == found[1], (is_own, left, options, drawn)
     subset = data.SubsetRandomSampler(range(20))
     persisting = [forebay.torch.DataLoader(plain, 8, sampler=subset, **workers[2], native="require") for _ in range(2)]
     greys(persisting[0])

@@ -162,6 +162,10 @@ std::optional<Problem> unfit_order(const DatasetOptions& dataset, bool eval) {
                                            R"(: only dataset.order = "local" with dataset.shuffle has parts that )"
                                            "exchange samples; set that, or leave exchange out"};
   }
+  if (dataset.nodes > 0 && !is_local) {
+    return Problem{"dataset.nodes", "dataset.nodes = " + std::to_string(dataset.nodes) +
+                                        R"(: only dataset.order = "local" has parts; set that, or leave nodes out)"};
+  }
   if (!is_local || dataset.weights.empty() || eval) return std::nullopt;
   return Problem{"dataset.weights",
                  "dataset.weights = \"" + dataset.weights +
@@ -189,6 +193,14 @@ std::optional<Problem> misplaced_metrics(const TelemetryOptions& telemetry) {
   } catch (const ConfigError& error) {
     return Problem{"telemetry.prometheus", error.what()};
   }
+}
+
+// With files of a few lines a new one would have to be made for nearly every step, which no disk does at any rate. The
+// bound is a choice.
+std::optional<Problem> too_little_telemetry(const TelemetryOptions& telemetry) {
+  if (telemetry.max_bytes == 0 || telemetry.max_bytes >= 16 << 10) return std::nullopt;
+  return Problem{"telemetry.max_bytes", "telemetry.max_bytes = " + std::to_string(telemetry.max_bytes) +
+                                            " is too few: set \"16KiB\" or more, or 0 for no limit"};
 }
 
 // Ranks in lockstep decide by what they knew `lag` steps ago.
@@ -270,7 +282,10 @@ std::optional<Problem> clip_problem(const Options& options) {
   const TransformOptions& transform = options.transform;
   if (clip.frames == 0) {
     if (clip == ClipOptions{}) return std::nullopt;
-    return Problem{"clip.frames",
+    const auto is_set = [&, plain = Options()](const Key& key) {
+      return key.section == "clip" && value_text(key, options) != value_text(key, plain);
+    };
+    return Problem{full_name(*std::ranges::find_if(keys(), is_set)),
                    "clip.frames = 0: the other keys of [clip] are for clips of videos; set clip.frames, "
                    "or leave them out"};
   }
@@ -360,6 +375,7 @@ std::optional<Problem> find_problem(const Options& options) {
   if (auto problem = crossed_marks(options.policy)) return problem;
   if (auto problem = missing_recording(options.policy)) return problem;
   if (auto problem = misplaced_metrics(options.telemetry)) return problem;
+  if (auto problem = too_little_telemetry(options.telemetry)) return problem;
   if (auto problem = out_of_step(options)) return problem;
   if (auto problem = remote_output(options)) return problem;
   return oversized(options);

@@ -97,13 +97,14 @@ Summary Run::summary() const {
   const read::WorkerTotals& totals = pipeline->totals();
   std::vector<std::uint64_t> resident;
   for (const std::uint32_t slot : server->residents()) resident.push_back(store->slot(slot).uses);
+  const std::uint64_t of_index = options.run.eval && communicator->rank() == 0 ? bad_in_index() : 0;
   return journal->summary({.startup_s = startup_s,
                            .blocked_s = gauges().blocked_s,
                            .queue_capacity = pipeline->ring().capacity(),
                            .max_uses = options.run.eval ? 0 : server->max_uses(),
                            .bad_samples = ranks->bad_samples(),
                            .bad_share = static_cast<double>(ranks->bad_samples()) / static_cast<double>(entries()),
-                           .left_out = server->counts().left_out,
+                           .left_out = server->counts().left_out + of_index,
                            .epochs = ranks->epochs_completed(),
                            .bytes_read = totals.bytes_read.load(std::memory_order_relaxed),
                            .bytes_from_store = totals.bytes_from_store.load(std::memory_order_relaxed),

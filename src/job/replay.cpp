@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 2> kHandsOver{"queue.capacity", "run.epoc
 constexpr std::array<std::string_view, 1> kGrows{"queue.memory"};
 
 Settings decisive_settings(const Options& options, std::uint32_t ranks) {
-  Settings settings = batch_settings(options);
+  Settings settings;
   Options settled = options;
   settled.queue.pool = ring::pool_of(options.queue);
   add_settings(settings, settled, kPicks);

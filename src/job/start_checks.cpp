@@ -195,6 +195,20 @@ bool is_set(const TransformOptions& transform, Section TransformOptions::*sectio
   return std::bit_cast<Bytes>(transform.*section) != std::bit_cast<Bytes>(TransformOptions{}.*section);
 }
 
+// Keys of the emulated store that change nothing without another one.
+void add_idle_storage(const StorageOptions& storage, std::vector<std::string>& warnings) {
+  const auto needs = [&](const std::string& key, double value, const std::string& other, double others) {
+    if (value > 0 && others == 0)
+      warnings.push_back("storage." + key + " changes nothing, because storage." + other + " = 0: set both or neither");
+  };
+  needs("jitter", storage.jitter, "latency_ms", storage.latency_ms);
+  needs("slow_rate", storage.slow_rate, "slow_ms", storage.slow_ms);
+  needs("slow_ms", storage.slow_ms, "slow_rate", storage.slow_rate);
+  needs("burst_mb", storage.burst_mb, "bandwidth_mb_s", storage.bandwidth_mb_s);
+  needs("outage_every_s", storage.outage_every_s, "outage_s", storage.outage_s);
+  needs("outage_s", storage.outage_s, "outage_every_s", storage.outage_every_s);
+}
+
 // Sections that are set and change nothing.
 void add_idle_sections(const Options& options, std::vector<std::string>& warnings) {
   const TransformOptions& transform = options.transform;
@@ -273,6 +287,7 @@ std::vector<std::string> start_warnings(const Options& options, const produce::W
   if (options.workers.io > std::max(kReadersAnywhere, kReadersPerCore * cores)) {
     warnings.push_back(too_many("workers.io", options.workers.io, plan.cores));
   }
+  add_idle_storage(options.storage, warnings);
   if (!options.run.eval) add_idle_sections(options, warnings);
   if (std::string uneven = uneven_shards(options.mpi, ranks); !uneven.empty()) warnings.push_back(std::move(uneven));
   return warnings;

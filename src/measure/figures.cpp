@@ -82,7 +82,7 @@ constexpr auto kInterval = std::to_array<Figure<Interval>>({
     count({"census_waits", &Interval::census_waits, "steps", "whose census of the ranks was not complete at once"}),
     count({"census_wait_s", &Interval::census_wait_s, "s", "waiting for it; part of `stall`"}),
     count({"job_fresh_samples", &Interval::job_fresh_samples, "samples",
-           "served fresh by all ranks since the run began, as of `mpi.lag` steps ago"}),
+           "served fresh by all ranks since the run began, with several as of `mpi.lag` steps ago"}),
     {"job_uses_max", &Interval::job_uses_max, "serves",
      "the most uses of one batch on any rank, by the interval's censuses"},
     {"images_per_s", &Interval::images_per_s, "samples/s", "fresh samples served", OfRanks::none,

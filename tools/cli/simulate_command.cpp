@@ -160,6 +160,8 @@ class RecordedRuns {
           "--record: a recording belongs to a dataset, which a replay compares: name a CONFIG that has "
           "dataset.path, or --set dataset.path=PATH");
     }
+    if (options.dataset.order == SampleOrder::local && options.dataset.nodes == 0)
+      throw ConfigError(R"(--record: dataset.order = "local" needs dataset.nodes, the number of nodes of the replay)");
     dataset_ = open_dataset(options.dataset);
   }
 

@@ -36,8 +36,8 @@ std::string overview(const std::vector<RunData>& runs) {
     table.rows.push_back(
         {fmt::format("<span class='mark {}'></span><a href='#run{}'>{}</a>", style_of(i), i, html::text(run.name)),
          policy.empty() ? "-" : html::text(policy), html::number(run.expected), html::duration(run.end_s),
-         html::percent(total.fresh_share()), html::percent(total.stall()), fmt::format("{:.1f}", total.depth()),
-         html::number(total.uses_most),
+         html::percent(total.fresh_share()) + run.of_shown(), html::percent(total.stall()) + run.of_shown(),
+         fmt::format("{:.1f}", total.depth()) + run.of_shown(), html::number(total.uses_most) + run.of_shown(),
          summary ? html::number(summary->images_per_s) + (run.ranks.front().parts > 1 ? " (last part)" : "") : "-",
          html::text(finding.substr(0, finding.find(':')))});
   }

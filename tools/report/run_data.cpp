@@ -130,11 +130,8 @@ void note_what_is_missing(RunData& run) {
       !empty.empty()) {
     run.notes.push_back("There are no " + run.read_from + " of " + empty + " yet.");
   }
-  const auto begins_late = [](const RankData& rank) {
-    return rank.has_earlier && rank.first_step.value_or(0) > rank.begun_at;
-  };
-  if (const auto first = std::ranges::find_if(run.ranks, begins_late); first != run.ranks.end()) {
-    const auto others = std::ranges::count_if(std::next(first), run.ranks.end(), begins_late);
+  if (const auto first = std::ranges::find_if(run.ranks, &RankData::begins_late); first != run.ranks.end()) {
+    const auto others = std::ranges::count_if(std::next(first), run.ranks.end(), &RankData::begins_late);
     run.notes.push_back("The " + run.read_from + " before step " + std::to_string(*first->first_step) + " of rank " +
                         std::to_string(first->rank) + " are no longer there (telemetry.max_bytes)" +
                         (others == 0   ? ""
@@ -241,6 +238,10 @@ bool RunData::has_ended() const noexcept {
 
 bool RunData::is_sampled() const noexcept {
   return std::ranges::any_of(ranks, [](const RankData& rank) { return rank.stretches > 0; });
+}
+
+std::string RunData::of_shown() const {
+  return std::ranges::any_of(ranks, &RankData::begins_late) ? " (of what is shown)" : "";
 }
 
 // The job has a summary only if every rank has one.

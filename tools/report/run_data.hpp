@@ -34,6 +34,8 @@ struct RankData {
   std::string failure = {};                   // the error that ended it
   std::string foreign = {};                   // where its log ends, if a Forebay with other figures wrote that line
   std::string cut;                            // where the first line is that a killed writer cut short
+
+  [[nodiscard]] bool begins_late() const noexcept { return has_earlier && first_step.value_or(0) > begun_at; }
 };
 
 // A run, read from its folder.
@@ -56,6 +58,8 @@ struct RunData {
   [[nodiscard]] std::string setting(const std::string& key) const;  // "" where it is not known
   [[nodiscard]] bool has_ended() const noexcept;
   [[nodiscard]] bool is_sampled() const noexcept;
+  // What follows a figure of its records: " (of what is shown)" where earlier ones were dropped.
+  [[nodiscard]] std::string of_shown() const;
   // The job's summary; nothing as long as any rank has not ended.
   [[nodiscard]] std::optional<Summary> summary() const;
   [[nodiscard]] std::vector<Profile> profiles() const;

@@ -41,8 +41,8 @@ std::string facts_of(const RunData& run) {
       {"ranks", number(run.expected)},
       {"steps of a rank", number(static_cast<double>(run.ranks.front().last_step + 1))},
       {"time", duration(run.end_s)},
-      {"fresh steps", percent(total.fresh_share())},
-      {"stall", percent(total.stall())},
+      {"fresh steps", percent(total.fresh_share()) + run.of_shown()},
+      {"stall", percent(total.stall()) + run.of_shown()},
   };
   if (const std::optional<Summary> summary = run.summary()) {
     // What the summary says is of the last part, the facts above of all parts.
@@ -55,7 +55,7 @@ std::string facts_of(const RunData& run) {
       facts.emplace_back("from the cache", percent(summary->cache_share) + " of the bytes" + of_what);
     }
   } else {
-    facts.emplace_back("most uses of a batch", number(total.uses_most));
+    facts.emplace_back("most uses of a batch", number(total.uses_most) + run.of_shown());
   }
   return html::facts(facts);
 }
@@ -245,10 +245,10 @@ std::string finding_of(const RunData& run) {
     return judge(profiles.size() == 1 ? profiles.front() : combine(profiles)).sentence;
   }
   const Bin total = total_of(run);
-  return fmt::format("{}. {} of the steps were fresh, and {} of the time went into waiting",
+  return fmt::format("{}. {} of the steps were fresh, and {} of the time went into waiting{}",
                      run.has_ended() ? "not known: this run has no profile"
                                      : "not known yet: the profile is written at the end of a run",
-                     percent(total.fresh_share()), percent(total.stall()));
+                     percent(total.fresh_share()), percent(total.stall()), run.of_shown());
 }
 
 std::optional<double> known_fresh(const Bin& bin) {
