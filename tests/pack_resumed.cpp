@@ -6,6 +6,7 @@
 #include "detection_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
+#include "order/selection.hpp"
 #include "pack_support.hpp"
 #include "support.hpp"
 #include "zip_files.hpp"
@@ -67,6 +68,21 @@ TEST_CASE("an image that can be read again is packed by the next run, and one th
   CHECK(mended.written == 1);
   CHECK(mended.left_out.empty());
   CHECK(contents_of(*build_dataset(options_for(dir / "out"))) == contents_of(*dataset));
+}
+
+TEST_CASE("a pack's names begin with the folder that all files share, those that packing left out as well") {
+  const TemporaryDirectory dir;
+  const std::string gone = (dir / "gone.jpg").string();
+  write_file(dir / "in/deep/0.jpg", "photo");
+  write_file(dir / "lists/all.txt", gone + "\n" + (dir / "in/deep/0.jpg").string() + "\n");
+  DatasetOptions options = options_for(dir / "lists/all.txt");
+  REQUIRE(packed(options, pack_settings(dir / "out", options)).left_out.size() == 1);
+  for (const char* path : {"lists/all.txt", "out"}) {
+    options = options_for(dir / path);
+    options.split = {1};
+    const auto all = Selection::make(*build_dataset(options), options, 17, false);
+    CHECK(all->folder() == gone.substr(0, gone.rfind('/') + 1));
+  }
 }
 
 TEST_CASE("fields that are missing or empty are absent, and those that cannot be read are reported, until they can") {
