@@ -320,6 +320,10 @@ TEST_CASE("labelme: an image that lies outside of the folder is said to be there
   const auto dataset = build_dataset(images_options(folder / "json", "labelme"));
   CHECK(contains(skip_reason(*dataset, "0.json"), "dataset.path must be a folder that holds both"));
   CHECK(build_dataset(images_options(folder.path(), "labelme"))->size() == 2);
+  std::filesystem::remove(folder / "json/1.jpg");
+  CHECK(contains(build_error(options_for(folder.path())), folder.path().string() + "\" --format labelme"));
+  write_file(folder / "annotations.xml", "<annotations/>");
+  CHECK(contains(build_error(options_for(folder.path())), "annotations.xml"));
 }
 
 TEST_CASE("cvat: boxes, turned boxes and polygons of one file") {

@@ -320,12 +320,19 @@ TEST_CASE("a stop that comes while a rank waits for another frees that other fro
 }
 
 TEST_CASE("allowed_bad: a share is rounded down, a count is taken as it is") {
+  Options options;
+  const auto allowed_bad = [&](BadBudget budget, std::uint64_t samples) {
+    options.max_bad = budget;
+    return ranks::allowed_bad(options, samples);
+  };
   CHECK(allowed_bad(0.05, 100) == 5);
   CHECK(allowed_bad(0.29, 100) == 29);
   CHECK(allowed_bad(0.05, 119) == 5);
   CHECK(allowed_bad(1.0, 119) == 119);
   CHECK(allowed_bad(0.0, 119) == 0);
   CHECK(allowed_bad(std::int64_t{12}, 5) == 12);
+  options.on_bad = OnBad::fail;
+  CHECK(allowed_bad(1.0, 119) == 0);
 }
 
 TEST_CASE("agreed_failure names the lowest rank with an error, or nothing") {

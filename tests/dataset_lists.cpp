@@ -93,6 +93,7 @@ TEST_CASE("labels that are no classes are refused, and what is supported is said
                  "list.txt:2: label \"16000000\" is not between -1 and 999999"));
   CHECK(contains(list.refusal("a.jpg,1,0,1\n"), "one class per image (no sets of labels, no boxes)"));
   CHECK(contains(list.refusal("a.jpg b.jpg 0\n"), "list.txt:1: two paths in a line"));
+  CHECK(contains(list.refusal("a.jpg,masks/a.png\n"), "a first line (image,mask) and give [fields.mask]"));
 }
 
 TEST_CASE("one odd label among class numbers is a bad row, and the others keep their numbers") {

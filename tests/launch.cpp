@@ -318,7 +318,7 @@ TEST_CASE("version 1: its own file names, no limit said with a huge number, a pa
 }
 
 TEST_CASE("a ring that does not fit is refused, naming the keys, the node or the cgroup, and who shares it") {
-  const RingNeed need{.slots = 22, .bytes = 100 * kMiB, .are_clips = true};
+  const RingNeed need{.slots = 22, .bytes = 100 * kMiB, .are_clips = true, .are_views = true};
   const auto group_of = [](std::uint64_t mib, unsigned ranks, bool is_certain = true) {
     return std::vector<MemoryGroup>{
         {.folder = "/job", .id = " 1:2", .room = mib * kMiB, .ranks = ranks, .is_certain = is_certain}};
@@ -331,8 +331,8 @@ TEST_CASE("a ring that does not fit is refused, naming the keys, the node or the
   CHECK(require_memory(need, {.node = 200 * kMiB, .ranks = 2, .groups = group_of(100, 1)}).empty());
   CHECK(refusal({.node = 199 * kMiB, .ranks = 2}).find("2 ranks on this node, and there is room") != std::string::npos);
   const std::string alone = refusal({.groups = group_of(99, 1)});
-  for (const char* word : {"lower queue.capacity, queue.pool", "clip.frames or transform.size", "22 slots",
-                           "the memory cgroup /job has room for 99 MiB"})
+  for (const char* word : {"lower queue.capacity, queue.pool", "clip.frames, transform.views or transform.size",
+                           "22 slots", "the memory cgroup /job has room for 99 MiB"})
     CHECK(contains(alone, word));
   CHECK(refusal({.node = 900 * kMiB, .ranks = 2, .groups = group_of(199, 2)})
             .find("for each of the 2 ranks in it, and the memory cgroup /job") != std::string::npos);

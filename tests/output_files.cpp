@@ -290,6 +290,8 @@ TEST_CASE("blanks are taken off both ends, and nowhere else") {
 TEST_CASE("names of objects") {
   CHECK(is_url("s3://b/k"));
   CHECK(is_url("https://h/a.tar"));
+  CHECK(contains(error_of([] { return object_name("S3://b/k").key; }), "S3://...: write the scheme"));
+  CHECK(is_url("S3://b/k"));
   CHECK_FALSE(is_url("/data/s3://b"));
   CHECK_FALSE(is_url("ftp://h/a"));
   CHECK(is_prefix("s3://b/train"));

@@ -6,6 +6,7 @@
 #include "detection_support.hpp"
 #include "every_container.hpp"
 #include "memory_dataset.hpp"
+#include "order/selection.hpp"
 #include "pack_support.hpp"
 #include "support.hpp"
 #include "zip_files.hpp"
@@ -69,6 +70,21 @@ TEST_CASE("an image that can be read again is packed by the next run, and one th
   CHECK(contents_of(*build_dataset(options_for(dir / "out"))) == contents_of(*dataset));
 }
 
+TEST_CASE("a pack's names begin with the folder that all files share, those that packing left out as well") {
+  const TemporaryDirectory dir;
+  const std::string gone = (dir / "gone.jpg").string();
+  write_file(dir / "in/deep/0.jpg", "photo");
+  write_file(dir / "lists/all.txt", gone + "\n" + (dir / "in/deep/0.jpg").string() + "\n");
+  DatasetOptions options = options_for(dir / "lists/all.txt");
+  REQUIRE(packed(options, pack_settings(dir / "out", options)).left_out.size() == 1);
+  for (const char* path : {"lists/all.txt", "out"}) {
+    options = options_for(dir / path);
+    options.split = {1};
+    const auto all = Selection::make(*build_dataset(options), options, 17, false);
+    CHECK(all->folder() == gone.substr(0, gone.rfind('/') + 1));
+  }
+}
+
 TEST_CASE("fields that are missing or empty are absent, and those that cannot be read are reported, until they can") {
   const TemporaryDirectory dir;
   for (int i = 0; i < 5; ++i) {
@@ -117,6 +133,8 @@ TEST_CASE("an image or a field that changed has its shard packed again; a copy t
   };
   change("cat/6.jpg");
   change("dog/deep/13.jpg");
+  // As in a copy of the set that has lost its times.
+  fs::last_write_time(dir / "out/manifest.json", fs::file_time_type::clock::now() + std::chrono::hours(1));
   const auto dataset = build_dataset(options);
   const auto changed_names = [&] {
     const PackReport report = pack_dataset(*dataset, settings, {});
@@ -137,6 +155,23 @@ TEST_CASE("an image or a field that changed has its shard packed again; a copy t
   CHECK(changed_names().empty());  // they are gone
   fs::rename(dir / "copy", dir / "in");
   CHECK(changed_names().empty());
+}
+
+TEST_CASE(
+    "what lies in another folder is compared whatever its times, and so is a container that was written in place") {
+  const TemporaryDirectory dir;
+  const auto write_tar = [&](const std::string& folder, char last) {
+    const std::string first = tar_sample("0", std::string(10'000, '0'), "1");
+    write_file(dir / folder / "x.tar", first + tar_sample("1", std::string("photo ") + last, "1") + tar_end());
+    return options_for(dir / folder / "x.tar");
+  };
+  const PackSettings settings = pack_settings(dir / "out", write_tar("in", 'a'));
+  CHECK(packed(write_tar("in", 'a'), settings).written == 1);
+  CHECK(packed(write_tar("in", 'b'), settings).changed.size() == 1);
+  std::string manifest = read_text(dir / "out/manifest.json");
+  write_file(dir / "out/manifest.json", manifest.replace(manifest.find("begun\": ") + 8, 1, "9"));
+  CHECK(packed(write_tar("in", 'c'), settings).kept == 1);
+  CHECK(packed(write_tar("other", 'c'), settings).changed.size() == 1);
 }
 
 TEST_CASE("an array in an archive that changed is packed again") {
@@ -267,12 +302,12 @@ TEST_CASE("a store that fails for a moment is asked again, and one that goes on 
     return fails ? std::optional(SampleError::Kind::transient) : std::nullopt;
   });
   (void)pack_dataset(dataset, settings, {});
-  const auto expected = files_below(dir / "expected");
+  const auto expected = shards_below(dir / "expected");
 
   settings.out = dir / "out";
   failures = 2;
   (void)pack_dataset(dataset, settings, {});
-  CHECK(files_below(dir / "out") == expected);
+  CHECK(shards_below(dir / "out") == expected);
 
   settings.out = dir / "failed";
   failures = 4;  // for all attempts

@@ -20,6 +20,13 @@ inline archive::PackSettings pack_settings(const std::filesystem::path& out, con
   return settings;
 }
 
+// Sets of the same data differ in nothing but their manifest, which says when each was begun.
+inline auto shards_below(const std::filesystem::path& folder) {
+  auto files = files_below(folder);
+  files.erase("manifest.json");
+  return files;
+}
+
 inline DatasetOptions class_folder(const TemporaryDirectory& dir, int images = 12) {
   for (int i = 0; i < images; ++i) {
     const std::string name = std::string(i % 2 == 0 ? "cat" : "dog/deep") + "/" + std::to_string(i) + ".jpg";

@@ -113,7 +113,7 @@ TEST_CASE("shards with coefficients do not depend on threads, on parts, or on wh
   PackSettings settings = pack_settings(folder.dir / "once", folder.options);
   settings.shard_bytes = 16 << 10U;
   (void)pack_dataset(*dataset, settings, {});
-  const auto expected = files_below(folder.dir / "once");
+  const auto expected = shards_below(folder.dir / "once");
   settings.out = folder.dir / "parts";
   settings.threads = 1;
   settings.parts = 2;
@@ -122,7 +122,7 @@ TEST_CASE("shards with coefficients do not depend on threads, on parts, or on wh
   settings.part = 1;
   settings.threads = 5;
   (void)pack_dataset(*dataset, settings, {});
-  CHECK(files_below(folder.dir / "parts") == expected);
+  CHECK(shards_below(folder.dir / "parts") == expected);
   write_file(folder.dir / "parts" / kPackTables, "no tables");
   CHECK(contains(error_of([&] { return pack_dataset(*dataset, settings, {}); }), "codec.tables"));
 }

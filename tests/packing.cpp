@@ -193,12 +193,12 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
   settings.threads = 1;
   const PackReport once = pack_dataset(*dataset, settings, {});
   CHECK(once.shards > 4);
-  const auto expected = files_below(dir / "once");
+  const auto expected = shards_below(dir / "once");
 
   settings.out = dir / "threads";
   settings.threads = 7;
   (void)pack_dataset(*dataset, settings, {});
-  CHECK(files_below(dir / "threads") == expected);
+  CHECK(shards_below(dir / "threads") == expected);
 
   settings.out = dir / "parts";
   settings.parts = 3;
@@ -209,7 +209,7 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
     const bool is_whole = part == 1;
     CHECK((build_error(options_for(dir / "parts")) == "") == is_whole);
   }
-  CHECK(files_below(dir / "parts") == expected);
+  CHECK(shards_below(dir / "parts") == expected);
 
   // Some shards are missing, one is damaged, one is unfinished, and one belongs to another set.
   settings.parts = 1;
@@ -222,7 +222,7 @@ TEST_CASE("shards do not depend on threads, on parts, or on how often packing be
   const PackReport again = pack_dataset(*dataset, settings, {});
   CHECK(again.written == 3);
   CHECK(again.kept == once.shards - 3);
-  CHECK(files_below(dir / "parts") == expected);
+  CHECK(shards_below(dir / "parts") == expected);
 }
 
 TEST_CASE("several processes at once make one set") {
@@ -248,7 +248,7 @@ TEST_CASE("several processes at once make one set") {
   CHECK(pack_dataset(*dataset, settings, {}).kept == written);
   settings.out = dir / "alone";
   (void)pack_dataset(*dataset, settings, {});
-  CHECK(files_below(dir / "out") == files_below(dir / "alone"));
+  CHECK(shards_below(dir / "out") == shards_below(dir / "alone"));
 }
 
 TEST_CASE("a folder with anything else in it is left alone") {

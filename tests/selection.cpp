@@ -248,8 +248,9 @@ TEST_CASE("a sample comes as often as its weight over the mean weight says: roun
   const MemoryDataset dataset(6);
   DatasetOptions options;
   options.weights = (dir.path() / "weights.txt").string();
-  write_file(options.weights, "# name and weight\nmemory/0 2.5\nmemory/1,1\nmemory/2\t0.5\n0003 0\n");
-  CHECK(testing::contains(error_of(dataset, options), "weights.txt:5: no sample and no class is called \"0003\""));
+  write_file(options.weights,
+             "# name and weight\n#memory/0 1\n#memory/0 1\nmemory/0 2.5\nmemory/1,1\nmemory/2\t0.5\n0003 0\n");
+  CHECK(testing::contains(error_of(dataset, options), "weights.txt:7: no sample and no class is called \"0003\""));
   write_file(options.weights, "memory/0 2.5\nmemory/1, 1\nmemory/2\t0.5\nmemory/3 0\n");
   const Order order = order_of(dataset, options);
   REQUIRE(order.options().samples == 5);
@@ -273,8 +274,9 @@ TEST_CASE("a sample comes as often as its weight over the mean weight says: roun
 TEST_CASE("weights of classes hold for their samples unless a sample has its own") {
   const testing::TemporaryDirectory dir;
   DatasetOptions options = uneven_folders(dir.path());
+  write_file(dir.path() / "data/#h/0.jpg", "x");
   options.weights = (dir.path() / "weights.txt").string();
-  write_file(options.weights, "\xEF\xBB\xBFusual 0\nusual/3.jpg 1\n");
+  write_file(options.weights, "\xEF\xBB\xBFusual 0\nusual/3.jpg 1\n#h 0\n");
   const auto dataset = build_dataset(options);
   CHECK(ids_of(*dataset, options).size() == 2);
 }

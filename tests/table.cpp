@@ -450,7 +450,7 @@ TEST_CASE("columns have any names, a side may be a sum, and classes a list of th
 TEST_CASE("a bad box is left out by its line, and its image stays") {
   const Table table(
       "image,xmin,ymin,xmax,ymax,class,age\n"
-      "a.jpg,5,6,5,8,cat,1\n"
+      "a.jpg,5,6,5,8,dog,1\n"
       "a.jpg,5,6,7,8,cat,2\n"
       "b.jpg,1,,3,4,cat,3\n"
       "c.jpg,1,nan,3,4,cat,4\n"
@@ -462,7 +462,7 @@ TEST_CASE("a bad box is left out by its line, and its image stays") {
   DatasetOptions options = table.options;
   options.fields.push_back(field_options("age", FieldKind::numbers));
   const auto dataset = build_dataset(options);
-  CHECK(describe_boxes(*dataset) == Lines{"a.jpg 0: 0 5 6 7 8;", "b.jpg 0:", "c.jpg 0:", "d.jpg 0:", "e.jpg 0:"});
+  CHECK(describe_boxes(*dataset) == Lines{"a.jpg 0: 0 5 6 7 8;", "b.jpg -1:", "c.jpg -1:", "d.jpg -1:", "e.jpg -1:"});
   CHECK(field_elements<float>(*dataset, 0, 1) == std::vector<float>{1});
   const auto reason = [&](int line) { return skip_reason(*dataset, ".csv:" + std::to_string(line)); };
   CHECK(reason(2) == "field \"boxes\": the box has no area");

@@ -234,6 +234,9 @@ def test_what_lies_below_a_prefix(bucket: Store) -> None:
     bucket.objects = {"/bucket/flat/a.jpg": b"", "/bucket/flat/a.xml": b""}
     assert "no object lies there; is the name right?" in refused("s3://bucket/none")
     assert "found 1 image and 1 XML file; from a store" in refused("s3://bucket/flat")
+    bucket.objects["/bucket/flat/c.json"] = b'{"images": []}'
+    assert 'format "coco" is read from local files alone' in refused("s3://bucket/flat/c.json")
+    assert "write the scheme of a URL in small letters" in refused("S3://bucket/flat")
     # What systems leave behind, at the top and in a class, is no class here either.
     strays = ("@eaDir/0.png", "__MACOSX/cat/0.png", "cat/@eaDir/0.png/thumb.png", ".x/0.png")
     real = {f"/bucket/strays/{name}/0.png": png(number) for number, name in enumerate(("cat", "dog"))}

@@ -157,10 +157,12 @@ const NamedFormat& detect_format(PathContents& contents) {
   const bool is_remote = store::is_url(contents.root());
   const auto takes_it = [&](const NamedFormat& known) {
     if (contents.options().clip.frames > 0 && !known.format->reads_videos) return false;
-    return (known.format->reads_urls || !is_remote) && (known.format->takes_patterns || !contents.is_pattern()) &&
-           known.format->detect(contents);
+    // A folder of a store is no tree of files that the others could look at.
+    const bool may_look = known.format->reads_urls || !is_remote || !contents.is_folder();
+    return may_look && (known.format->takes_patterns || !contents.is_pattern()) && known.format->detect(contents);
   };
   const auto found = std::find_if(kFormats.rbegin(), kFormats.rend(), takes_it);
+  if (found != kFormats.rend() && is_remote && !found->format->reads_urls) throw reads_no_urls(contents, found->name);
   if (found != kFormats.rend()) return *found;
   if (!contents.is_folder()) throw unrecognised_file(contents);
   if (is_remote) {

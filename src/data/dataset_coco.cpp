@@ -319,6 +319,7 @@ const Format formats::coco{.needs = "a COCO file of instances (.json)",
                            .hashed = "the file",
                            .chooses_image = true,
                            .has_objects = true,
-                           .finds_files = false};
+                           .finds_files = false,
+                           .other_classes = Format::OtherClasses::left_out};
 
 }  // namespace forebay::data

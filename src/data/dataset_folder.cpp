@@ -246,6 +246,7 @@ const Format formats::folder{.needs = "a folder of class folders",
                              .detect = is_class_tree,
                              .build = build_folder,
                              .reads_urls = true,
+                             .other_classes = Format::OtherClasses::told,
                              .reads_videos = true};
 
 }  // namespace forebay::data

@@ -114,11 +114,9 @@ class PackMerger {
     }
     const ClassList list(options_.classes, {});
     classes_ = options_.classes.empty() ? set.classes : list.names();
-    for (std::size_t i = 0; i < set.classes.size(); ++i) {
-      const bool is_same = options_.classes.empty();
-      labels_.push_back(is_same ? static_cast<std::int32_t>(i) : list.number_of(set.classes[i]));
-    }
-    is_choice_ = set.format == "folder" || set.format == "coco" || set.format == "yolo";
+    for (std::size_t i = 0; i < set.classes.size(); ++i)
+      labels_.push_back(options_.classes.empty() ? static_cast<std::int32_t>(i) : list.number_of(set.classes[i]));
+    if (const Format* const format = find_format(set.format)) other_classes_ = format->other_classes;
     draft_.root = folder_of_pack(contents);
     if (!options_.difficult && set.has_difficult && !set.has_regions && set.format == "voc") {
       draft_.skipped.add_warning(draft_.root,
@@ -148,7 +146,7 @@ class PackMerger {
       const std::int32_t label = index.label[i] < 0 ? -1 : labels_[static_cast<std::size_t>(index.label[i])];
       if (index.label[i] >= 0 && label < 0) {
         const std::string& was = set_.classes[static_cast<std::size_t>(index.label[i])];
-        if (is_choice_) {
+        if (other_classes_ != Format::OtherClasses::bad) {
           ++left_out_[was];
         } else {
           draft_.skipped.add_bad(path_of(index.keys[i]), "class \"" + printable(was) + "\" is not in dataset.classes");
@@ -177,7 +175,7 @@ class PackMerger {
     if (!left_out_.empty()) {
       std::uint64_t samples = 0;
       for (const auto& [name, count] : left_out_) samples += count;
-      const auto add = set_.format == "folder" ? &SkipLog::add_warning : &SkipLog::add_note;
+      const auto add = other_classes_ == Format::OtherClasses::told ? &SkipLog::add_warning : &SkipLog::add_note;
       (draft_.skipped.*add)(draft_.root, counted(samples, "sample") + " of " + std::to_string(left_out_.size()) +
                                              " classes left out that dataset.classes does not name, the first: \"" +
                                              printable(left_out_.begin()->first) + "\"");
@@ -285,8 +283,8 @@ class PackMerger {
   std::vector<std::int32_t> labels_;  // by class of the set: its number here, or -1
   std::vector<std::size_t> from_;     // by field of the table: its number in the set
   std::map<RecordTable::Kind, std::uint16_t> kind_numbers_;
-  bool is_choice_ = false;  // in the original's format it is no damage that dataset.classes leaves out a class
-  std::map<std::string, std::uint64_t, std::less<>> left_out_;  // samples of such classes
+  Format::OtherClasses other_classes_ = Format::OtherClasses::bad;  // in the original's format
+  std::map<std::string, std::uint64_t, std::less<>> left_out_;      // samples of such classes
 };
 
 // What a shard's index says about the whole set, without samples.

@@ -76,11 +76,14 @@ class TableBuilder {
       bad("its image is said to have " + text_of(size_) + " pixels, and in an earlier row " + text_of(before));
       return;
     }
-    label_number_ = label_name_.empty() ? -1 : classes_.intern(label_name_);
+    const std::int32_t label_of_row = label_name_.empty() ? -1 : classes_.intern(label_name_);
+    if (label_number_ != kNoObject) label_number_ = label_of_row;
     for (const auto& field : fields_) field->accept();
     if (sample < draft.table.source.size()) {
       // If the rows of one image disagree on the class, it has none.
-      if (draft.table.label[sample] != label_number_) draft.table.label[sample] = -1;
+      std::int32_t& label = draft.table.label[sample];
+      if (label == kNoObject) label = label_number_;
+      if (label != label_number_ && label_number_ != kNoObject) label = -1;
       for (const auto& field : fields_) field->join(sample);
       return;
     }
@@ -118,7 +121,7 @@ class TableBuilder {
     draft.counts.images = are_images_ ? table.source.size() : rows_;
     draft.counts.objects = are_images_ ? rows_ : 0;
     table.classes = classes_.finish(options_.path);
-    for (std::int32_t& label : table.label) label = classes_.number_of(label);
+    for (std::int32_t& label : table.label) label = classes_.number_of(std::max(label, -1));
     for (const auto& field : fields_) table.fields.push_back(field->finish(options_.path));
     table.field_names = header_.names();
     if (sizes_.left_out() > 0) draft.skipped.add_note(options_.path, sizes_left_out_note(sizes_.left_out()));
@@ -126,6 +129,7 @@ class TableBuilder {
 
  private:
   static constexpr std::size_t kNewSample = SIZE_MAX;
+  static constexpr std::int32_t kNoObject = -2;  // a label, as long as all boxes of the image are bad
 
   // By the section, else by usual names, else the only column that is named like a path, else the
   // first column.
@@ -268,6 +272,7 @@ class TableBuilder {
     path_ = image_.of(cells);
     if (path_.empty()) throw BadRow{"the path is empty"};
     label_name_ = label_ ? without_blanks(cells[*label_]) : "";
+    label_number_ = -1;
     if (!label_name_.empty()) classes_.require(label_name_);
     for (const auto& field : fields_) {
       try {
@@ -276,6 +281,7 @@ class TableBuilder {
         std::string reason = "field \"" + field->name() + "\": " + bad.reason;
         if (!field->is_optional()) throw BadRow{std::move(reason)};
         left_out(std::move(reason));
+        if (label_ && field->takes(*label_)) label_number_ = kNoObject;
       }
     }
     if (size_columns_) size_ = stated_size(cells);
@@ -287,9 +293,9 @@ class TableBuilder {
   TextOfRow image_;
   std::optional<std::size_t> label_;
   ClassesOfColumn classes_;
-  std::string path_;             // of the row
-  std::string_view label_name_;  // of the row
-  std::int32_t label_number_ = -1;
+  std::string path_;                // of the row
+  std::string_view label_name_;     // of the row
+  std::int32_t label_number_ = -1;  // kNoObject: it is the class of the row's box, which is bad
   std::vector<std::unique_ptr<TableField>> fields_;
   std::unordered_map<std::string, std::size_t> samples_;  // by image, if the rows of an image form one sample
   std::optional<std::pair<std::size_t, std::size_t>> size_columns_;  // of the image's width and height

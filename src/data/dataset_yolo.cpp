@@ -366,6 +366,7 @@ const Format formats::yolo{.needs = "a folder of images with YOLO labels, their 
                            .build = build_yolo,
                            .hash = hash_yolo,
                            .hashed = "data.yaml, classes.txt or a list",
-                           .has_objects = true};
+                           .has_objects = true,
+                           .other_classes = Format::OtherClasses::left_out};
 
 }  // namespace forebay::data

@@ -219,10 +219,18 @@ class Choices {
   void add_files() {
     constexpr std::size_t kMost = 4;
     std::vector<std::string_view> files;
-    for (const std::string_view path : scan_.others) {
-      const bool may_say = path.ends_with(".csv") || path.ends_with(".json");
+    const auto is_json = [](std::string_view path) { return path.ends_with(".json"); };
+    const auto others = scan_.others.view();
+    const auto json = std::ranges::find_if(others, is_json);
+    // A JSON file that is called like an image is labelme's, and so are the others.
+    const bool are_of_images = json != others.end() && std::ranges::find(scan_.images.view(), stem_of(*json),
+                                                                         stem_of) != scan_.images.view().end();
+    const auto add = [&](std::string_view path, bool may_say) {
       if (may_say && std::ranges::count(path, '/') < 2) files.push_back(path);
-    }
+    };
+    for (const std::string_view path : others) add(path, path.ends_with(".csv") || (is_json(path) && !are_of_images));
+    for (const std::string_view path : scan_.annotations) add(path, base_name(path) == "annotations.xml");  // of CVAT
+    if (are_of_images) choice("images with JSON files of labelme", command("") + " --format labelme");
     for (std::size_t i = 0; i < std::min(files.size(), kMost); ++i) {
       choice(i == 0 ? "a file that may name images with their labels or boxes" : "", command(std::string(files[i])));
     }

@@ -62,6 +62,9 @@ struct Format {
   bool holds_tables = false;
   // Whether the path may be a URL.
   bool reads_urls = false;
+  // What samples of a class are that dataset.classes leaves out: damage, or a choice that a run tells of or not.
+  enum class OtherClasses : std::uint8_t { bad, told, left_out };
+  OtherClasses other_classes = OtherClasses::bad;
   // Whether its samples are whole files, which may be videos if clip.frames is set.
   bool reads_videos = false;
   // Whether a file of this name is one of those that it reads together, each with many records; null: it has no such.

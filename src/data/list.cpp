@@ -25,6 +25,9 @@ namespace forebay::data {
 namespace {
 
 constexpr std::string_view kBlank = " \t";
+constexpr const char* kOnePath =
+    "a line is one path and its label. For a mask beside each image, name the columns in a first line (image,mask) and "
+    "give [fields.mask]";
 
 bool is_integer(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
@@ -188,8 +191,7 @@ class ListParser {
     if (record.has_second) record.second = without_blanks(fields[columns_.label]);
     if (is_picture_name(record.second)) {
       fail("the path is \"" + printable(record.first) + "\" and the label \"" + printable(record.second) +
-               "\", which looks like a path. Put a name that contains a comma in double quotes; a line is one path and "
-               "its label",
+               "\", which looks like a path. Put a name that contains a comma in double quotes; " + kOnePath,
            line);
     }
     if (record.first.empty()) fail(columns_.path == 0 ? "the first field is empty" : "the path is empty", line);
@@ -224,7 +226,7 @@ class ListParser {
     fields_.front() = without_blanks(line.substr(0, label));
     fields_.push_back(line.substr(label));
     if (is_picture_name(fields_.back().substr(0, fields_.back().find_first_of(" \t")))) {
-      fail("two paths in a line; a line is one path and its label", record_line_);
+      fail(std::string("two paths in a line; ") + kOnePath, record_line_);
     }
   }
 

@@ -76,7 +76,7 @@ class BoxesOfTable final : public TableField {
 
   [[nodiscard]] bool is_optional() const noexcept override { return true; }
   [[nodiscard]] bool takes(std::size_t column) const noexcept override {
-    return std::ranges::any_of(sides_, [&](const SideOfBox& side) { return side.takes(column); });
+    return class_ == column || std::ranges::any_of(sides_, [&](const SideOfBox& side) { return side.takes(column); });
   }
   // In some tables "width" and "height" are those of the box, in others of the image; the row's box
   // tells which.

@@ -83,7 +83,8 @@ void make_store_on_device(Run& run) {
       .slots = on_host ? counts.slots - (counts.capacity.most - counts.capacity.first) : counts.capacity.most,
       .bytes = on_host ? memory.at_first + memory.outputs : memory.staging,
       .on_host = on_host,
-      .are_clips = options.dataset.clip.frames > 0};
+      .are_clips = options.dataset.clip.frames > 0,
+      .are_views = format.views > 1};
   if (const std::string warning = job::require_memory(need, run.room); !warning.empty()) run.console->warn(warning);
   run.fields = format.all_fields();
   run.store = std::make_shared<SlotStore>(run.device, format, counts);

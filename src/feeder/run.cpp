@@ -85,10 +85,7 @@ void Run::open_journal() {
   const bool resumes = resume_point.steps() > 0;
   if (!resumes) measure::clear_run_directory(options.telemetry.dir, rank, communicator->size());
   quarantine->begin();
-  if (rank == 0) {
-    const auto all = static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
-    bad_elsewhere = all - bad_in_index();
-  }
+  if (rank == 0) bad_elsewhere = ranks::bad_entries(*dataset) - bad_in_index();
   measure::TelemetrySetup telemetry{
       .options = options.telemetry, .rank = rank, .ranks = communicator->size(), .goes_on = resumes};
   if (job::is_recorded(options)) {

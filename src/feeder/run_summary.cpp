@@ -173,7 +173,7 @@ void Run::say_what_was_replaced() {
 
 // Nobody knows in which part of a split those would be that the index left out. At least one: max_bad = 0 allows none.
 std::uint64_t Run::bad_in_index() const noexcept {
-  const auto all = static_cast<std::uint64_t>(std::ranges::count_if(dataset->skipped(), &Skipped::bad));
+  const std::uint64_t all = ranks::bad_entries(*dataset);
   const std::uint64_t samples = order->options().samples;
   if (samples >= dataset->size() || all == 0) return all;
   const double share = static_cast<double>(samples) / static_cast<double>(dataset->size());

@@ -218,10 +218,8 @@ void Startup::open_logs() {
       for (const Skipped& entry : skipped)
         if (entry.bad) run_.quarantine->add({.path = entry.path, .reason = entry.reason});
     }
-    const auto bad = std::ranges::find_if(skipped, &Skipped::bad);
-    if (options.on_bad == OnBad::fail && bad != skipped.end()) {
-      throw Error(bad->path + ": " + bad->reason + R"( (on_bad = "fail"; "replace" would leave it out and continue))");
-    }
+    if (const std::string bad = run_.first_bad_in_index(); options.on_bad == OnBad::fail && !bad.empty())
+      throw Error(bad + R"( (on_bad = "fail"; "replace" would leave it out and continue))");
     run_.clock.emplace(options.policy.watchdog_s);
   });
 }
@@ -269,7 +267,7 @@ ranks::BadLimit Startup::bad_limit() const {
   const std::string& dir = run_.options.telemetry.dir;
   const std::uint64_t entries = run_.order->options().samples + run_.bad_in_index();
   run_.lost_parts.emplace(*run_.safe_dataset, run_.order->options().selection);
-  ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options.max_bad, entries),
+  ranks::BadLimit limit{.allowed = ranks::allowed_bad(run_.options, entries),
                         .skipped = run_.bad_in_index(),
                         .first_skipped = run_.first_bad_in_index(),
                         .samples = entries,

@@ -115,7 +115,7 @@ std::string require_memory(const RingNeed& need, const AvailableMemory& room) {
                                : "assembling batches for the GPU needs " + mebibytes(need.bytes) + " of host memory (" +
                                      std::to_string(need.slots) + " batches: queue.capacity)";
   const std::string advice = std::string("; lower queue.capacity, queue.pool, dataset.batch_size") +
-                             (need.are_clips ? ", clip.frames" : "") +
+                             (need.are_clips ? ", clip.frames" : "") + (need.are_views ? ", transform.views" : "") +
                              " or transform.size, or choose a smaller transform.dtype";
   if (room.node && need.bytes > *room.node / room.ranks) {
     throw ConfigError(ring + for_each_of(room.ranks, "on this node") + ", and there is room for " +

@@ -52,6 +52,7 @@ struct RingNeed {
   std::uint64_t bytes = 0;  // of all slots
   bool on_host = true;      // false: slots are on a GPU, and these are the batches being assembled for it
   bool are_clips = false;
+  bool are_views = false;  // several of each sample
 };
 
 // Throws ConfigError, naming the keys to lower, if the rings of all ranks in a group, or on the node, do not fit into

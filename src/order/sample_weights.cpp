@@ -1,7 +1,7 @@
 // dataset.weights as a file: lines with a name and a number. Each rank parses it once at the start
 // and looks up every sample on several threads: by its own name, then its file's, then its class's.
 // A line that matches no sample is refused, because a misspelt name would silently leave weights
-// unchanged.
+// unchanged. One that begins with '#' is then a comment.
 
 #include "sample_weights.hpp"
 
@@ -60,17 +60,18 @@ std::optional<double> weight_in(std::string_view text) {
 // commas; only the last of them separates.
 void add_line(Weights& weights, std::string_view text, const std::string& file, std::size_t line) {
   text = without_blanks(text);
-  if (text.empty() || text.starts_with('#')) return;
+  const bool may_be_comment = text.starts_with('#');
   const auto before = text.find_last_of(" \t,");
   const auto value = before == std::string_view::npos ? std::nullopt : weight_in(text.substr(before + 1));
   if (!value) {
+    if (text.empty() || may_be_comment) return;
     refuse(file, line,
            "\"" + printable(text) + R"(" is not a name and a weight from 0 to 10^9, as in "cat/0001.jpg 0.5")");
   }
   std::string_view name = without_blanks(text.substr(0, before));
   if (name.ends_with(',')) name = without_blanks(name.substr(0, name.size() - 1));
   const auto [known, is_new] = weights.try_emplace(plain_path(std::string(name)), *value, line);
-  if (is_new) return;
+  if (is_new || may_be_comment) return;
   refuse(file, line,
          "\"" + printable(name) + "\" is listed twice, first in line " + std::to_string(known->second.line));
 }
@@ -108,7 +109,9 @@ const Weight* use(Weights& weights, const std::string& name) {
 const Weights::value_type* first_unused(const Weights& weights) {
   const Weights::value_type* first = nullptr;
   for (const auto& entry : weights) {
-    if (!entry.second.is_used && (first == nullptr || entry.second.line < first->second.line)) first = &entry;
+    if (!entry.second.is_used && !entry.first.starts_with('#') &&
+        (first == nullptr || entry.second.line < first->second.line))
+      first = &entry;
   }
   return first;
 }

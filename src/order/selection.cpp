@@ -75,16 +75,22 @@ Interval part_of(const DatasetOptions& options) {
 
 // The folders that the names of all samples begin with, if they are absolute: files that a program
 // or a list gives. They are left out of the names, so that a copy of the data has the same parts.
+// Names that packing left out, "00000-of-00001.fbpack[/data/a.jpg]", count: the original has them.
 std::string folder_of_files(const Dataset& dataset, const order::SampleNames& names) {
   if (dataset.size() == 0 || !store::is_absolute(names.of_source(0))) return "";
   std::mutex mutex;
   std::optional<std::string> folder;
-  order::for_each_sample(dataset, [&](std::uint64_t id) {
-    const std::string name = names.of_source(id);
+  const auto add = [&](std::string_view name) {
     const std::lock_guard lock(mutex);
     if (folder && name.starts_with(*folder)) return;
-    folder = std::string(data::common_folder(std::array{folder.value_or(name), name}));
-  });
+    folder = std::string(data::common_folder(std::array{folder.value_or(std::string(name)), std::string(name)}));
+  };
+  order::for_each_sample(dataset, [&](std::uint64_t id) { add(names.of_source(id)); });
+  constexpr std::string_view kInPack = ".fbpack[";
+  for (const Skipped& entry : dataset.skipped()) {
+    const std::size_t pack = entry.path.find(kInPack);
+    if (entry.bad && pack != std::string::npos) add(std::string_view(entry.path).substr(pack + kInPack.size()));
+  }
   return folder && store::is_absolute(*folder) ? *folder : "";
 }
 

@@ -26,7 +26,9 @@ namespace forebay::ranks {
 
 // "auto" allows one in a hundred, and in a small dataset five, but fewer than half of it
 // (docs/decisions/0026-bad-samples-have-a-limit.md).
-std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept {
+std::uint64_t allowed_bad(const Options& options, std::uint64_t samples) noexcept {
+  if (options.on_bad == OnBad::fail) return 0;
+  const BadBudget& budget = options.max_bad;
   if (std::holds_alternative<AutomaticBudget>(budget)) {
     constexpr std::uint64_t kSmall = 5;
     return std::max(samples / 100, std::min(kSmall, (std::max<std::uint64_t>(samples, 1) - 1) / 2));
@@ -36,6 +38,10 @@ std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexce
   constexpr double kRounding = 1e-6;  // 29 % of 100 are 29, although 0.29 * 100 is a little less
   const double share = std::clamp(*std::get_if<double>(&budget), 0.0, 1.0);
   return static_cast<std::uint64_t>(std::floor(share * static_cast<double>(samples) + kRounding));
+}
+
+std::uint64_t bad_entries(const Dataset& dataset) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(dataset.skipped(), &Skipped::bad));
 }
 
 // The census calls the hook while it waits for others: it is the only place from which a rank

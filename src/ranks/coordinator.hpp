@@ -51,8 +51,12 @@ struct BadLimit {
   std::function<std::string(std::uint64_t sample)> name = {};  // for messages
 };
 
-// The number of bad samples that a budget allows in a dataset of `samples` samples, rounded down.
-[[nodiscard]] std::uint64_t allowed_bad(const BadBudget& budget, std::uint64_t samples) noexcept;
+// The number of bad samples that max_bad allows in a dataset of `samples` samples, rounded down. on_bad = "fail" allows
+// none.
+[[nodiscard]] std::uint64_t allowed_bad(const Options& options, std::uint64_t samples) noexcept;
+
+// How many entries the index left out as bad.
+[[nodiscard]] std::uint64_t bad_entries(const Dataset& dataset);
 
 // Makes all ranks end, fail and count epochs at the same step. Every rank calls step() once at the start of each
 // next(), before it serves; its report takes effect `lag` steps later, on all ranks at the same step. Until then a rank

@@ -20,8 +20,9 @@ bool is_unreserved(char c) noexcept {
 }  // namespace
 
 bool is_url(std::string_view path) noexcept {
-  return !path.starts_with('/') &&
-         std::ranges::any_of(kSchemes, [&](std::string_view scheme) { return path.starts_with(scheme); });
+  return !path.starts_with('/') && std::ranges::any_of(kSchemes, [&](std::string_view scheme) {
+    return equals_ignoring_case(path.substr(0, scheme.size()), scheme);
+  });
 }
 
 bool is_bucket(std::string_view url) noexcept { return url.starts_with("s3://") || url.starts_with("gs://"); }
@@ -45,6 +46,8 @@ ObjectName object_name(const std::string& url) {
     throw ConfigError(
         "a URL with a user's name or password in it would be written to logs and indexes; leave them out");
   }
+  if (std::ranges::any_of(place.scheme, [](char c) { return c >= 'A' && c <= 'Z'; }))
+    throw ConfigError(printable(place.scheme) + "://...: write the scheme of a URL in small letters, such as s3://");
   if (place.host.empty()) throw ConfigError("\"" + printable(url) + "\" names no host or bucket");
   // It becomes a part of a host's name. A pattern ("{a,b}") is taken apart later.
   const bool is_good = std::ranges::all_of(

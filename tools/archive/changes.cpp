@@ -1,7 +1,8 @@
 // Checks whether a shard that is kept when packing resumes still matches the dataset.
 //
 // Reading every original again would take as long as packing. So a file is suspect only if its size
-// differs, or if its ctime is later than the time at which the pack's manifest was written.
+// differs, or if its ctime is later than the time at which the set was begun. The manifest says it:
+// its own file may be a copy, which is younger than changes that the shards lack.
 // Suspects are read and compared by hash. Several threads go through one shard. They stop at the
 // lowest sample that differs, because then the whole shard is written again.
 
@@ -25,13 +26,8 @@ namespace {
 constexpr std::int64_t kMostBetweenClocks = 60;
 constexpr std::size_t kComparedAtOnce = 64;  // samples
 
-std::int64_t modified_at(const std::filesystem::path& file) {
-  struct stat status {};
-  return ::stat(file.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
-}
-
-// The file that holds the sample's image, or a name that no file has if the image is a record in a
-// container. Samples that are objects are named "IMAGE#object N".
+// The file that holds the sample's image, or the name of a record in one. Samples that are objects
+// are named "IMAGE#object N".
 std::string file_of_image(const Dataset& dataset, std::uint64_t id) {
   std::string name = dataset.name(id);
   if (dataset.sample(id).box) name.resize(std::min(name.size(), name.rfind("#object ")));
@@ -67,15 +63,17 @@ class ChangeFinder::OfShard {
 
  private:
   // Whether the file may have changed since packing began. ctime is used because, unlike mtime, no
-  // program can set it back. Of an array in an archive only the archive's time is compared, not its
-  // size. A name that is not a regular file, such as that of a record, is never suspect.
+  // program can set it back. Of an array in an archive, and of a record in a container, only the
+  // time of the whole file is compared, not its size. A name that no regular file has is never
+  // suspect.
   [[nodiscard]] bool is_suspect(const std::string& file, std::uint64_t bytes) const {
     struct stat status {};
     const std::optional<data::ArrayPlace> place = data::array_place(file);
-    const std::string& on_disk = place ? place->archive : file;
+    const std::size_t record = file.ends_with(']') ? file.rfind("[record ") : std::string::npos;
+    const std::string on_disk = place ? place->archive : file.substr(0, record);
     if (file.empty() || ::stat(on_disk.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-    const bool has_other_size = !place && static_cast<std::uint64_t>(status.st_size) != bytes;
-    return has_other_size || status.st_ctim.tv_sec >= finder_.since_;
+    const bool has_other_size = on_disk == file && static_cast<std::uint64_t>(status.st_size) != bytes;
+    return has_other_size || status.st_ctim.tv_sec + kMostBetweenClocks >= finder_.begun_;
   }
 
   // For an image stored as pixels, the hash is that of the pixels, so the image is packed again to
@@ -111,11 +109,9 @@ class ChangeFinder::OfShard {
   RecordReader reader_;
 };
 
-ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings, Lending<SamplePacker>& packers)
-    : dataset_(dataset),
-      settings_(settings),
-      packers_(packers),
-      since_(modified_at(settings.out / kPackManifest) - kMostBetweenClocks) {}
+ChangeFinder::ChangeFinder(const Dataset& dataset, const PackSettings& settings, std::int64_t begun,
+                           Lending<SamplePacker>& packers)
+    : dataset_(dataset), settings_(settings), begun_(begun), packers_(packers) {}
 
 // `first` only falls, so the result is the lowest sample that differs, whatever the threads do.
 std::optional<std::uint64_t> ChangeFinder::find(const ReadShard& shard, const std::vector<std::uint64_t>& ids) {

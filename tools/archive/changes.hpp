@@ -14,13 +14,12 @@
 
 namespace forebay::archive {
 
-// Finds samples whose bytes in a shard differ from those in the dataset now. It looks only at
-// samples in files of their own: if a container changed, packing refuses to resume before it comes
-// to this.
+// Finds samples whose bytes in a shard differ from those in the dataset now.
 class ChangeFinder {
  public:
-  // All must outlive it. The folder has its manifest.
-  ChangeFinder(const Dataset& dataset, const PackSettings& settings, Lending<SamplePacker>& packers);
+  // All must outlive it. `begun`: PackPlan::begun.
+  ChangeFinder(const Dataset& dataset, const PackSettings& settings, std::int64_t begun,
+               Lending<SamplePacker>& packers);
 
   // The dataset's number of the first sample that differs; ids[i] is the dataset's number of the
   // shard's sample i. Checks size and ctime of every file, and reads those that were written,
@@ -34,8 +33,8 @@ class ChangeFinder {
 
   const Dataset& dataset_;
   const PackSettings& settings_;
+  std::int64_t begun_;
   Lending<SamplePacker>& packers_;
-  std::int64_t since_;  // seconds, file system time
 };
 
 }  // namespace forebay::archive

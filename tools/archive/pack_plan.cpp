@@ -9,6 +9,7 @@
 
 #include "pack_plan.hpp"
 
+#include <sys/stat.h>
 #include <algorithm>
 #include <atomic>
 #include <limits>
@@ -24,6 +25,7 @@
 #include "base/output_file.hpp"
 #include "base/text.hpp"
 #include "data/fields.hpp"
+#include "data/index_image.hpp"
 #include "data/parallel.hpp"
 #include "data/placed_samples.hpp"
 #include "part_file.hpp"
@@ -184,8 +186,21 @@ data::Hash128 identity_of(const Dataset& dataset, const PackSettings& settings) 
   return data::hash128(std::as_bytes(std::span(text)));
 }
 
-// Written for people as well as for read_manifest(), which reads back the set and the first sample
-// of each shard.
+// A hash, because a manifest may be given away with the set.
+std::string hash_of_folder(const Dataset& dataset) {
+  const data::IndexImage* const image = data::image_of(dataset);
+  return image == nullptr ? "" : data::hex(data::hash128(std::as_bytes(std::span(image->record().root))));
+}
+
+// The time of the folder's file system, provided that a file was just created there; otherwise an
+// earlier one, or 0.
+std::int64_t time_in(const fs::path& folder) {
+  struct stat status {};
+  return ::stat(folder.c_str(), &status) == 0 ? status.st_mtim.tv_sec : 0;
+}
+
+// Written for people as well as for read_manifest(), which reads back the set, the first sample of
+// each shard, and when and of which folder the set was begun.
 std::string manifest_text(const Dataset& dataset, const PackSettings& settings, const PackPlan& plan) {
   Json shards = Json::array();
   for (std::uint32_t i = 0; i < plan.shards(); ++i) {
@@ -196,7 +211,8 @@ std::string manifest_text(const Dataset& dataset, const PackSettings& settings, 
   const Json manifest{{"forebay_pack", data::kPackVersion},  {"set", data::hex(plan.set)},
                       {"format", dataset.format()},          {"fingerprint", hex(fingerprint(dataset), 16)},
                       {"shard_bytes", settings.shard_bytes}, {"pixels", settings.pixels},
-                      {"samples", dataset.size()},           {"shards", std::move(shards)}};
+                      {"samples", dataset.size()},           {"folder", hash_of_folder(dataset)},
+                      {"begun", time_in(settings.out)},      {"shards", std::move(shards)}};
   return manifest.dump(1) + "\n";
 }
 
@@ -205,7 +221,7 @@ ConfigError bad_manifest(const fs::path& file, const std::string& problem) {
 }
 
 // Nothing in the file is trusted: the first samples must ascend from 0 to the number of samples.
-PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint64_t samples) {
+PackPlan read_manifest(const fs::path& file, const data::Hash128& set, const Dataset& dataset) {
   PackPlan plan{.set = set, .firsts = {}};
   std::string found;
   try {
@@ -218,6 +234,8 @@ PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint
       plan.firsts.push_back(whole_number<std::uint64_t>(shard, "first"));
     }
     plan.firsts.push_back(whole_number<std::uint64_t>(manifest, "samples"));
+    if (manifest.value("folder", "") == hash_of_folder(dataset))
+      plan.begun = whole_number<std::int64_t>(manifest, "begun");
   } catch (const nlohmann::json::exception& error) {
     throw bad_manifest(file, "is no manifest of a packed dataset, or damaged (" + std::string(error.what()) + ")");
   } catch (const Error& error) {
@@ -229,10 +247,10 @@ PackPlan read_manifest(const fs::path& file, const data::Hash128& set, std::uint
   const bool ascends = std::ranges::adjacent_find(plan.firsts, std::greater_equal{}) == plan.firsts.end();
   constexpr std::size_t kMostShards = 99'999'999;
   if (plan.firsts.size() >= 2 && plan.firsts.size() <= kMostShards && plan.firsts.front() == 0 && ascends &&
-      plan.firsts.back() == samples) {
+      plan.firsts.back() == dataset.size()) {
     return plan;
   }
-  throw bad_manifest(file, "is damaged: its shards are not those of " + std::to_string(samples) + " samples");
+  throw bad_manifest(file, "is damaged: its shards are not those of " + std::to_string(dataset.size()) + " samples");
 }
 
 // Throws unless the folder is empty. Temporary files of the manifest are tolerated, as another
@@ -298,7 +316,7 @@ PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const I
   // Checked before anything in the folder is touched, because the folder may hold something else.
   std::error_code unknown;
   if (fs::exists(manifest, unknown)) {
-    (void)read_manifest(manifest, set, dataset.size());
+    (void)read_manifest(manifest, set, dataset);
   } else {
     require_new(settings.out);
   }
@@ -309,7 +327,7 @@ PackPlan plan_pack(const Dataset& dataset, const PackSettings& settings, const I
     const auto bytes = std::as_bytes(std::span(text));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   });
-  return read_manifest(manifest, set, dataset.size());
+  return read_manifest(manifest, set, dataset);
 }
 
 }  // namespace forebay::archive

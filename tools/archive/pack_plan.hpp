@@ -43,6 +43,9 @@ void require_few_bad(const PackSettings& settings, std::uint64_t bad, std::uint6
 struct PackPlan {
   data::Hash128 set;
   std::vector<std::uint64_t> firsts;  // first sample of each shard; then the number of all samples
+  // The time of the target's file system, in seconds, before anything was packed. 0: not known, or
+  // it was begun with data in another folder.
+  std::int64_t begun = 0;
 
   [[nodiscard]] std::uint32_t shards() const noexcept { return static_cast<std::uint32_t>(firsts.size() - 1); }
 };

@@ -59,7 +59,7 @@ class SetPacker {
         names_(dataset),
         tables_(tables_for_pack(dataset, settings)),
         packers_([this] { return std::make_unique<SamplePacker>(dataset_, settings_, tables_); }),
-        changes_(dataset, settings, packers_),
+        changes_(dataset, settings, plan.begun, packers_),
         parts_(dataset) {}
 
   // Existing shards come first, because their bad samples count towards the limit.

@@ -70,7 +70,7 @@ void require_within_budget(const Options& options, const IndexReport& report) {
   const std::uint64_t entries = report.dataset.size() + report.bad;
   std::uint64_t bad = report.bad + missing.size();
   for (const BoxCounts& counts : report.boxes) bad += counts.too_many;
-  const std::uint64_t allowed = options.on_bad == OnBad::fail ? 0 : ranks::allowed_bad(options.max_bad, entries);
+  const std::uint64_t allowed = ranks::allowed_bad(options, entries);
   const bool none_left = missing.size() == report.dataset.size();
   if (bad > allowed || none_left)
     throw Error(std::to_string(bad) + " of " + std::to_string(entries) + " samples are bad, but " +

@@ -14,6 +14,7 @@
 #include "data/index_image.hpp"
 #include "data/memory_target.hpp"
 #include "output.hpp"
+#include "ranks/coordinator.hpp"
 
 namespace forebay::cli {
 namespace {
@@ -133,7 +134,7 @@ IndexReport::IndexReport(const Dataset& reported)
   for (std::size_t i = 0; i < dataset.fields().size(); ++i) {
     if (dataset.fields()[i].kind == FieldKind::boxes) boxes.emplace_back(dataset, i);
   }
-  bad = static_cast<std::uint64_t>(std::ranges::count(dataset.skipped(), true, &Skipped::bad));
+  bad = ranks::bad_entries(dataset);
   const data::IndexImage* image = data::image_of(dataset);
   bytes = image != nullptr ? image->bytes() : dataset.serialize().size();
 }

@@ -171,11 +171,6 @@ void require_not_packed(const Dataset& dataset, const std::string& in) {
   throw ConfigError(in + " is packed already; unpack it first, or copy it");
 }
 
-// Of a run.
-std::uint64_t allowed_bad(const Options& options, std::uint64_t entries) {
-  return options.on_bad == OnBad::fail ? 0 : ranks::allowed_bad(options.max_bad, entries);
-}
-
 // Bad entries of the index, or those that a run tells of at its start.
 std::vector<Skipped> left_out_of_index(const Dataset& dataset, bool bad) {
   std::vector<Skipped> some;
@@ -185,7 +180,7 @@ std::vector<Skipped> left_out_of_index(const Dataset& dataset, bool bad) {
 }
 
 void require_few_left_out(const Options& options, const std::vector<Skipped>& known, std::uint64_t samples) {
-  if (known.size() <= allowed_bad(options, samples + known.size())) return;
+  if (known.size() <= ranks::allowed_bad(options, samples + known.size())) return;
   throw Error(printable(known.front().path) + ": " + printable(known.front().reason) + "; the index left out " +
               counted(known.size(), "bad sample") + ", which the set would lack, more than max_bad and on_bad allow; " +
               "mend them or max_bad");
@@ -220,7 +215,7 @@ int pack(const PackArguments& arguments) {
   require_few_left_out(options, known_bad, dataset->size());
   // They are in no shard, so that no run from the set counts them: they count here.
   settings.allowed_bad = [&](std::uint64_t samples) {
-    const std::uint64_t allowed = allowed_bad(options, samples + known_bad.size());
+    const std::uint64_t allowed = ranks::allowed_bad(options, samples + known_bad.size());
     return allowed - std::min<std::uint64_t>(allowed, known_bad.size());
   };
   settings.known_bad = known_bad.size();
