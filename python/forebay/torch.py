@@ -356,7 +356,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def close(self) -> None:
         """Stops the threads; collective with several ranks. Also done at the end of the program."""
-        ring = self._reuse or self._feeder
+        ring = self._feeder if self._reuse is None else self._reuse  # whose length an iterable dataset need not have
         if ring is not None:
             ring.close()
 
@@ -366,7 +366,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def __repr__(self) -> str:
         if self.is_native:
             return f"<forebay.torch.DataLoader: {self._feeder!r}>"
-        return f"<forebay.torch.DataLoader: {self._reuse or 'PyTorch alone'}>"
+        return f"<forebay.torch.DataLoader: {'PyTorch alone' if self._reuse is None else self._reuse}>"
 
 
 @contextlib.contextmanager
