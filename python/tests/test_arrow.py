@@ -1,4 +1,4 @@
-"""What is read of Arrow's memory without Arrow: where the bytes of images are, as a file says."""
+"""What is read of Arrow's memory: where the bytes of images are, as a file says."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ class Chunk:
     def buffers(self) -> tuple[Any, Any, Any]:
         return None, self._ends, self._memory
 
+    def validate(self, full: bool) -> None:
+        assert full
+
     def is_null(self) -> Any:
         return np.zeros(self._count, bool)
 
@@ -36,7 +39,7 @@ class Chunk:
         return self._count
 
 
-def column(*chunks: Chunk) -> Any:
+def column(*chunks: Any) -> Any:
     return SimpleNamespace(chunks=chunks)
 
 
@@ -46,14 +49,16 @@ def test_places_within_the_memory(kind: Any) -> None:
     assert addresses.tolist() == [1000, 1003, 1003, 1005] and sizes.tolist() == [3, 0, 61, 1]
 
 
-@pytest.mark.parametrize(
-    ("ends", "what"),
-    [([0, 3, 65, 64], "row 3"), ([0, 0x60000000, 9, 12], "row 2"), ([-1, 3, 4, 5], "row 2"), ([0, 9, 3, 12], "row 3"),
-     ([0, 3], "ends early")],
-)  # fmt: skip
-def test_damaged_places_are_refused(ends: list[int], what: str) -> None:
-    with pytest.raises(forebay.ConfigError, match=f"Arrow file is damaged.*{what}"):
-        _bytes_at(column(Chunk([0, 1, 2], 2), Chunk(ends, 3)))
+@pytest.mark.parametrize("ends", [[0, 3, 65, 64], [0, 0x60000000, 9, 12], [-1, 3, 4, 5], [0, 9, 3, 12]])
+def test_damaged_places_are_refused(ends: list[int]) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    places = np.array([0, 1, 2, 3], np.int32)
+    memory = [None, pyarrow.py_buffer(places), pyarrow.py_buffer(DATA)]
+    images = pyarrow.Array.from_buffers(pyarrow.binary(), 3, memory)
+    files = pyarrow.StructArray.from_arrays([images], ["bytes"])
+    places[:] = ends  # Arrow looks at them only when asked to
+    with pytest.raises(forebay.ConfigError, match="Arrow file is damaged: .*offset"):
+        _bytes_at(column(files))
 
 
 def test_values_that_arrow_finds_damaged_are_refused() -> None:
