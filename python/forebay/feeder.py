@@ -176,7 +176,7 @@ class Feeder(_core.FeederBase):
                 others = list(also_streams)
                 for each in (stream, *others):
                     _core.stream_number(each)
-                given = given_dataset(dataset, processes)
+                given = given_dataset(dataset, processes, self._logger)
                 if given is not None:
                     unless_it_runs.callback(given._close)  # its processes
             except BaseException as error:

@@ -157,11 +157,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             given["seed"] = next_base_seed(self.generator)
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
+        log = self._log
 
         def make(seed: int, **once: Any) -> tuple[Feeder, Any]:  # no reference to the loader: threads end with its last
             options, samples, orders = {**given, **once}, source.dataset, None
             if order.sampler is not None:
-                samples = given_dataset(source.dataset, options.pop("processes", 0))
+                samples = given_dataset(source.dataset, options.pop("processes", 0), log)
                 orders = samples._order_of(len(order.sampler))  # type: ignore[union-attr]
             with _current(gpu):
                 return Feeder(dataset=samples, comm=order.ranks, seed=seed, **options), orders
