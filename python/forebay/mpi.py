@@ -143,16 +143,15 @@ class MpiCommunicator(Communicator):
         request, mine = self._farewell
         if not request.Test():
             return False
-        others = [(self._farewells[2 * rank], self._farewells[2 * rank + 1]) for rank in range(self.size)]
+        sums, words = self._farewells[::2], self._farewells[1::2]  # of each rank
         # A sum that some rank has not started never completes on the others.
-        if self._gather or any(sums != mine[0] for sums, _ in others):
+        if self._gather or any(started != mine[0] for started in sums):
             self._abandon()
             return True
         while self.listen():
             pass
         self._forget_sent_words()
-        expected = sum(words for _, words in others) - mine[1]
-        if self._received != expected or self._words or not all(map(self.test, list(self._reductions))):
+        if self._received != sum(words) - mine[1] or self._words or not all(map(self.test, list(self._reductions))):
             return False
         self._free()
         return True
