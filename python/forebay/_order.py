@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 import torch
 from torch.utils import data
 
@@ -113,7 +113,7 @@ class Asked:
         self._random = getattr(sampler, "generator", None) or torch.default_generator
         # The random states from which the order of this epoch was drawn and that of the next will be drawn.
         self._drawn_from: Mapping[str, Any] = {}
-        self._resumed: Mapping[str, Any] | None = None
+        self.resumed: Mapping[str, Any] | None = None  # a loaded state from which no order has been drawn yet
         self._given: Iterator[int] = iter(())
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class Asked:
 
     def order(self, samples: int) -> Any:
         """The samples of the next epoch; in a resumed epoch, those that the sampler gave originally."""
-        before, resumed, self._resumed = self._random.get_state(), self._resumed, None
+        before, resumed, self.resumed = self._random.get_state(), self.resumed, None
         now = {"random": _text(before), **({"epoch": self._sampler.epoch} if hasattr(self._sampler, "epoch") else {})}
         self._drawn_from = resumed or now
         if resumed is not None:
@@ -130,15 +130,10 @@ class Asked:
                 self._sampler.epoch = resumed["epoch"]
         # Only as many as there are: at its end a sampler may draw once more, which a loop that is left does not reach.
         self._given = iter(self._sampler)
-        places = numpy.array(list(islice(self._given, len(self._sampler))), numpy.int64)
+        places = np.array(list(islice(self._given, len(self._sampler))), np.int64)
         if resumed is not None and self._random is torch.default_generator and resumed["random"] != now["random"]:
             self._random.set_state(before)  # it belongs to the program, which has not restored it
-        return numpy.where(places < 0, places + samples, places).astype("uint32")
-
-    @property
-    def is_resumed(self) -> bool:
-        """Whether a state was loaded and no order has been drawn since."""
-        return self._resumed is not None
+        return np.where(places < 0, places + samples, places).astype("uint32")
 
     def end(self) -> None:
         """PyTorch's loader would have asked the sampler to its end."""
@@ -154,6 +149,3 @@ class Asked:
         found = {"random": _text(self._random.get_state())}
         self._random.set_state(before)
         return found
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        self._resumed = state

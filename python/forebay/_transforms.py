@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .errors import ConfigError
 
 
@@ -15,10 +17,6 @@ class NoCounterpart(ConfigError):
     what follows its name."""
 
 
-_WAYS = (
-    "remove it and do it to the batch in the training loop, or give a function of your own in operations=[...] "
-    "(docs/python.md)"
-)
 # Transforms whose counterpart is not identical, so that the program must ask for it explicitly.
 _NEAR = {
     "ColorJitter": 'operations=["colour"], colour={"brightness": 0.4, ...}',
@@ -27,7 +25,6 @@ _NEAR = {
     "RandomSolarize": 'operations=["solarise"], solarise={"probability": 0.5, "threshold": 128}',
     "RandomErasing": 'operations=["erase"], erase={"probability": 0.5}',
 }
-_IGNORED = ("Identity", "ToPureTensor")
 
 
 def _sides(size: Any) -> list[int]:
@@ -71,7 +68,7 @@ class _Reading:
     def read(self, step: Any) -> None:
         name = type(step).__name__
         if type(step).__module__.split(".")[0] == "torchvision":
-            if name in _IGNORED:
+            if name in ("Identity", "ToPureTensor"):
                 return
             reader = getattr(self, f"_{name}", None)
             if reader is not None:
@@ -83,7 +80,10 @@ class _Reading:
                     f"{name} from the chain and give {_NEAR[name]}"
                 )
         inner = "give its .transforms in its place, or " if hasattr(step, "transforms") else ""  # a preset
-        raise NoCounterpart(f"has no counterpart in Forebay: {inner}{_WAYS}")
+        raise NoCounterpart(
+            f"has no counterpart in Forebay: {inner}remove it and do it to the batch in the training loop, or give a "
+            "function of your own in operations=[...] (docs/python.md)"
+        )
 
     def _geometry(self, **options: Any) -> None:
         if "crop" in self.options:
@@ -178,9 +178,6 @@ class _Reading:
                 f"makes tensors of {torch.get_default_dtype()}, PyTorch's default type, and Forebay of torch.float32: "
                 "convert the batch in the training loop"
             )
-        self._scale(step)
-
-    def _scale(self, step: Any) -> None:
         self.is_tensor = self.is_scaled = True
 
     def _PILToTensor(self, step: Any) -> None:
@@ -204,9 +201,7 @@ class _Reading:
         self._ConvertImageDtype(step)
 
     def _Normalize(self, step: Any) -> None:
-        mean, std = (
-            [float(v) for v in (each if hasattr(each, "__len__") else [each])] for each in (step.mean, step.std)
-        )
+        mean, std = (np.ravel(each).astype(float).tolist() for each in (step.mean, step.std))
         if not self.is_scaled or self.is_normalised or {len(mean), len(std)} - {1, self.channels}:
             raise NoCounterpart("is taken once, after ToTensor, with one mean and deviation or one of each channel")
         self.mean, self.std = (each * (3 // len(each)) for each in (mean, std))
@@ -227,7 +222,7 @@ class _Reading:
             raise NoCounterpart("is a preset that resizes; remove Resize and Pad before it")
         self.resized = _sides(step.resize_size)
         self._CenterCrop(type("CenterCrop", (), {"size": step.crop_size}))
-        self._scale(step)
+        self.is_tensor = self.is_scaled = True
         self._Normalize(step)
 
     def _show_all(self) -> None:

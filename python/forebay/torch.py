@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import torch
+from torch.utils import data
 
 from . import _native, _options, _transforms
 from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers, fetched_ahead
@@ -24,10 +25,9 @@ from .feeder import Feeder
 
 _Item = TypeVar("_Item")
 _Plan = tuple[_native.Source, Order, int, bool]  # the last two: batch_size and drop_last
-_ENDLESS = 1 << 40  # epochs; a loader never ends
 
 
-class DataLoader(torch.utils.data.DataLoader[_Item]):
+class DataLoader(data.DataLoader[_Item]):
     """PyTorch's DataLoader, with the same arguments and semantics; each loop over it is one epoch.
 
     *Native*: if Forebay knows every part exactly (ImageFolder and the like with torchvision's transforms, PyTorch's own
@@ -105,12 +105,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         transform."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
-        if isinstance(dataset, torch.utils.data.IterableDataset):
+        if isinstance(dataset, data.IterableDataset):
             raise _native.Unlike("the dataset is an iterable one")
-        if of["collate_fn"] not in (None, torch.utils.data.default_collate):
+        if of["collate_fn"] not in (None, data.default_collate):
             raise _native.Unlike("collate_fn is yours")
         if by is not None:
-            if type(by) is not torch.utils.data.BatchSampler:
+            if type(by) is not data.BatchSampler:
                 raise _native.Unlike("batch_sampler is yours")
             batch_size, drop_last, sampler = by.batch_size, by.drop_last, by.sampler
         if batch_size is None:
@@ -142,7 +142,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             _native.refuse_shared_files(options)
         gpu = self._gpu()
         self._pins = gpu is not None
-        given: dict[str, Any] = {"policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
+        given: dict[str, Any] = {"policy": "block", "epochs": 1 << 40, "max_leases": _LEASES}  # a loader never ends
         given.update(drop_last=drop_last, batch_size=batch_size, dataset_shuffle=order.shuffle)
         given["device"] = "auto" if self._pins else "host"
         if not order.shuffle and not isinstance(shown, Served):
@@ -245,7 +245,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def _must_renew(self) -> bool:
         # What was loaded for other places is not dropped here: the library refuses them.
-        return self._asked is not None and not self._asked.is_resumed and self._has_other_length()
+        return self._asked is not None and self._asked.resumed is None and self._has_other_length()
 
     def __iter__(self) -> Any:
         if self._reuse is not None:
@@ -353,7 +353,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._feeder.load_state_dict(state)
         self._has_base_seed = bool(state.get("has_base_seed"))
         if self._asked is not None:
-            self._asked.resume(state["order"])
+            self._asked.resumed = state["order"]
 
     def close(self) -> None:
         """Stops the threads; collective with several ranks. Also done at the end of the program."""
@@ -390,7 +390,7 @@ def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLo
 _LEASES = 3  # a loop needs two; a third in use shows that the program keeps batches
 _said: set[str] = set()  # lines already logged
 # The arguments of PyTorch's loader with their defaults, and those of a feeder that are not options.
-_SIGNATURE = inspect.signature(torch.utils.data.DataLoader.__init__)
+_SIGNATURE = inspect.signature(data.DataLoader.__init__)
 _THEIRS = {name: each.default for name, each in list(_SIGNATURE.parameters.items())[2:]}
 _MEANT = ("batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last", "timeout", "generator")
 _PINNING = ("pin_memory", "pin_memory_device")
