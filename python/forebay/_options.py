@@ -92,12 +92,11 @@ def key_of(keyword: str) -> str:
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A line of TOML for each value, with the keyword that it came from."""
     given = [(key_of(name), value, f"{name}={value!r}") for name, value in flat(options).items() if name != "fields"]
-    for section, value, where in given:
-        if section in _SECTIONS:
-            first = next(key.name for key in _KEYS if key.section == section)
-            raise ConfigError(f"{where}: {section} is a section: give its keys, {section}={{{first!r}: {value!r}}}")
     earlier: dict[str, str] = {}
-    for key, _, where in given:
+    for key, value, where in given:
+        if key in _SECTIONS:
+            first = next(each.name for each in _KEYS if each.section == key)
+            raise ConfigError(f"{where}: {key} is a section: give its keys, {key}={{{first!r}: {value!r}}}")
         if key in earlier:
             raise ConfigError(f"{earlier[key]} and {where} are the same key, {key}: give one of them")
         earlier[key] = where
