@@ -17,12 +17,9 @@ from torch.utils import data
 
 from . import _core, _huggingface, _options, _transforms
 from ._ranks import group_size
+from ._transforms import Unlike
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
-
-
-class Unlike(ConfigError):
-    """A part of the program's own that only PyTorch's workers can handle."""
 
 
 Part = tuple[str, Any, Any]  # its name, and itself, and what else is compared with ==

@@ -11,8 +11,9 @@ import torch
 from torch.utils import data
 
 from . import _options
-from ._native import Unlike, require_plain
+from ._native import require_plain
 from ._ranks import SOLO, group_size
+from ._transforms import Unlike
 
 
 class Order(NamedTuple):

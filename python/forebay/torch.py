@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import torch
 from torch.utils import data
 
-from . import _native, _options, _transforms
+from . import _native, _options
 from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers, fetched_ahead
 from ._order import ORDER_KEYS, Asked, Order, awaits_seed, draw_base_seed, next_base_seed, order_of
 from ._ranks import SOLO, group_size, refuse_launched
 from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
 from ._reuse import Reuse
+from ._transforms import Unlike
 from .dataset import given_dataset, is_configured
 from .errors import ConfigError
 from .feeder import Feeder
@@ -91,7 +92,7 @@ class DataLoader(data.DataLoader[_Item]):
             super().__init__(shown, **given)
         try:
             if native == "off" and not is_library:
-                raise _native.Unlike('native="off" was said')
+                raise Unlike('native="off" was said')
             plan = self._plan(dataset, None if is_library else shown)
         except ConfigError as why:
             for warning in told:
@@ -101,20 +102,19 @@ class DataLoader(data.DataLoader[_Item]):
             self._take_native_way(shown, plan, options)
 
     def _plan(self, dataset: Any, sized: Any) -> _Plan:
-        """The arguments of a feeder that does the same. Raises Unlike if there is none, or ConfigError for a
-        transform."""
+        """The arguments of a feeder that does the same. Raises Unlike if there is none."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
         if isinstance(dataset, data.IterableDataset):
-            raise _native.Unlike("the dataset is an iterable one")
+            raise Unlike("the dataset is an iterable one")
         if of["collate_fn"] not in (None, data.default_collate):
-            raise _native.Unlike("collate_fn is yours")
+            raise Unlike("collate_fn is yours")
         if by is not None:
             if type(by) is not data.BatchSampler:
-                raise _native.Unlike("batch_sampler is yours")
+                raise Unlike("batch_sampler is yours")
             batch_size, drop_last, sampler = by.batch_size, by.drop_last, by.sampler
         if batch_size is None:
-            raise _native.Unlike("batch_size=None means samples without batches")
+            raise Unlike("batch_size=None means samples without batches")
         if sampler is None and sized is None:
             alone = SOLO if self.comm is None and group_size() > 1 else self.comm
             order = Order(bool(of["shuffle"]), of["generator"], ranks=alone)
@@ -125,7 +125,7 @@ class DataLoader(data.DataLoader[_Item]):
         source = _native.source_of(dataset, sized is None)
         count = source.length if order.sampler is None else len(order.sampler)
         if count is not None and count < (batch_size if drop_last else 1):
-            raise _native.Unlike("there is no whole batch")
+            raise Unlike("there is no whole batch")
         return source, order, batch_size, bool(drop_last)
 
     def _orders_itself(self, sampler: Any) -> bool:
@@ -201,7 +201,7 @@ class DataLoader(data.DataLoader[_Item]):
     def _take_general_way(
         self, why: ConfigError, is_library: bool, image_options: list[str], options: Mapping[str, Any]
     ) -> None:
-        if is_library or self.native == "require" or not isinstance(why, (_native.Unlike, _transforms.NoCounterpart)):
+        if is_library or self.native == "require" or not isinstance(why, Unlike):
             raise why
         if image_options:
             raise ConfigError(
