@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TextIO
 from . import _html
 from .errors import ConfigError
 
-_PANEL = 88  # columns, if the terminal has them; a fixed width, whatever the text
-
 
 def require_way(way: bool | str) -> None:
     if way not in (False, True, "bar", "live", "lines"):
@@ -175,7 +173,7 @@ class Live(Display):
             grid = Table.grid(padding=(0, 2))
             for name, share, text in shown.rows():
                 grid.add_row(Text(name), "" if share is None else ProgressBar(1.0, share, 24), Text(text))
-            width = min(_PANEL, self._console.width)
+            width = min(88, self._console.width)  # fixed, whatever the text
             panel = Panel(grid, title=Text(shown.title), title_align="left", width=width)
             self._live.update(panel, refresh=True)
 

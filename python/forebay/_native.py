@@ -65,7 +65,7 @@ def source_of(dataset: Any, is_library: bool) -> Source:
     in_memory = _in_memory(dataset)
     if in_memory is not None:
         return in_memory
-    samples, classes, transform = _listed(dataset)
+    samples, classes, transform = _files_of(dataset)
     options = {} if transform is None else _transforms.options_of(transform)
     try:
         if {type(label) for _, label in samples} & {bool, float}:  # PyTorch's batches keep that type
@@ -96,14 +96,14 @@ def _folders(*names: str) -> Any:
     return found
 
 
-def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
+def _files_of(dataset: Any) -> tuple[list[Any], Any, Any]:
     """The dataset's files with their labels, its classes, and its transform."""
     name = type(dataset).__name__
     if type(dataset) is data.Subset:
-        samples, classes, transform = _listed(dataset.dataset)
+        samples, classes, transform = _files_of(dataset.dataset)
         return [samples[int(i)] for i in dataset.indices], classes, transform
     if type(dataset) is data.ConcatDataset:
-        parts = [_listed(part) for part in dataset.datasets]
+        parts = [_files_of(part) for part in dataset.datasets]
         _, classes, transform = parts[0]
         if any((part[1], part[2]) != (classes, transform) for part in parts):
             raise Unlike("the parts of the ConcatDataset have different classes or transforms")

@@ -101,10 +101,6 @@ def next_base_seed(generator: Any) -> int:
         source.set_state(before)
 
 
-def _text(state: torch.Tensor) -> str:
-    return bytes(state.numpy().tobytes()).hex()
-
-
 class Asked:
     """A sampler, asked for the order of each epoch when PyTorch's loader would ask, and after a state is loaded for the
     same order again. ``generator``: the loader's."""
@@ -123,7 +119,9 @@ class Asked:
     def order(self, samples: int) -> Any:
         """The samples of the next epoch; in a resumed epoch, those that the sampler gave originally."""
         before, resumed, self.resumed = self._random.get_state(), self.resumed, None
-        now = {"random": _text(before), **({"epoch": self._sampler.epoch} if hasattr(self._sampler, "epoch") else {})}
+        now: dict[str, Any] = {"random": before.numpy().tobytes().hex()}
+        if hasattr(self._sampler, "epoch"):
+            now["epoch"] = self._sampler.epoch
         self._drawn_from = resumed or now
         if resumed is not None:
             self._random.set_state(torch.frombuffer(bytearray.fromhex(resumed["random"]), dtype=torch.uint8))
@@ -147,6 +145,6 @@ class Asked:
         before = self._random.get_state()
         if is_to_draw and (self._generator or torch.default_generator) is self._random:
             draw_base_seed(self._generator)
-        found = {"random": _text(self._random.get_state())}
+        found = {"random": self._random.get_state().numpy().tobytes().hex()}
         self._random.set_state(before)
         return found

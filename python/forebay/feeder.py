@@ -70,8 +70,6 @@ class Epoch:
         return f"<forebay.Epoch {self.number}>"
 
 
-_PATIENCE_S = 10
-
 # Their threads must end while there is still an interpreter to log to.
 _open: weakref.WeakSet[Feeder] = weakref.WeakSet()
 
@@ -90,7 +88,7 @@ def _close_at_exit(feeder: Feeder, deadline: float) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + 10
     with contextlib.ExitStack() as all_open:  # closes the others even if one is interrupted
         for feeder in list(_open):
             all_open.callback(_close_at_exit, feeder, deadline)

@@ -16,7 +16,6 @@ from .communicator import Communicator, share_file
 from .errors import Error
 
 _WORD = 1  # the tag of messages
-_WAIT_S = 50e-6  # between two tests of an incomplete operation
 
 # Buffers to which MPI may still write after their communicator was abandoned.
 _abandoned: list[Any] = []
@@ -25,7 +24,7 @@ _abandoned: list[Any] = []
 def _complete(request: Any) -> None:
     """Waits without holding the GIL, so that signals are handled."""
     while not request.Test():
-        time.sleep(_WAIT_S)
+        time.sleep(50e-6)
 
 
 class _Reduction:
