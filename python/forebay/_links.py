@@ -16,7 +16,6 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import wait
 from typing import Any
 
 from .errors import Error
@@ -194,6 +193,8 @@ def _meet(
     """Accepts connections from the missing ranks. The hellos of all pending connections, which a rank sends
     immediately, are awaited together, and the oldest of too many is dropped, so that a stranger keeps no rank
     waiting."""
+    from multiprocessing.connection import wait
+
     most = len(missing) + _STRANGERS
     guests: list[socket.socket] = []  # oldest first
     try:
