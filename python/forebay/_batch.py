@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -94,8 +95,7 @@ class BatchCopy:
     def numpy(self, *names: str) -> Any:
         """The named fields, by default "image" and "label" or, for mixed batches, "image" and "label_weights": a single
         array for one name, else a tuple."""
-        wanted = [self.fields[name] for name in names or self._defaults()]
-        return wanted[0] if len(names) == 1 else tuple(wanted)
+        return self._taken(names, self.__getitem__)
 
     def torch(self, *names: str, copy: bool | None = None) -> Any:
         """Like numpy(), as PyTorch tensors that share the copy's memory or, with copy=True, have memory of their
@@ -103,15 +103,18 @@ class BatchCopy:
         import torch
 
         def tensor(name: str) -> Any:
-            if name not in self.bfloat16:
-                return torch.from_numpy(self.fields[name])
-            return torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
+            if name in self.bfloat16:
+                shared = torch.from_numpy(self.fields[name].view("int16")).view(torch.bfloat16)
+            else:
+                shared = torch.from_numpy(self.fields[name])
+            return shared.clone() if copy else shared
 
-        wanted = [tensor(name).clone() if copy else tensor(name) for name in names or self._defaults()]
+        return self._taken(names, tensor)
+
+    def _taken(self, names: tuple[str, ...], take: Callable[[str], Any]) -> Any:
+        label = "label_weights" if "label_weights" in self.fields else "label"
+        wanted = [take(name) for name in names or ("image", label)]
         return wanted[0] if len(names) == 1 else tuple(wanted)
-
-    def _defaults(self) -> tuple[str, str]:
-        return "image", "label_weights" if "label_weights" in self.fields else "label"
 
     def __repr__(self) -> str:
         return f"<forebay.BatchCopy: step {self.step}, epoch {self.epoch}, {self.size} samples>"

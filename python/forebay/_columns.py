@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 
 from ._core import FieldSpec
-from ._fields import as_type, boxes_of, listed, part_of, spec_of
+from ._fields import as_type, boxes_of, listed, part_of, spec_of, type_name
 from ._labels import as_classes, class_names, in_order
 from .errors import ConfigError
 
@@ -39,7 +39,7 @@ def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Seque
         keys = dict(given) if isinstance(given, Mapping) else {"kind": "numbers", "values": given}
         if "values" not in keys:
             raise ConfigError(f"fields[{name!r}]: give its 'values', one for each path")
-        values, labels = _listed(in_order(keys.pop("values"), f"fields[{name!r}]: values")), keys.pop("labels", None)
+        values, labels = _indexed(in_order(keys.pop("values"), f"fields[{name!r}]: values")), keys.pop("labels", None)
         if labels is not None and keys.get("kind") != "boxes":
             raise ConfigError(f"fields[{name!r}]: 'labels' are those of boxes; a class goes into 'values'")
         if len(values) != len(paths):
@@ -51,14 +51,14 @@ def columns_of(fields: Mapping[str, Any], paths: Sequence[bytes], classes: Seque
     return columns
 
 
-def _listed(values: Any) -> Any:
+def _indexed(values: Any) -> Any:
     """The values as a sequence indexed from 0, which a pandas column need not be."""
     if hasattr(values, "to_numpy"):
         return values.to_numpy()
     return values if hasattr(values, "__getitem__") and hasattr(values, "__len__") else list(values)
 
 
-def _refuse(name: str, paths: Sequence[bytes], sample: int, problem: object) -> ConfigError:
+def _error_at(name: str, paths: Sequence[bytes], sample: int, problem: object) -> ConfigError:
     return ConfigError(f"fields[{name!r}], sample {sample} ({os.fsdecode(paths[sample])}): {problem}")
 
 
@@ -74,18 +74,18 @@ def _classes(name: str, parts: Sequence[Any], classes: Sequence[str]) -> tuple[l
     return [[next(rest) if isinstance(each, str) else each for each in some] for some in sets], names
 
 
-def _each(name: str, values: Iterable[Any], paths: Sequence[bytes], convert: Callable[[Any], Any]) -> list[Any]:
+def _converted(name: str, values: Iterable[Any], paths: Sequence[bytes], convert: Callable[[Any], Any]) -> list[Any]:
     parts = []
     for sample, value in enumerate(values):
         try:
             parts.append(convert(value))
         except (TypeError, ValueError, KeyError) as error:
-            raise _refuse(name, paths, sample, error) from None
+            raise _error_at(name, paths, sample, error) from None
     return parts
 
 
 def _joined(field: FieldSpec, parts: list[Any]) -> Column:
-    ends = numpy.cumsum([len(part) for part in parts], dtype=numpy.uint64)
+    ends = np.cumsum([len(part) for part in parts], dtype=np.uint64)
     return Column(field, b"".join(parts), ends, [])
 
 
@@ -94,13 +94,13 @@ def _boxes(
 ) -> Column:
     if labels is None:
         labels = [value.get("labels") if isinstance(value, Mapping) else None for value in values]
-        values = [value["boxes"] if isinstance(value, Mapping) else value for value in values]
-    labels = _listed(labels)
+        values = [value.get("boxes") if isinstance(value, Mapping) else value for value in values]
+    labels = _indexed(labels)
     if len(labels) != len(paths):
         raise ConfigError(f"fields[{name!r}]: there are {len(paths)} samples and labels of boxes for {len(labels)}")
     known, names = _classes(name, labels, class_names(keys.get("classes")) or classes)
     labels = [None if some is None else each for some, each in zip(labels, known)]
-    boxes = _each(name, zip(values, labels), paths, lambda value: boxes_of(value[0], names, value[1]))
+    boxes = _converted(name, zip(values, labels), paths, lambda value: boxes_of(value[0], names, value[1]))
     most = max([1, *map(len, boxes)])
     if 0 < max([0, *(float(some["sides"].max()) for some in boxes if len(some))]) <= 1:
         raise ConfigError(
@@ -110,7 +110,7 @@ def _boxes(
     given = int(keys.get("most") or most)
     if given < most:
         crowded = max(range(len(boxes)), key=lambda sample: len(boxes[sample]))
-        raise _refuse(name, paths, crowded, f"it has {most} boxes, and 'most' is {given}")
+        raise _error_at(name, paths, crowded, f"it has {most} boxes, and 'most' is {given}")
     return _joined(spec_of(name, {**keys, "most": given, "classes": names}), [some.tobytes() for some in boxes])
 
 
@@ -118,34 +118,35 @@ def _column(name: str, keys: dict[str, Any], values: Any, paths: Sequence[bytes]
     kind = keys.get("kind")
     if kind in ("numbers", "array") and len(values) and not isinstance(values[0], (str, bytes, os.PathLike)):
         try:
-            keys = {**keys, "dtype": str(keys.get("dtype") or _usual_type(values))}
+            keys = {**keys, "dtype": type_name(keys.get("dtype") or _usual_type(values))}
             whole = as_type(values, keys["dtype"])
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ConfigError(f"fields[{name!r}]: {error}; every sample has numbers of the same shape") from None
         shape = whole.shape[1:]
         field = spec_of(name, keys, {"shape": shape or ((1,) if kind == "array" else ())})
         if (shape or (1,)) != (field.shape or (1,)):
             raise ConfigError(f"fields[{name!r}]: each sample has the shape {list(shape)}, not {list(field.shape)}")
-        if kind == "numbers" and not numpy.isfinite(whole).all():
-            sample = int((~numpy.isfinite(whole.reshape(len(whole), -1)).all(1)).argmax())
-            raise _refuse(name, paths, sample, "it has a number that is not finite")
+        if kind == "numbers" and not np.isfinite(whole).all():
+            sample = int((~np.isfinite(whole.reshape(len(whole), -1)).all(1)).argmax())
+            raise _error_at(name, paths, sample, "it has a number that is not finite")
         return Column(field, whole.tobytes(), b"", [])
     if kind == "class":
         known, names = _classes(name, [[value] for value in values], class_names(keys.get("classes")))
         values, keys = [each[0] for each in known], {**keys, "classes": names}
     if kind == "multilabel" and getattr(values, "ndim", 1) < 2:
-        values, keys = _sets(name, keys, values)
-    field = spec_of(name, keys, _known(kind, values))
-    parts = _each(name, values, paths, lambda value: part_of(field, value))
-    if parts and all(isinstance(part, str) for part in parts):
-        return Column(field, b"", b"", absolute(map(os.fsencode, parts)))
-    odd = next((sample for sample, part in enumerate(parts) if isinstance(part, str)), None)
-    if odd is not None:
-        raise _refuse(name, paths, odd, "it is a path, and others are values; give either for all samples")
-    return _joined(field, parts)
+        values, keys = _named_sets(name, keys, values)
+    field = spec_of(name, keys, _inferred(kind, values))
+    parts = _converted(name, values, paths, lambda value: part_of(field, value))
+    are_paths = [isinstance(part, str) for part in parts]
+    if not any(are_paths):
+        return _joined(field, parts)
+    if not all(are_paths):
+        problem = "it is a path, and others are values; give either for all samples"
+        raise _error_at(name, paths, are_paths.index(True), problem)
+    return Column(field, b"", b"", absolute(map(os.fsencode, parts)))
 
 
-def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict[str, Any]]:
+def _named_sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict[str, Any]]:
     """Turns sets of classes given as texts into sets of names; leaves zeros and ones as they are."""
     sets = [[] if some is None else listed(some) for some in values]
     named = [sample for sample, some in enumerate(sets) if some and all(isinstance(each, str) for each in some)]
@@ -164,23 +165,23 @@ def _sets(name: str, keys: dict[str, Any], values: Any) -> tuple[list[Any], dict
 def _usual_type(values: Any) -> str:
     """The default type: integer arrays keep theirs or get one that holds it; other numbers are float32. Raises
     ValueError for integers in a list that float32 would round."""
-    array = numpy.asarray(values)
+    array = np.asarray(values)
     if array.dtype.kind not in "iu":
         return "float32"
     if hasattr(values, "dtype"):
-        return "uint8" if array.dtype == "uint8" else "int32" if numpy.can_cast(array.dtype, "int32") else "int64"
+        return "uint8" if array.dtype == "uint8" else "int32" if np.can_cast(array.dtype, "int32") else "int64"
     large = (array > 2**53) | (array < -(2**53))  # beyond this, adjacent integers are equal as float64
     if large.any() or (array.astype("float32").astype("float64") != array).any():
         raise ValueError('it has whole numbers that float32 does not hold: give "dtype": "int64"')
     return "float32"
 
 
-def _known(kind: Any, values: Any) -> dict[str, Any]:
+def _inferred(kind: Any, values: Any) -> dict[str, Any]:
     """The keys that can be inferred from the values if a field's declaration lacks them."""
     if kind == "multilabel" and getattr(values, "ndim", 1) == 2:
         return {"classes": [str(number) for number in range(values.shape[1])]}
     if kind == "bytes":
         texts = (value.encode() if isinstance(value, str) else value for value in values)
-        sizes = [len(text) for text in texts if not isinstance(text, os.PathLike)]
+        sizes = [memoryview(text).nbytes for text in texts if not isinstance(text, os.PathLike)]
         return {"most": max(1, *sizes)} if sizes else {}
     return {}

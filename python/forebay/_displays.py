@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import importlib
 import importlib.util
 import os
 import sys
@@ -13,10 +12,6 @@ from typing import Any, NamedTuple, TextIO
 
 from . import _html
 from .errors import ConfigError
-
-_REDRAW_S = 0.2
-_LINE_S = 10.0  # between two lines if nothing can be redrawn
-_PANEL = 88  # columns, if the terminal has them; a fixed width, whatever the text
 
 
 def require_way(way: bool | str) -> None:
@@ -65,7 +60,7 @@ class Shown(NamedTuple):
 class Display(abc.ABC):
     """A place where figures are shown."""
 
-    every_s = _REDRAW_S
+    every_s = 0.2  #: between two drawings
 
     @abc.abstractmethod
     def show(self, shown: Shown) -> None:
@@ -85,7 +80,7 @@ class Display(abc.ABC):
 class Lines(Display):
     """One line after the other, for files and pipes."""
 
-    every_s = _LINE_S
+    every_s = 10.0
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -178,25 +173,22 @@ class Live(Display):
             grid = Table.grid(padding=(0, 2))
             for name, share, text in shown.rows():
                 grid.add_row(Text(name), "" if share is None else ProgressBar(1.0, share, 24), Text(text))
-            width = min(_PANEL, self._console.width)
+            width = min(88, self._console.width)  # fixed, whatever the text
             panel = Panel(grid, title=Text(shown.title), title_align="left", width=width)
             self._live.update(panel, refresh=True)
 
-    def hide(self) -> None:
-        self._end(keep=False)
+    def hide(self, is_last: bool = False) -> None:
+        with self._lock:
+            if self._live is not None:
+                live, self._live = self._live, None
+                live.transient = not is_last
+                live.stop()
 
     def close(self) -> None:
         with self._lock:
             if self._live is None and self._shown is not None:
                 self.show(self._shown)  # it was hidden, and should remain visible at the end
-            self._end(keep=True)
-
-    def _end(self, keep: bool) -> None:
-        with self._lock:
-            if self._live is not None:
-                live, self._live = self._live, None
-                live.transient = not keep
-                live.stop()
+            self.hide(is_last=True)
 
 
 def _is_notebook() -> bool:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy
+import numpy as np
 
 from . import _core, _options
 from ._core import FieldSpec
-from ._labels import class_names, class_number, names_of
+from ._labels import as_list, class_names, class_number, names_of
 from .errors import ConfigError
 
 # The layout of LabelledBox in <forebay/field.hpp>.
@@ -28,13 +28,18 @@ def spec_of(name: str, keys: Mapping[str, Any], known: Mapping[str, Any] | None 
         if key in given and not hasattr(given[key], "__len__"):
             given[key] = [given[key]] * length
     if "dtype" in given:
-        given["dtype"] = str(given["dtype"])
+        given["dtype"] = type_name(given["dtype"])
     spec = _core.declared_field(_options.load(None, {"fields": {name: given}}), names_of(classes))
     if spec.kind == "multilabel" and not classes:
         raise ConfigError(f"fields[{name!r}]: name the classes, one for each number of the field: 'classes'")
     if spec.kind != "image" and spec.dtype in ("bfloat16", "float16"):
         raise ConfigError(f"fields[{name!r}]: dtype {spec.dtype!r} is for images; use float32")
     return spec
+
+
+def type_name(dtype: Any) -> str:
+    """The name of a type that is given as text, as a dtype of NumPy, or as the class of its scalars."""
+    return dtype.__name__ if isinstance(dtype, type) else str(dtype)
 
 
 def specs_of(fields: Mapping[str, Mapping[str, Any]] | None) -> list[FieldSpec]:
@@ -44,27 +49,26 @@ def specs_of(fields: Mapping[str, Mapping[str, Any]] | None) -> list[FieldSpec]:
 def npy_of(array: Any) -> memoryview:
     """The array as an npy file, which the library reads."""
     file = io.BytesIO()
-    numpy.save(file, array, allow_pickle=False)
+    np.save(file, array, allow_pickle=False)
     return file.getbuffer()
 
 
 def as_type(values: Any, dtype: str) -> Any:
     """An array of this type. Raises ValueError for numbers that it cannot represent."""
-    array = numpy.asarray(values)
+    array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{array.dtype} where numbers are expected")
     if array.dtype == dtype:
-        return numpy.asarray(array, order="C")
-    if array.dtype.kind == "f" and numpy.dtype(dtype).kind in "iu" and (numpy.abs(array) >= 2**53).any():
+        return np.asarray(array, order="C")
+    if array.dtype.kind == "f" and np.dtype(dtype).kind in "iu" and (np.abs(array) >= 2**53).any():
         raise ValueError(f"it has numbers that came as floating point, too large to be exact as {dtype}")
-    with numpy.errstate(invalid="ignore", over="ignore"):
-        converted = array.astype(dtype)
-        kind = converted.dtype.kind
-        is_changed = kind in "iu" and (converted != array).any()
-        is_infinite = kind == "f" and (numpy.isinf(converted) & numpy.isfinite(array)).any()
-    if is_changed or is_infinite:
+    with np.errstate(invalid="ignore", over="ignore"):
+        converted = array.astype(dtype, order="C")
+        is_rounded = converted.dtype.kind == "f"
+        is_wrong = np.isinf(converted) & np.isfinite(array) if is_rounded else converted != array
+    if is_wrong.any():
         raise ValueError(f"it has numbers that {dtype} does not hold")
-    return numpy.asarray(converted, order="C")
+    return converted
 
 
 def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
@@ -72,27 +76,27 @@ def boxes_of(value: Any, classes: Sequence[str], labels: Any = None) -> Any:
     Raises ValueError."""
     if isinstance(value, Mapping):
         value, labels = value["boxes"], value.get("labels")
-    elif isinstance(value, tuple) and len(value) == 2 and numpy.ndim(value[0]) == 2:
+    elif isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 2:
         value, labels = value
     form = getattr(getattr(value, "format", None), "name", "XYXY")  # of torchvision's BoundingBoxes
-    sides = numpy.asarray(value, numpy.float64)
+    sides = np.asarray(value, np.float64)
     if sides.size == 0:
         sides = sides.reshape(0, 4)
     if sides.ndim != 2 or sides.shape[1] != 4:
         raise ValueError(f"boxes of shape {list(sides.shape)}; {_BOX_ORDER}: [n, 4]")
     if form == "CXCYWH":
-        sides = numpy.concatenate([sides[:, :2] - sides[:, 2:] / 2, sides[:, 2:]], 1)
+        sides = np.concatenate([sides[:, :2] - sides[:, 2:] / 2, sides[:, 2:]], 1)
     if form in ("XYWH", "CXCYWH"):
-        sides = numpy.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], 1)
+        sides = np.concatenate([sides[:, :2], sides[:, :2] + sides[:, 2:]], 1)
     elif form != "XYXY":
         raise ValueError(f"boxes in the format {form}; {_BOX_ORDER}")
-    wrong = ~numpy.isfinite(sides).all(1) | (sides[:, 2] <= sides[:, 0]) | (sides[:, 3] <= sides[:, 1])
+    wrong = ~np.isfinite(sides).all(1) | (sides[:, 2] <= sides[:, 0]) | (sides[:, 3] <= sides[:, 1])
     if wrong.any():
         first = int(wrong.argmax())
         numbers = ", ".join(f"{side:g}" for side in sides[first])
-        problem = "has no area" if numpy.isfinite(sides[first]).all() else "is not finite"
+        problem = "has no area" if np.isfinite(sides[first]).all() else "is not finite"
         raise ValueError(f"box {first} ({numbers}) {problem}; {_BOX_ORDER}")
-    boxes = numpy.zeros(len(sides), _BOX)
+    boxes = np.zeros(len(sides), _BOX)
     boxes["sides"] = sides
     boxes["label"] = -1
     if labels is not None:
@@ -111,7 +115,7 @@ def listed(some: Any) -> list[Any]:
     """The classes of one sample. A text is divided at each "|", as in the cells of tables."""
     if isinstance(some, str):
         return [name for name in map(str.strip, some.split("|")) if name]
-    return some.tolist() if hasattr(some, "tolist") else list(some)
+    return as_list(some)
 
 
 def bits_of(value: Any, classes: Sequence[str]) -> Any:
@@ -119,12 +123,12 @@ def bits_of(value: Any, classes: Sequence[str]) -> Any:
     class numbers are refused, because they look like bits."""
     values = listed(value)
     if all(isinstance(each, str) for each in values):
-        bits = numpy.zeros(len(classes))
+        bits = np.zeros(len(classes))
         for name in values:
             bits[class_number(name, classes)] = 1
         return bits
     if len(values) == len(classes) and all(each in (0, 1) for each in values):
-        return numpy.array(values, numpy.float64)
+        return np.array(values, np.float64)
     raise ValueError(
         f"{values} is neither a zero or one for each of the {len(classes)} classes nor the names of those that apply"
     )
@@ -139,14 +143,14 @@ def part_of(spec: FieldSpec, value: Any) -> Any:
     if spec.kind in ("image", "mask", "array") and isinstance(value, (str, bytes, bytearray, memoryview)):
         return value
     if spec.kind in ("image", "mask"):
-        array = numpy.asarray(value)
+        array = np.asarray(value)
         if spec.kind == "mask" and spec.dtype == "uint8" and array.dtype.kind in "iuf":
             try:  # libraries have class numbers as wide integers and as floats
                 array = as_type(array, "uint8")
             except ValueError:
                 problem = f"a mask of {array.dtype} with values other than the whole numbers from 0 to 255"
                 raise ValueError(f'{problem}; dtype "int32" of its field takes others') from None
-        return npy_of(array.astype(numpy.uint8) if array.dtype == bool else array)
+        return npy_of(array.astype(np.uint8) if array.dtype == bool else array)
     if spec.kind == "boxes":
         return boxes_of(value, spec.classes).tobytes()
     if spec.kind == "class":

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-import numpy
+import numpy as np
 
 from .errors import Error
 
@@ -46,7 +46,7 @@ def _is_tensor(leaf: Any) -> bool:
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, numpy.ndarray) and not isinstance(leaf, numpy.ma.MaskedArray) and not leaf.dtype.hasobject
+    return isinstance(leaf, np.ndarray) and not isinstance(leaf, np.ma.MaskedArray) and not leaf.dtype.hasobject
 
 
 def copied(leaf: Any) -> Any:

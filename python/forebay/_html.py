@@ -3,7 +3,7 @@ or show on light and dark backgrounds alike."""
 
 from __future__ import annotations
 
-import html as _html
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ _DIRECTIONS = {
 
 
 def escape(text: str) -> str:
-    return _html.escape(text).translate(_DIRECTIONS)
+    return html.escape(text).translate(_DIRECTIONS)
 
 
 class Figures(dict[str, Any]):
@@ -73,8 +73,8 @@ def bar(share: float, label: str) -> str:
     )
 
 
-def fold(title: str, html: str) -> str:
-    return f'<details style="margin:.4em 0"><summary>{escape(title)}</summary>{html}</details>'
+def fold(title: str, content: str) -> str:
+    return f'<details style="margin:.4em 0"><summary>{escape(title)}</summary>{content}</details>'
 
 
 def _bytes(value: float) -> str:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-import numpy
+import numpy as np
 
 from . import _core
 from ._labels import names_of, numbers_of
@@ -62,36 +62,23 @@ def _chosen(dataset: Any, values: Any) -> Any:
 
 def _bytes_at(column: Any) -> tuple[Any, Any]:
     """The address and number of bytes of each image; 0 bytes for one that has none."""
-    addresses, sizes = [numpy.zeros(0, numpy.uint64)], [numpy.zeros(0, numpy.uint64)]
+    addresses, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for chunk in column.chunks:
-        binary = chunk.field("bytes")
+        binary = _sound(chunk.field("bytes"))
         _, ends, data = binary.buffers()
-        width = numpy.int64 if "large" in str(binary.type) else numpy.int32
-        places = numpy.zeros(len(binary) + 1, width)
+        width = np.int64 if "large" in str(binary.type) else np.int32
+        places = np.zeros(len(binary) + 1, width)
         if ends is not None and len(binary):
-            places = numpy.frombuffer(ends, width)[binary.offset : binary.offset + len(binary) + 1]
-        _require_within(places, len(binary) + 1, data.size if data is not None else 0, sum(map(len, sizes)))
-        there = ~numpy.asarray(binary.is_null()) & ~numpy.asarray(chunk.is_null())
-        addresses.append(places[:-1].astype(numpy.uint64) + numpy.uint64(data.address if data is not None else 0))
-        sizes.append(numpy.where(there, numpy.diff(places), 0).astype(numpy.uint64))
-    return numpy.concatenate(addresses), numpy.concatenate(sizes)
-
-
-def _require_within(places: Any, count: int, size: int, row: int) -> None:
-    """Raises ConfigError unless `places` are `count` ascending offsets within `size` bytes: they come from a file, and
-    the library's threads read there. `row` is the row of the first."""
-    wrong = "ends early"
-    if len(places) == count:
-        is_wrong = (places[:-1] < 0) | (places[1:] < places[:-1]) | (places[1:] > size)
-        if not is_wrong.any():
-            return
-        wrong = f"says that row {row + int(is_wrong.argmax())} lies outside of it"
-    raise ConfigError(f"the dataset's Arrow file is damaged: its column of images {wrong}. Load the dataset anew")
+            places = np.frombuffer(ends, width)[binary.offset : binary.offset + len(binary) + 1]
+        there = ~np.asarray(binary.is_null()) & ~np.asarray(chunk.is_null())
+        addresses.append(places[:-1].astype(np.uint64) + np.uint64(data.address if data is not None else 0))
+        sizes.append(np.where(there, np.diff(places), 0).astype(np.uint64))
+    return np.concatenate(addresses), np.concatenate(sizes)
 
 
 def _sound(column: Any) -> Any:
-    """The column, once its values are known to be safe for Arrow to access. Raises ConfigError if its file is
-    damaged."""
+    """The column, once its values are known to lie within its memory: their places come from a file. Raises ConfigError
+    if that is damaged."""
     try:
         column.validate(full=True)
     except ValueError as error:
@@ -101,12 +88,7 @@ def _sound(column: Any) -> Any:
 
 def _without_image(column: Any) -> Any:
     """For each row, whether it has neither an image's bytes nor a file."""
-
-    def rows(chunk: Any) -> Any:
-        no_bytes, no_path = (numpy.asarray(chunk.field(name).is_null()) for name in ("bytes", "path"))
-        return numpy.asarray(chunk.is_null()) | (no_bytes & no_path)
-
-    return numpy.concatenate([numpy.zeros(0, bool), *map(rows, column.chunks)])
+    return np.logical_and.reduce([part.is_null().to_numpy() for part in column.flatten()])
 
 
 def _identity(dataset: Any, sizes: Any, addresses: Any) -> str:
@@ -136,18 +118,18 @@ def dataset_of(dataset: Any) -> _core.DatasetBase:
     labels: list[int] = []
     classes: list[str] = []
     if label is not None:
-        values = numpy.array(_sound(dataset.data.column(label)).to_pylist(), object)
+        values = np.array(_sound(dataset.data.column(label)).to_pylist(), object)
         none = "" if any(isinstance(value, str) for value in values) else -1
         listed = [none if value is None else value for value in _chosen(dataset, values)]
         labels, classes = numbers_of(listed, getattr(dataset.features[label], "names", None), len(listed))
     addresses, sizes = (_chosen(dataset, values) for values in _bytes_at(column))
     if sizes.all():
-        places = numpy.ascontiguousarray(addresses), numpy.ascontiguousarray(sizes)
+        places = np.ascontiguousarray(addresses), np.ascontiguousarray(sizes)
         identity = _identity(dataset, places[1], places[0])
         return _core.memory_dataset([column], *places, labels, names_of(classes), [], identity)
     if sizes.any():
         raise ConfigError(f"some images of the dataset are files and others bytes: give one kind of them, {_ADVICE}")
-    paths = numpy.array([row["path"] if row else None for row in _sound(column).to_pylist()], object)
+    paths = np.array([row["path"] if row else None for row in _sound(column).to_pylist()], object)
     chosen = [path or "" for path in _chosen(dataset, paths)]
     missing = next((path for path in chosen if not os.path.exists(path)), None)
     if missing is not None:

@@ -18,7 +18,7 @@ def numbers_of(labels: Any, classes: Sequence[str] | None, count: int) -> tuple[
     if labels is None:
         return [], classes
     _refuse_other_order(one_column(labels, "labels"), classes)
-    labels = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    labels = as_list(labels)
     if count and not labels:
         raise ConfigError("labels are empty: give one for each sample, or None; an iterator can be read only once")
     if any(isinstance(label, str) for label in labels):
@@ -34,6 +34,11 @@ def numbers_of(labels: Any, classes: Sequence[str] | None, count: int) -> tuple[
         return [class_number(label, (), 2**63) for label in labels], classes
     except ValueError as error:
         raise ConfigError(f"the label {error}") from None
+
+
+def as_list(values: Any) -> list[Any]:
+    """Python's own numbers and texts, also from NumPy, pandas and PyTorch."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def _refuse_other_order(labels: Any, classes: Sequence[str] | None) -> None:

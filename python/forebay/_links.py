@@ -24,7 +24,7 @@ from .errors import Error
 Exchange = Callable[[bytes], list[bytes]]
 
 _HEAD = struct.Struct("<BBQ")  # kind, channel, number of bytes that follow
-SUM, WORD, GATHER, CAST, FAREWELL = range(5)
+SUM, WORD, GATHER, FAREWELL = range(4)
 _HELLO = struct.Struct("<32sI")
 LOOPBACK = "127.0.0.1"
 _MEET_S = 120.0  # until all ranks are connected
@@ -190,43 +190,39 @@ def _call(address: tuple[str, int], rank: int, deadline: float) -> socket.socket
 def _meet(
     listener: socket.socket, token: bytes, missing: set[int], peers: dict[int, socket.socket], deadline: float
 ) -> None:
-    """Accepts connections from the missing ranks. All pending connections are polled together for their hello, which a
-    rank sends immediately, and the oldest of too many is dropped, so that a stranger keeps no rank waiting."""
+    """Accepts connections from the missing ranks. The hellos of all pending connections, which a rank sends
+    immediately, are awaited together, and the oldest of too many is dropped, so that a stranger keeps no rank
+    waiting."""
+    from multiprocessing.connection import wait
+
     most = len(missing) + _STRANGERS
-    guests: dict[int, socket.socket] = {}  # by descriptor, oldest first
-    poll = select.poll()
-    poll.register(listener, select.POLLIN)
-
-    def parted(number: int) -> socket.socket:
-        poll.unregister(number)
-        return guests.pop(number)
-
+    guests: list[socket.socket] = []  # oldest first
     try:
         while missing:
             patience_s = deadline - time.monotonic()
             if patience_s <= 0:
                 raise Error(f"ranks {sorted(missing)} did not connect within {_MEET_S:.0f} s")
-            for number, _ in poll.poll(1000 * patience_s):
-                if number == listener.fileno():
+            ready: list[Any] = wait([listener, *guests], patience_s)
+            for each in ready:
+                if each is listener:
                     with contextlib.suppress(OSError):  # it has already disconnected
                         guest = listener.accept()[0]
                         if len(guests) == most:
-                            parted(next(iter(guests))).close()
+                            guests.pop(0).close()
                         guest.setblocking(False)
-                        guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _HELLO.size)  # poll() waits for it all
-                        guests[guest.fileno()] = guest
-                        poll.register(guest, select.POLLIN)
-                elif number in guests:
-                    guest = parted(number)
-                    rank = _rank_of(guest, token)
+                        guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _HELLO.size)  # wait() is for it all
+                        guests.append(guest)
+                elif each in guests:
+                    guests.remove(each)
+                    rank = _rank_of(each, token)
                     if rank in missing:
                         missing.remove(rank)
-                        peers[rank] = guest
+                        peers[rank] = each
                     else:
-                        guest.close()
+                        each.close()
     finally:
-        for number in list(guests):
-            parted(number).close()
+        for guest in guests:
+            guest.close()
 
 
 def _rank_of(guest: socket.socket, token: bytes) -> int:

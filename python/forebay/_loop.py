@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-import torch
+from torch.utils import data
 
 from .errors import ConfigError
-from .feeder import Epoch, Feeder
+from .feeder import Feeder
 
 
 class Served(Sized):
@@ -111,7 +111,7 @@ class Loop:
                     if not (is_new or self._fresh or self.feeder.was_stopped):
                         self.feeder._warn_of_empty_loop()
                     return None
-                self._batches, is_new = iter(Epoch(self.feeder)), True
+                self._batches, is_new = self.feeder._batches(None), True
             batch = next(self._batches, None)
             if batch is not None or self._fresh or not is_new:
                 return batch
@@ -136,7 +136,7 @@ LEFT = (
     "an epoch has more than len(loader) steps: for a trainer that stops after those say restart=False, so that the "
     "next loop continues, or use forebay.lightning.DataModule"
 )
-_Theirs = torch.utils.data.DataLoader  # a program may put Forebay's in its place
+_Theirs = data.DataLoader  # a program may put Forebay's in its place
 
 
 class Workers:

@@ -12,17 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 from torch.utils import data
 
 from . import _core, _huggingface, _options, _transforms
 from ._ranks import group_size
+from ._transforms import Unlike
 from .dataset import Dataset, Files, is_configured
 from .errors import ConfigError
-
-
-class Unlike(ConfigError):
-    """A part of the program's own that only PyTorch's workers can handle."""
 
 
 Part = tuple[str, Any, Any]  # its name, and itself, and what else is compared with ==
@@ -68,7 +65,7 @@ def source_of(dataset: Any, is_library: bool) -> Source:
     in_memory = _in_memory(dataset)
     if in_memory is not None:
         return in_memory
-    samples, classes, transform = _listed(dataset)
+    samples, classes, transform = _files_of(dataset)
     options = {} if transform is None else _transforms.options_of(transform)
     try:
         if {type(label) for _, label in samples} & {bool, float}:  # PyTorch's batches keep that type
@@ -99,17 +96,18 @@ def _folders(*names: str) -> Any:
     return found
 
 
-def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
+def _files_of(dataset: Any) -> tuple[list[Any], Any, Any]:
     """The dataset's files with their labels, its classes, and its transform."""
-    dataset, chosen = whole(dataset)
     name = type(dataset).__name__
+    if type(dataset) is data.Subset:
+        samples, classes, transform = _files_of(dataset.dataset)
+        return [samples[int(i)] for i in dataset.indices], classes, transform
     if type(dataset) is data.ConcatDataset:
-        parts = [_listed(part) for part in dataset.datasets]
+        parts = [_files_of(part) for part in dataset.datasets]
         _, classes, transform = parts[0]
         if any((part[1], part[2]) != (classes, transform) for part in parts):
             raise Unlike("the parts of the ConcatDataset have different classes or transforms")
-        samples = [sample for part in parts for sample in part[0]]
-        return samples if chosen is None else [samples[i] for i in chosen], classes, transform
+        return [sample for part in parts for sample in part[0]], classes, transform
     require_plain(dataset, ("__getitem__", "__getitems__"))
     if not hasattr(dataset, "samples"):
         raise Unlike(f"{name} does not list its files, as ImageFolder does")
@@ -124,8 +122,7 @@ def _listed(dataset: Any) -> tuple[list[Any], Any, Any]:
     samples = dataset.samples
     if len(dataset) != len(samples):
         raise Unlike(f"{name} lists {len(samples)} files and has a length of {len(dataset)}")
-    chosen_samples = samples if chosen is None else [samples[i] for i in chosen]
-    return chosen_samples, getattr(dataset, "classes", None), getattr(dataset, "transform", None)
+    return samples, getattr(dataset, "classes", None), getattr(dataset, "transform", None)
 
 
 def _in_memory(dataset: Any) -> Source | None:
@@ -136,22 +133,22 @@ def _in_memory(dataset: Any) -> Source | None:
         return None
     if dataset.target_transform is not None or dataset.transform is None:
         return None
-    pixels = numpy.asarray(dataset.data)
-    if pixels.dtype != numpy.uint8 or pixels.shape[3:] not in ((), (3,)) or len(pixels) != len(dataset):
+    pixels = np.asarray(dataset.data)
+    if pixels.dtype != np.uint8 or pixels.shape[3:] not in ((), (3,)) or len(pixels) != len(dataset):
         return None
     sides, channels = (int(pixels.shape[1]), int(pixels.shape[2])), 1 if pixels.ndim == 3 else 3
     options = _transforms.options_of(dataset.transform, sides, channels)
-    head = numpy.frombuffer(b"P%d %d %d 255\n" % (5 if channels == 1 else 6, sides[1], sides[0]), numpy.uint8)
-    files = numpy.empty((len(pixels), len(head) + pixels[0].size), numpy.uint8)
+    head = np.frombuffer(b"P%d %d %d 255\n" % (5 if channels == 1 else 6, sides[1], sides[0]), np.uint8)
+    files = np.empty((len(pixels), len(head) + pixels[0].size), np.uint8)
     files[:, : len(head)], files[:, len(head) :] = head, pixels.reshape(len(pixels), -1)
-    rows = numpy.arange(len(files)) if chosen is None else numpy.asarray(chosen) % len(files)
-    addresses = (files.ctypes.data + rows * files.shape[1]).astype(numpy.uint64)
-    targets = numpy.asarray(dataset.targets)
-    if targets.dtype != numpy.int64 or targets.min(initial=0) < -1 or targets.max(initial=0) >= len(dataset.classes):
+    rows = np.arange(len(files)) if chosen is None else np.asarray(chosen) % len(files)
+    addresses = (files.ctypes.data + rows * files.shape[1]).astype(np.uint64)
+    targets = np.asarray(dataset.targets)
+    if targets.dtype != np.int64 or targets.min(initial=0) < -1 or targets.max(initial=0) >= len(dataset.classes):
         raise Unlike(f"the targets of {type(dataset).__name__} are no class numbers")
     labels = targets[rows].tolist()
     identity = f"{sides} {hashlib.sha256(files[rows].tobytes()).hexdigest()}"
-    sizes = numpy.full(len(rows), files.shape[1], numpy.uint64)
+    sizes = np.full(len(rows), files.shape[1], np.uint64)
     names = [str(name).encode() for name in dataset.classes]
     made = _core.memory_dataset([files], addresses, sizes, labels, names, [], identity)
     return Source(made, len(rows), {"channels": channels, **options})

@@ -92,14 +92,12 @@ def key_of(keyword: str) -> str:
 def _lines(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     """A line of TOML for each value, with the keyword that it came from."""
     given = [(key_of(name), value, f"{name}={value!r}") for name, value in flat(options).items() if name != "fields"]
-    for section, value, where in given:
-        if section in _SECTIONS:
-            first = next(key.name for key in _KEYS if key.section == section)
-            keys = "".join(f" or {key.section}_{section}={value!r}" for key in _KEYS if key.name == section)
-            keys = f"{section}={{{first!r}: {value!r}}}{keys}"
-            raise ConfigError(f"{where}: {section} is a section: give its keys, {keys}")
     earlier: dict[str, str] = {}
-    for key, _, where in given:
+    for key, value, where in given:
+        if key in _SECTIONS:
+            first = next(each.name for each in _KEYS if each.section == key)
+            keys = "".join(f" or {each.section}_{key}={value!r}" for each in _KEYS if each.name == key)
+            raise ConfigError(f"{where}: {key} is a section: give its keys, {key}={{{first!r}: {value!r}}}{keys}")
         if key in earlier:
             raise ConfigError(f"{earlier[key]} and {where} are the same key, {key}: give one of them")
         earlier[key] = where
@@ -189,8 +187,8 @@ def load(config: str | os.PathLike[str] | None, options: Mapping[str, Any]) -> _
     for line, keyword in lines:
         if any("\ud800" <= c <= "\udfff" for c in line):
             raise ConfigError(
-                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give files "
-                "of data as dataset=forebay.Files(paths)"
+                f"{ascii(keyword)}: a configuration is text in UTF-8, which this is not; rename the file, or give "
+                "files of data as dataset=forebay.Files(paths)"
             )
     try:
         return _core.parse_options("\n".join(line for line, _ in lines), "options", base) if lines else base

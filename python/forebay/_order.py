@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 import torch
 from torch.utils import data
 
 from . import _options
-from ._native import Unlike, require_plain
+from ._native import require_plain
 from ._ranks import SOLO, group_size
+from ._transforms import Unlike
 
 
 class Order(NamedTuple):
@@ -100,10 +101,6 @@ def next_base_seed(generator: Any) -> int:
         source.set_state(before)
 
 
-def _text(state: torch.Tensor) -> str:
-    return bytes(state.numpy().tobytes()).hex()
-
-
 class Asked:
     """A sampler, asked for the order of each epoch when PyTorch's loader would ask, and after a state is loaded for the
     same order again. ``generator``: the loader's."""
@@ -113,7 +110,7 @@ class Asked:
         self._random = getattr(sampler, "generator", None) or torch.default_generator
         # The random states from which the order of this epoch was drawn and that of the next will be drawn.
         self._drawn_from: Mapping[str, Any] = {}
-        self._resumed: Mapping[str, Any] | None = None
+        self.resumed: Mapping[str, Any] | None = None  # a loaded state from which no order has been drawn yet
         self._given: Iterator[int] = iter(())
         self._asked = 0  # how many of these PyTorch's loader would have asked for
 
@@ -122,8 +119,10 @@ class Asked:
 
     def order(self, samples: int) -> Any:
         """The samples of the next epoch; in a resumed epoch, those that the sampler gave originally."""
-        before, resumed, self._resumed = self._random.get_state(), self._resumed, None
-        now = {"random": _text(before), **({"epoch": self._sampler.epoch} if hasattr(self._sampler, "epoch") else {})}
+        before, resumed, self.resumed = self._random.get_state(), self.resumed, None
+        now: dict[str, Any] = {"random": before.numpy().tobytes().hex()}
+        if hasattr(self._sampler, "epoch"):
+            now["epoch"] = self._sampler.epoch
         self._drawn_from = resumed or now
         if resumed is not None:
             self._random.set_state(torch.frombuffer(bytearray.fromhex(resumed["random"]), dtype=torch.uint8))
@@ -132,18 +131,13 @@ class Asked:
         # Only as many as there are: at its end a sampler may draw once more, which a loop that is left does not reach.
         begin = self._random.get_state()
         self._given, self._asked = iter(self._sampler), len(self._sampler)
-        places = numpy.array(list(islice(self._given, self._asked)), numpy.int64)
+        places = np.array(list(islice(self._given, self._asked)), np.int64)
         if self._random is not torch.default_generator:  # drawn again in parts, as it is asked: a loop may be left
             self._random.set_state(begin)
             self._given, self._asked = iter(self._sampler), 0
         if resumed is not None and self._random is torch.default_generator and resumed["random"] != now["random"]:
             self._random.set_state(before)  # it belongs to the program, which has not restored it
-        return numpy.where(places < 0, places + samples, places).astype("uint32")
-
-    @property
-    def is_resumed(self) -> bool:
-        """Whether a state was loaded and no order has been drawn since."""
-        return self._resumed is not None
+        return np.where(places < 0, places + samples, places).astype("uint32")
 
     def ask(self, count: int) -> None:
         """PyTorch's loader would have asked the sampler for this many samples; for more than there are, to its end."""
@@ -157,9 +151,6 @@ class Asked:
         before = self._random.get_state()
         if is_to_draw and (self._generator or torch.default_generator) is self._random:
             draw_base_seed(self._generator)
-        found = {"random": _text(self._random.get_state())}
+        found = {"random": self._random.get_state().numpy().tobytes().hex()}
         self._random.set_state(before)
         return found
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        self._resumed = state

@@ -67,13 +67,14 @@ def _main_module() -> bytes:
 class Pool:
     """The processes of one feeder. The library's threads send requests over their sockets."""
 
-    def __init__(self, dataset: Any, count: int) -> None:
+    def __init__(self, dataset: Any, count: int, logger: logging.Logger) -> None:
         if _worker.is_worker:
             raise ConfigError(
                 "a process that reads samples must not start others: the program makes its feeder when its main module "
                 'is imported. Put that below `if __name__ == "__main__":`'
             )
         self.count = count
+        self._logger = logger
         self._messages = _main_module(), _payload(dataset)
         self._parent = os.getpid()
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -91,7 +92,7 @@ class Pool:
         ended."""
         if number not in self._ends:
             text = self._ended(number)
-            logging.getLogger("forebay").warning("process %d of the dataset %s; starting another", number, text)
+            self._logger.warning("process %d of the dataset %s; starting another", number, text)
             self._launch(number)
             try:
                 self._greet([number])
@@ -106,7 +107,7 @@ class Pool:
         be replaced."""
         text = self._ended(number)
         if is_last:
-            logging.getLogger("forebay").error(
+            self._logger.error(
                 "process %d of the dataset %s, as did those before it: no more are started", number, text
             )
         kind: type[Exception] = RuntimeError

@@ -81,7 +81,7 @@ class View:
     def tick(self) -> None:
         """Called repeatedly while the trainer waits."""
         now_s = clock()
-        if self._asked is None or now_s < max(self._due, self._asked + _PATIENCE_S) or not self._is_open:
+        if self._asked is None or now_s < max(self._due, self._asked + _PATIENCE_S):
             return
         self._due = now_s + self._display.every_s
         waiting = f"waits for a batch: {now_s - self._asked:.0f} s"

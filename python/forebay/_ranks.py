@@ -56,13 +56,13 @@ class ProcessGroupCommunicator(SocketCommunicator):
         if rank < 0:
             raise ConfigError("this process is not in the process group that comm is")
 
-        def exchange(data: bytes) -> list[bytes]:
+        def exchange(mine: Any) -> list[Any]:
             everything: list[Any] = [None] * size
-            distributed.all_gather_object(everything, data, group=group)
+            distributed.all_gather_object(everything, mine, group=group)
             return everything
 
-        nodes = [text.decode() for text in exchange(_links.node().encode())]
-        hosts = [text.decode() for text in exchange(_links.host(nodes).encode())]
+        nodes = exchange(_links.node())
+        hosts = exchange(_links.host(nodes))
         super().__init__(rank, hosts, nodes, exchange)
 
 

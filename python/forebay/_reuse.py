@@ -16,7 +16,8 @@ from .errors import ConfigError, Error
 from .feeder import Feeder
 from .policy import take_policy
 
-_OPTIONS: dict[str, Any] = {"epochs": 1 << 40, "device": "host", "queue_capacity": 8, "queue_pool": 4}
+_FEEDER = ("logger", "trace", "trace_s")  # arguments of a feeder that are no options
+_DEFAULTS: dict[str, Any] = {"epochs": 1 << 40, "device": "host", "queue_capacity": 8, "queue_pool": 4}
 
 
 class Intake:
@@ -124,7 +125,7 @@ class Reuse:
         self._ranks = ranks_of(comm)
         self._rank = (0, 1) if self._ranks is None else (self._ranks.rank, self._ranks.size)  # and of how many
         self._owner = self._rank  # the rank and the number of ranks that the state is from
-        self._options = _options.overridden({**_OPTIONS, "policy": policy}, options)
+        self._options = _options.overridden({**_DEFAULTS, "policy": policy}, options)
         self._place = Place()  # before this feeder
         # A state of the source and the number of batches served since: as of the last batch served, and of the one
         # before.
@@ -266,9 +267,6 @@ def _generator_of(source: Any) -> Any:
 def _generator_state(source: Any) -> Any:
     generator = _generator_of(source)
     return generator.get_state() if hasattr(generator, "get_state") else None
-
-
-_FEEDER = ("logger", "trace", "trace_s")
 
 
 reuse = Reuse  # the name that programs use

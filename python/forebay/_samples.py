@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import numpy
+import numpy as np
 
 from ._core import FieldSpec
 from ._fields import npy_of, part_of
@@ -32,8 +32,8 @@ def image_of(item: Any) -> Any:
             f"__getitem__ returned a {type(item).__name__}: it returns the image alone; the labels of all samples are "
             "the dataset's attribute `labels`, and other targets are fields"
         )
-    array = numpy.asarray(item)
-    if array.dtype not in (numpy.uint8, numpy.uint16):
+    array = np.asarray(item)
+    if array.dtype not in (np.uint8, np.uint16):
         raise TypeError(
             f"__getitem__ returns the bytes of an image file, its path, or an array of uint8 or uint16, not "
             f"{array.dtype} ({type(item).__name__}). Other numbers belong into a field: declare "

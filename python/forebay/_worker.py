@@ -60,10 +60,8 @@ class _Memory:
     """Memory that the other process maps as well."""
 
     def __init__(self, file: int) -> None:
-        self._file = file
-        self._size = _LEAST
-        os.ftruncate(file, self._size)
-        self._map = mmap.mmap(file, self._size)
+        os.ftruncate(file, _LEAST)
+        self._map = mmap.mmap(file, _LEAST)
 
     def put(self, parts: list[tuple[bool, memoryview]]) -> list[int]:
         """Stores the parts; returns is_path, offset and size of each."""
@@ -72,11 +70,8 @@ class _Memory:
         for is_path, part in parts:
             places += [int(is_path), end, len(part)]
             end += -(-len(part) // _ALIGNMENT) * _ALIGNMENT
-        if end > self._size:
-            self._map.close()
-            self._size = max(end, 2 * self._size)
-            os.ftruncate(self._file, self._size)
-            self._map = mmap.mmap(self._file, self._size)
+        if end > len(self._map):
+            self._map.resize(max(end, 2 * len(self._map)))  # and the file
         for (_, part), offset in zip(parts, places[1::3]):
             self._map[offset : offset + len(part)] = part
         return places

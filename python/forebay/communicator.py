@@ -1,5 +1,5 @@
-"""The communication that Forebay needs between the ranks of a job. forebay.mpi implements it for MPI; for another
-transport, write a subclass."""
+"""The communication that Forebay needs between the ranks of a job. forebay.mpi implements it for MPI, forebay.sockets
+for TCP; for another transport, write a subclass."""
 
 from __future__ import annotations
 

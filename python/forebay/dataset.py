@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -107,7 +108,7 @@ class Dataset:
         return f"{type(self).__qualname__} {len(self)}"
 
 
-def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
+def _made_of(dataset: Dataset, processes: int, logger: logging.Logger) -> _core.DatasetBase:
     labels, classes = numbers_of(dataset.labels, dataset.classes, len(dataset))
     fields = specs_of(dataset.fields)
     identity = dataset.identity()
@@ -119,7 +120,7 @@ def _made_of(dataset: Dataset, processes: int) -> _core.DatasetBase:
         return _core.object_dataset(lambda i: answer_of(dataset[i], fields), *listed)
     from ._processes import Pool
 
-    pool = Pool(dataset, processes)
+    pool = Pool(dataset, processes, logger)
     try:
         return _core.process_dataset(pool, *listed)
     except BaseException:
@@ -133,13 +134,13 @@ def is_configured(dataset: Any) -> bool:
     return is_keys or isinstance(dataset, (str, os.PathLike))
 
 
-def given_dataset(dataset: Any, processes: int) -> _core.DatasetBase | None:
+def given_dataset(dataset: Any, processes: int, logger: logging.Logger) -> _core.DatasetBase | None:
     """The library's dataset for the program's argument; None for None. ``processes`` of them read a forebay.Dataset; 0:
     threads."""
     if not hasattr(processes, "__index__") or processes < 0:
         raise ConfigError(f"processes={processes!r}: a number of processes, 0 for none")
     if isinstance(dataset, Dataset):
-        return _made_of(dataset, processes)
+        return _made_of(dataset, processes, logger)
     if processes:
         raise ConfigError("processes= is for a subclass of forebay.Dataset; files are read without Python")
     if dataset is None or isinstance(dataset, _core.DatasetBase):

@@ -70,32 +70,28 @@ class Epoch:
         return f"<forebay.Epoch {self.number}>"
 
 
-_PATIENCE_S = 10
-
 # Their threads must end while there is still an interpreter to log to.
 _open: weakref.WeakSet[Feeder] = weakref.WeakSet()
 
 
+def _close_at_exit(feeder: Feeder, deadline: float) -> None:
+    try:
+        # A daemon thread may be inside a call and must leave it before the interpreter ends.
+        while feeder._is_occupied and time.monotonic() < deadline:
+            feeder.request_stop()
+            time.sleep(0.001)
+    finally:
+        # A forked process has nothing to close. Any error that matters has already been raised.
+        with contextlib.suppress(Error):
+            feeder.close()
+
+
 @atexit.register
 def _close_all() -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    interrupted: BaseException | None = None
-    for feeder in list(_open):
-        try:
-            # A daemon thread may be inside a call and must leave it before the interpreter ends.
-            while feeder._is_occupied and time.monotonic() < deadline:
-                feeder.request_stop()
-                time.sleep(0.001)
-        except BaseException as error:
-            interrupted = interrupted or error
-        # A forked process has nothing to close. Any error that matters has already been raised.
-        try:
-            with contextlib.suppress(Error):
-                feeder.close()
-        except BaseException as error:  # threads of the other feeders must end as well
-            interrupted = interrupted or error
-    if interrupted:
-        raise interrupted
+    deadline = time.monotonic() + 10
+    with contextlib.ExitStack() as all_open:  # closes the others even if one is interrupted
+        for feeder in list(_open):
+            all_open.callback(_close_at_exit, feeder, deadline)
 
 
 def _log_to(logger: logging.Logger) -> Any:
@@ -176,7 +172,7 @@ class Feeder(_core.FeederBase):
                 others = list(also_streams)
                 for each in (stream, *others):
                     _core.stream_number(each)
-                given = given_dataset(dataset, processes)
+                given = given_dataset(dataset, processes, self._logger)
                 if given is not None:
                     unless_it_runs.callback(given._close)  # its processes
             except BaseException as error:

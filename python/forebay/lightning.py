@@ -144,7 +144,7 @@ class DataModule(LightningDataModule):
     @property
     def feeder(self) -> Feeder | None:
         """The feeder of the training data, with its figures, while there is one."""
-        return self._loader.feeder if self._loader else None
+        return None if self._loader is None else self._loader.feeder
 
     def train_dataloader(self) -> Any:
         if self._training is None:

@@ -16,7 +16,6 @@ from .communicator import Communicator, share_file
 from .errors import Error
 
 _WORD = 1  # the tag of messages
-_WAIT_S = 50e-6  # between two tests of an incomplete operation
 
 # Buffers to which MPI may still write after their communicator was abandoned.
 _abandoned: list[Any] = []
@@ -25,7 +24,7 @@ _abandoned: list[Any] = []
 def _complete(request: Any) -> None:
     """Waits without holding the GIL, so that signals are handled."""
     while not request.Test():
-        time.sleep(_WAIT_S)
+        time.sleep(50e-6)
 
 
 class _Reduction:
@@ -143,16 +142,15 @@ class MpiCommunicator(Communicator):
         request, mine = self._farewell
         if not request.Test():
             return False
-        others = [(self._farewells[2 * rank], self._farewells[2 * rank + 1]) for rank in range(self.size)]
+        sums, words = self._farewells[::2], self._farewells[1::2]  # of each rank
         # A sum that some rank has not started never completes on the others.
-        if self._gather or any(sums != mine[0] for sums, _ in others):
+        if self._gather or any(started != mine[0] for started in sums):
             self._abandon()
             return True
         while self.listen():
             pass
         self._forget_sent_words()
-        expected = sum(words for _, words in others) - mine[1]
-        if self._received != expected or self._words or not all(map(self.test, list(self._reductions))):
+        if self._received != sum(words) - mine[1] or self._words or not all(map(self.test, list(self._reductions))):
             return False
         self._free()
         return True

@@ -12,8 +12,6 @@ import numpy as np
 from ._core import Signals
 from .errors import ConfigError
 
-_GENERATOR = ("rng", "generator")
-
 Decision = Literal["fresh", "reuse", "wait"]
 
 
@@ -74,9 +72,7 @@ def _takes_a_generator(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # builtins without a signature
         return False
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > 1 and (
-        positional[1].default is inspect.Parameter.empty or positional[1].name in _GENERATOR
-    )
+    return any(p.default is p.empty or p.name in ("rng", "generator") for p in positional[1:2])
 
 
 def _operation_of(function: Callable[..., Any]) -> GivenOperation:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ._links import CAST, FAREWELL, GATHER, SUM, WORD, Exchange, Links, connect
+from ._links import FAREWELL, GATHER, SUM, WORD, Exchange, Links, connect
 from .communicator import Communicator, share_file
 from .errors import Error
 
@@ -32,10 +32,6 @@ class _Sum:
         self.total[:sums] += theirs[:sums]
         np.minimum(self.total[sums:], theirs[sums:], out=self.total[sums:])
         self.missing.remove(rank)
-
-    def finish(self) -> None:
-        if self.values is not None:
-            self.values[:] = self.total.tobytes()
 
 
 # Open connections of abandoned communicators: other ranks may still read what was sent.
@@ -80,19 +76,12 @@ class SocketCommunicator(Communicator):
         if open_sum.missing:
             return False
         del self._sums[channel]
-        open_sum.finish()
+        if open_sum.values is not None:
+            open_sum.values[:] = open_sum.total.tobytes()
         return True
 
     def broadcast(self, data: bytes, root: int) -> bytes:
-        if self.rank == root:
-            self._links.say_to_all(CAST, 0, data)
-            while not self._links.has_sent:
-                self._links.look(1)
-            return data
-        while (got := self._links.take(CAST, 0, root)) is None:
-            self._require(root)
-            self._links.look(1)
-        return got
+        return self._exchange(data if self.rank == root else b"")[root]
 
     def start_gather(self, data: bytes) -> None:
         self._gather = {self.rank: data}
@@ -101,10 +90,10 @@ class SocketCommunicator(Communicator):
     def gathered(self) -> list[bytes] | None:
         self._links.look()
         for rank in [rank for rank in self._others if rank not in self._gather]:
-            if (data := self._links.take(GATHER, 0, rank)) is None:
-                self._require(rank)
-            else:
+            if (data := self._links.take(GATHER, 0, rank)) is not None:
                 self._gather[rank] = data
+            elif self._has_parted(rank):
+                raise self._has_gone(rank)
         if len(self._gather) < self.size or not self._links.has_sent:
             return None
         return [self._gather[rank] for rank in range(self.size)]
@@ -147,10 +136,6 @@ class SocketCommunicator(Communicator):
 
     def _has_parted(self, rank: int) -> bool:
         return rank in self._links.parted or rank in self._links.gone
-
-    def _require(self, rank: int) -> None:
-        if self._has_parted(rank):
-            raise self._has_gone(rank)
 
     def _has_gone(self, rank: int) -> Error:
         return Error(f"rank {rank} has gone: it closed its feeder or its process ended; its own output says why")

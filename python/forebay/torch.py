@@ -11,23 +11,24 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import torch
+from torch.utils import data
 
-from . import _native, _options, _transforms
+from . import _native, _options
 from ._loop import DIVIDED, LEFT, Loop, Served, Way, Workers
 from ._order import ORDER_KEYS, Asked, Order, awaits_seed, draw_base_seed, next_base_seed, order_of
 from ._ranks import SOLO, group_size, refuse_launched
 from ._ranks import ProcessGroupCommunicator as ProcessGroupCommunicator
 from ._reuse import Reuse
+from ._transforms import Unlike
 from .dataset import given_dataset, is_configured
 from .errors import ConfigError
 from .feeder import Feeder
 
 _Item = TypeVar("_Item")
 _Plan = tuple[_native.Source, Order, int, bool]  # the last two: batch_size and drop_last
-_ENDLESS = 1 << 40  # epochs; a loader never ends
 
 
-class DataLoader(torch.utils.data.DataLoader[_Item]):
+class DataLoader(data.DataLoader[_Item]):
     """PyTorch's DataLoader, with the same arguments and semantics; each loop over it is one epoch.
 
     *Native*: if Forebay knows every part exactly (ImageFolder and the like with torchvision's transforms, PyTorch's own
@@ -91,7 +92,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             super().__init__(shown, **given)
         try:
             if native == "off" and not is_library:
-                raise _native.Unlike('native="off" was said')
+                raise Unlike('native="off" was said')
             plan = self._plan(dataset, None if is_library else shown)
         except ConfigError as why:
             for warning in told:
@@ -101,20 +102,19 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             self._take_native_way(shown, plan, options)
 
     def _plan(self, dataset: Any, sized: Any) -> _Plan:
-        """The arguments of a feeder that does the same. Raises Unlike if there is none, or ConfigError for a
-        transform."""
+        """The arguments of a feeder that does the same. Raises Unlike if there is none."""
         of = self._arguments
         batch_size, drop_last, sampler, by = of["batch_size"], of["drop_last"], of["sampler"], of["batch_sampler"]
-        if isinstance(dataset, torch.utils.data.IterableDataset):
-            raise _native.Unlike("the dataset is an iterable one")
-        if of["collate_fn"] not in (None, torch.utils.data.default_collate):
-            raise _native.Unlike("collate_fn is yours")
+        if isinstance(dataset, data.IterableDataset):
+            raise Unlike("the dataset is an iterable one")
+        if of["collate_fn"] not in (None, data.default_collate):
+            raise Unlike("collate_fn is yours")
         if by is not None:
-            if type(by) is not torch.utils.data.BatchSampler:
-                raise _native.Unlike("batch_sampler is yours")
+            if type(by) is not data.BatchSampler:
+                raise Unlike("batch_sampler is yours")
             batch_size, drop_last, sampler = by.batch_size, by.drop_last, by.sampler
         if batch_size is None:
-            raise _native.Unlike("batch_size=None means samples without batches")
+            raise Unlike("batch_size=None means samples without batches")
         if sampler is None and sized is None:
             alone = SOLO if self.comm is None and group_size() > 1 else self.comm
             order = Order(bool(of["shuffle"]), of["generator"], ranks=alone)
@@ -125,7 +125,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         source = _native.source_of(dataset, sized is None)
         count = source.length if order.sampler is None else len(order.sampler)
         if count is not None and count < (batch_size if drop_last else 1):
-            raise _native.Unlike("there is no whole batch")
+            raise Unlike("there is no whole batch")
         return source, order, batch_size, bool(drop_last)
 
     def _orders_itself(self, sampler: Any) -> bool:
@@ -142,7 +142,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             _native.refuse_shared_files(options)
         gpu = self._gpu()
         self._pins = gpu is not None
-        given: dict[str, Any] = {"policy": "block", "epochs": _ENDLESS, "max_leases": _LEASES}
+        given: dict[str, Any] = {"policy": "block", "epochs": 1 << 40, "max_leases": _LEASES}  # a loader never ends
         given.update(drop_last=drop_last, batch_size=batch_size, dataset_shuffle=order.shuffle)
         given["device"] = "auto" if self._pins else "host"
         if not order.shuffle and not isinstance(shown, Served):
@@ -157,11 +157,12 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
             given["seed"] = next_base_seed(self.generator)
         given = _options.overridden(_options.overridden(given, source.options), options)
         self._seed = int(given.pop("seed"))
+        log = self._log
 
         def make(seed: int, **once: Any) -> tuple[Feeder, Any]:  # no reference to the loader: threads end with its last
             options, samples, orders = {**given, **once}, source.dataset, None
             if order.sampler is not None:
-                samples = given_dataset(source.dataset, options.pop("processes", 0))
+                samples = given_dataset(source.dataset, options.pop("processes", 0), log)
                 orders = samples._order_of(len(order.sampler))  # type: ignore[union-attr]
             with _current(gpu):
                 return Feeder(dataset=samples, comm=order.ranks, seed=seed, **options), orders
@@ -200,7 +201,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def _take_general_way(
         self, why: ConfigError, is_library: bool, image_options: list[str], options: Mapping[str, Any]
     ) -> None:
-        if is_library or self.native == "require" or not isinstance(why, (_native.Unlike, _transforms.NoCounterpart)):
+        if is_library or self.native == "require" or not isinstance(why, Unlike):
             raise why
         if image_options:
             raise ConfigError(
@@ -244,7 +245,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
 
     def _must_renew(self) -> bool:
         # What was loaded for other places is not dropped here: the library refuses them.
-        return self._asked is not None and not self._asked.is_resumed and self._has_other_length()
+        return self._asked is not None and self._asked.resumed is None and self._has_other_length()
 
     def __iter__(self) -> Any:
         if self._reuse is not None:
@@ -352,11 +353,11 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
         self._feeder.load_state_dict(state)
         self._has_base_seed = bool(state.get("has_base_seed"))
         if self._asked is not None:
-            self._asked.resume(state["order"])
+            self._asked.resumed = state["order"]
 
     def close(self) -> None:
         """Stops the threads; collective with several ranks. Also done at the end of the program."""
-        ring = self._reuse or self._feeder
+        ring = self._feeder if self._reuse is None else self._reuse  # whose length an iterable dataset need not have
         if ring is not None:
             ring.close()
 
@@ -366,7 +367,7 @@ class DataLoader(torch.utils.data.DataLoader[_Item]):
     def __repr__(self) -> str:
         if self.is_native:
             return f"<forebay.torch.DataLoader: {self._feeder!r}>"
-        return f"<forebay.torch.DataLoader: {self._reuse or 'PyTorch alone'}>"
+        return f"<forebay.torch.DataLoader: {'PyTorch alone' if self._reuse is None else self._reuse}>"
 
 
 @contextlib.contextmanager
@@ -389,7 +390,7 @@ def _remade(kind: type[DataLoader[Any]], arguments: Mapping[str, Any]) -> DataLo
 _LEASES = 3  # a loop needs two; a third in use shows that the program keeps batches
 _said: set[str] = set()  # lines already logged
 # The arguments of PyTorch's loader with their defaults, and those of a feeder that are not options.
-_SIGNATURE = inspect.signature(torch.utils.data.DataLoader.__init__)
+_SIGNATURE = inspect.signature(data.DataLoader.__init__)
 _THEIRS = {name: each.default for name, each in list(_SIGNATURE.parameters.items())[2:]}
 _MEANT = ("batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last", "timeout", "generator")
 _PINNING = ("pin_memory", "pin_memory_device")

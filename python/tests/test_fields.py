@@ -338,6 +338,16 @@ def test_whole_numbers_keep_their_type_and_value() -> None:
     listed = {"uid": {"kind": "numbers", "dtype": "int64", "values": large.tolist()}}
     assert columns_of(listed, [b"a", b"b", b"c"], [])[0].values == column.values
     assert columns_of({"n": [1, 2, 3]}, [b"a", b"b", b"c"], [])[0].field.dtype == "float32"
+    short = {"n": {"kind": "numbers", "dtype": np.int32, "values": [1, 2, 3]}}
+    assert columns_of(short, [b"a", b"b", b"c"], [])[0].field.dtype == "int32"
+    wide = {"text": {"kind": "bytes", "values": [np.zeros(2, np.uint16), b"", b"x"]}}
+    assert columns_of(wide, [b"a", b"b", b"c"], [])[0].field.shape == (4,)
+    for unusable in (
+        {"kind": "numbers", "dtype": "float33", "values": [1, 2, 3]},
+        {"kind": "boxes", "values": [{}] * 3},
+    ):
+        with pytest.raises(forebay.ConfigError, match="float33|sample 0"):
+            columns_of({"n": unusable}, [b"a", b"b", b"c"], [])
     for values in ([16777217, 1, 2], [9007199254740993, 1, 2]):
         with pytest.raises(forebay.ConfigError, match="float32 does not hold"):
             columns_of({"n": values}, [b"a", b"b", b"c"], [])

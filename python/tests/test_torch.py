@@ -346,3 +346,13 @@ def test_a_loop_after_the_run_says_that_it_is_empty(load: Any, caplog: pytest.Lo
     loader = load(None, 4, epochs=1)
     assert greys(loader) == list(range(COUNT)) and "this loop has no batches" not in caplog.text
     assert greys(loader) == [] and "this loop has no batches" in caplog.text
+
+
+def test_a_dataset_without_a_length_stands_behind_a_policy() -> None:
+    class Numbers(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+        def __iter__(self) -> Any:
+            return iter(torch.arange(8.0))
+
+    loader = forebay.torch.DataLoader(Numbers(), 4, policy="block")
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]] and "policy" in repr(loader)
+    loader.close()

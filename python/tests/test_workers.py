@@ -205,9 +205,10 @@ class Starved(Own):
 
 
 def test_a_run_whose_processes_all_end_ends(make: Any, caplog: Any) -> None:
-    with caplog.at_level(logging.ERROR, "forebay"), pytest.raises(forebay.Error, match="in a row are bad.*processes"):
-        make(dataset=Starved(), processes=2, max_bad=COUNT)
-    assert "ended with exit code 3, as did those before it" in caplog.text
+    with caplog.at_level(logging.ERROR, "diary"), pytest.raises(forebay.Error, match="in a row are bad.*processes"):
+        make(dataset=Starved(), processes=2, max_bad=COUNT, logger="diary")
+    text = "ended with exit code 3, as did those before it"
+    assert {record.name for record in caplog.records if text in record.getMessage()} == {"diary"}
 
 
 class Unpicklable(Own):
