@@ -1,4 +1,4 @@
-// A policy from outside Forebay: it keeps ready batches as a reserve, but, while there is one, serves every N-th step fresh.
+// A policy from outside Forebay: it keeps ready batches as a reserve, but serves every N-th step fresh if one is ready.
 //
 //   custom_policy feed.toml policy.interval=4 policy.low=0.5 [section.key=value ...]
 
