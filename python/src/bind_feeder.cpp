@@ -81,12 +81,12 @@ int end_later(void* self) {
 
 // Ends the threads before anything that they call is taken apart. The collector may run on one of these threads, which
 // cannot wait for itself: then the main thread does it.
-void finalize(PyObject* self) {
+void finalize(nb::handle self) {
   if (!nb::inst_ready(self)) return;
   auto* const feeder = nb::inst_ptr<PythonFeeder>(self);
   if (feeder->is_by_trainer()) return feeder->end();
-  Py_INCREF(self);
-  if (Py_AddPendingCall(end_later, self) != 0) PyErr_Clear();  // too many wait: this one stays as it is
+  self.inc_ref();
+  if (Py_AddPendingCall(end_later, self.ptr()) != 0) PyErr_Clear();  // too many wait: this one stays as it is
 }
 
 // Without the GIL, because a file system may hang.
@@ -286,7 +286,7 @@ void bind_feeder(nb::module_& module) {
   std::array iterator_slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse<Batches>)},
                             PyType_Slot{0, nullptr}};
   std::array feeder_slots{PyType_Slot{Py_tp_traverse, reinterpret_cast<void*>(traverse<PythonFeeder>)},
-                          PyType_Slot{Py_tp_finalize, reinterpret_cast<void*>(finalize)}, PyType_Slot{0, nullptr}};
+                          PyType_Slot{0, nullptr}};
   nb::class_<Batches>(module, "Batches", "An iterator over a feeder's batches.", nb::type_slots(iterator_slots.data()))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> Batches"))
@@ -311,6 +311,7 @@ void bind_feeder(nb::module_& module) {
       },
       "options"_a, "communicator"_a.none(), "dataset"_a.none(), "resume"_a, "trace"_a, "trace_s"_a, "log"_a.none(),
       "waiting"_a.none(), "policy"_a.none() = nb::none(), "operations"_a = nb::tuple(), "source"_a.none() = nb::none());
+  feeder.def("__del__", finalize, nb::sig("def __del__(self) -> None"));
   bind_running(feeder);
   bind_state(feeder);
   bind_knowledge(feeder);
