@@ -74,8 +74,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int end_later(void* self) {
-  nb::inst_ptr<PythonFeeder>(static_cast<PyObject*>(self))->end();
-  Py_DECREF(static_cast<PyObject*>(self));
+  nb::inst_ptr<PythonFeeder>(nb::steal(static_cast<PyObject*>(self)))->end();
   return 0;
 }
 
