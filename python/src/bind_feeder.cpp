@@ -85,7 +85,7 @@ void finalize(nb::handle self) {
   auto* const feeder = nb::inst_ptr<PythonFeeder>(self);
   if (feeder->is_by_trainer()) return feeder->end();
   self.inc_ref();
-  if (Py_AddPendingCall(end_later, self.ptr()) != 0) PyErr_Clear();  // too many wait: this one stays as it is
+  (void)Py_AddPendingCall(end_later, self.ptr());  // if too many wait already, this one stays as it is
 }
 
 // Without the GIL, because a file system may hang.
